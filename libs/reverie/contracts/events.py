@@ -1,0 +1,80 @@
+"""What crosses the bus: subjects, streams, event bodies. Events are hints, not content.
+
+A consumer compares versions with what stands, so a repeated or late event is harmless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+MEMORY = "MEMORY"
+DREAM = "DREAM"
+GIT = "GIT"
+DEAD = "DEAD"
+ADVISORY = "ADVISORY"
+
+
+class Event(BaseModel):
+    """A message on the bus. `tenant` is the inner number; the subject carries its name."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    v: Literal[1] = 1
+    tenant: int
+
+
+class MemoryEvent(Event):
+    """A memory was written: `remembered`, `enriched`, `digested`, `staled`."""
+
+    id: UUID
+    version: int
+
+
+class DreamTicket(Event):
+    """A scope wants to be digested: wakes one worker, which then asks Postgres for work."""
+
+    scope: str
+
+
+class DreamDone(Event):
+    """A dream ended."""
+
+    run: UUID
+    scope: str
+
+
+class GitEvent(Event):
+    """A change was stored: `id` is its row, which holds the files."""
+
+    id: UUID
+    project: str
+
+
+def memory_subject(tenant: str, event: str) -> str:
+    """`memory.<tenant>.<event>`"""
+    return f"memory.{tenant}.{event}"
+
+
+def dream_subject(tenant: str, scope: str) -> str:
+    """`dream.<tenant>.<scope hash>.requested`"""
+    return f"dream.{tenant}.{hashlib.sha256(scope.encode()).hexdigest()[:16]}.requested"
+
+
+def git_subject(tenant: str, project: str) -> str:
+    """`git.<tenant>.<project>.changed`; `project` is a slug."""
+    return f"git.{tenant}.{project}.changed"
+
+
+class Outgoing(BaseModel):
+    """A stored event on its way to the bus: `id` is the outbox row and the `Nats-Msg-Id`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    subject: str
+    payload: str
+    headers: dict[str, str]

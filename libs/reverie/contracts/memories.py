@@ -1,0 +1,143 @@
+"""Bodies of memories: remember, read, list."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+
+from reverie.contracts.base import Answer, Name, Page, Problem, Request, Tag, Text, Unit
+
+
+class GitPlace(Request):
+    """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs."""
+
+    branch: Name | None = None
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
+    files: list[Annotated[str, StringConstraints(min_length=1, max_length=1024)]] = Field(
+        default_factory=list, max_length=200
+    )
+    lines: dict[str, list[tuple[int, int]]] = Field(default_factory=dict, max_length=200)
+
+
+class EdgeTo(Request):
+    """An edge from the memory being written."""
+
+    to: UUID
+    type: str
+    weight: Unit = 1.0
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class Remember(Request):
+    """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default."""
+
+    content: Text
+    kind: str | None = None
+    scope: str | None = None
+    key: Name | None = None
+    supersede_reason: Text | None = None
+    tags: list[Tag] = Field(default_factory=list, max_length=50)
+    session: UUID | None = None
+    edges: list[EdgeTo] = Field(default_factory=list, max_length=50)
+    confidence: Unit = 0.8
+    pinned: bool = False
+    valid_from: AwareDatetime | None = None
+    valid_to: AwareDatetime | None = None
+    git: GitPlace | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    summary: Text | None = None
+
+
+class RememberBatch(Request):
+    """`POST /v1/remember/batch`: each item is judged by itself; all that pass land together."""
+
+    items: list[dict[str, Any]] = Field(min_length=1, max_length=500)
+
+
+class Remembered(Answer):
+    """What a write did. `redactions` counts secrets that were replaced."""
+
+    id: UUID
+    status: Literal["created", "duplicate", "superseded"]
+    version: int
+    redactions: int = 0
+    hints: list[str] = Field(default_factory=list)
+
+
+class RememberedBatch(Answer):
+    """The answers in the order of the items: each its answer or its problem."""
+
+    items: list[Remembered | Problem]
+
+
+class Provenance(Answer):
+    """Where a memory came from."""
+
+    source: str
+    session: UUID | None = None
+    agent: str | None = None
+    turns: list[UUID] = Field(default_factory=list)
+    git: dict[str, Any] | None = None
+
+
+class Edge(Answer):
+    """An edge between two memories."""
+
+    id: UUID | None = None
+    source: UUID = Field(serialization_alias="from", validation_alias="from")
+    target: UUID = Field(serialization_alias="to", validation_alias="to")
+    type: str
+    weight: float = 1.0
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+class MemoryBody(Answer):
+    """A memory as `GET /v1/memories` shows it."""
+
+    id: UUID
+    short_id: str
+    scope: str
+    kind: str
+    content: str
+    key: str | None = None
+    summary: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    tier: str
+    confidence: float
+    pinned: bool
+    status: str
+    version: int
+    staleness: float = 0.0
+    stale_grade: str | None = None
+    provenance: Provenance
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    valid_from: AwareDatetime | None = None
+    valid_to: AwareDatetime | None = None
+
+
+class Neighbour(Answer):
+    """A memory one edge away; `direction` is seen from the memory asked for."""
+
+    id: UUID
+    kind: str
+    label: str
+    type: str
+    direction: Literal["out", "in"]
+    weight: float = 1.0
+
+
+class MemoryDetail(MemoryBody):
+    """`GET /v1/memories/{id}`: the memory with its neighbours."""
+
+    neighbours: list[Neighbour] = Field(default_factory=list)
+
+
+class MemoryPage(Page):
+    """`GET /v1/memories`, newest first."""
+
+    items: list[MemoryBody]

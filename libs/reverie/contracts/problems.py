@@ -1,0 +1,58 @@
+"""One table from the error tree to HTTP; gRPC and MCP read the same codes."""
+
+from __future__ import annotations
+
+from reverie.contracts.base import Problem
+from reverie.domain.errors import ReverieError
+
+HTTP_STATUS: dict[str, int] = {
+    "invalid": 422,
+    "malformed": 400,
+    "too_large": 413,
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "conflict": 409,
+    "idempotency_mismatch": 422,
+    "unavailable": 503,
+    "misconfigured": 500,
+    "internal": 500,
+}
+
+TITLES: dict[str, str] = {
+    "invalid": "A field is not valid",
+    "malformed": "The request cannot be read",
+    "too_large": "Too large",
+    "unauthenticated": "No valid key",
+    "forbidden": "Not permitted",
+    "not_found": "Not found",
+    "method_not_allowed": "Method not allowed",
+    "conflict": "Conflict",
+    "idempotency_mismatch": "Idempotency key used with another body",
+    "unavailable": "Not available now",
+    "misconfigured": "Misconfigured",
+    "internal": "Internal error",
+}
+
+
+def problem(code: str, detail: str, **more: object) -> Problem:
+    """A problem document of a known code."""
+    return Problem.model_validate(
+        {
+            "type": f"urn:reverie:problem:{code}",
+            "title": TITLES[code],
+            "status": HTTP_STATUS[code],
+            "detail": detail,
+            "code": code,
+            **more,
+        }
+    )
+
+
+def problem_of(error: ReverieError) -> Problem:
+    """The document of an error; what lies inside (500) says nothing of itself."""
+    if HTTP_STATUS[error.code] == 500:
+        return problem("internal", "something failed inside; the trace id finds it in the logs")
+    facts = error.facts()
+    return problem(error.code, str(error), field=facts.get("field"), current=facts.get("current"))

@@ -1,0 +1,65 @@
+"""Bodies of recall and context."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.base import Answer, Request, Text
+from reverie.contracts.memories import Edge, Provenance
+
+
+class Recall(Request):
+    """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens."""
+
+    query: Text
+    scopes: list[str] | None = Field(default=None, max_length=50)
+    limit: int = Field(default=10, ge=1, le=100)
+    budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
+    depth: int = Field(default=1, ge=0, le=5)
+    kinds: list[str] | None = Field(default=None, max_length=20)
+    include: list[Literal["turns", "archived"]] = Field(default_factory=list)
+    as_of: AwareDatetime | None = None
+    session: UUID | None = None
+
+
+class Recalled(Answer):
+    """One hit. `arms` says which arms found it, at what rank; `staleness` 0..1."""
+
+    id: UUID
+    type: Literal["memory", "turn"] = "memory"
+    content: str
+    snippet: str
+    score: float
+    kind: str
+    scope: str
+    key: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    status: str = "active"
+    staleness: float = 0.0
+    stale_reason: str | None = None
+    created_at: AwareDatetime
+    provenance: Provenance
+    arms: dict[str, int] = Field(default_factory=dict)
+
+
+class RecallAnswer(Answer):
+    """`degraded` names arms that could not answer; the rest did."""
+
+    memories: list[Recalled]
+    edges: list[Edge] = Field(default_factory=list)
+    search_mode: str
+    degraded: list[str] = Field(default_factory=list)
+    tokens: int = 0
+    trace_id: str | None = None
+
+
+class ContextAnswer(Answer):
+    """`GET /v1/context`: the session-start block; `omitted` counts what the budget left out."""
+
+    markdown: str
+    tokens: int
+    memories: list[UUID] = Field(default_factory=list)
+    omitted: int = 0

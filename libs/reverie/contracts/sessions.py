@@ -1,0 +1,122 @@
+"""Bodies of sessions, turns and dreams."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.base import Answer, Name, Page, Request, Text
+
+
+class StartSession(Request):
+    """`POST /v1/sessions/start`. `external_id` makes the start repeatable."""
+
+    agent: Name
+    project: Name | None = None
+    user: Name | None = None
+    branch: Name | None = None
+    external_id: Name | None = None
+
+
+class StartedSession(Answer):
+    """The session, the scope its memories go to, and what to know before starting."""
+
+    session: UUID
+    scope: str
+    context: str
+
+
+class RequestDream(Request):
+    """`POST /v1/dream`: digest what is undigested in a scope now."""
+
+    scope: str | None = None
+    session: UUID | None = None
+
+
+class DreamRequested(Answer):
+    """The request: `queued`, or `running` where a worker has the scope and will look again."""
+
+    scope: str
+    status: Literal["queued", "running"]
+
+
+class DreamRun(Answer):
+    """What one dream did."""
+
+    id: UUID
+    scope: str
+    status: str
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    turns: int = 0
+    created: int = 0
+    reinforced: int = 0
+    superseded: int = 0
+    sessions: list[UUID] = Field(default_factory=list)
+    error: str | None = None
+
+
+class DreamPage(Page):
+    """`GET /v1/dreams`, newest first."""
+
+    items: list[DreamRun]
+
+
+class EndSession(Request):
+    """`POST /v1/sessions/{id}/end`."""
+
+    summary: Text | None = None
+
+
+class EndedSession(Answer):
+    """`dream` names the request that will digest the session; null where nothing is left."""
+
+    session: UUID
+    dream: DreamRequested | None
+
+
+class NewTurn(Request):
+    """One message. A repeated `external_id` in a session is a duplicate, not a second turn."""
+
+    role: Literal["user", "assistant", "tool", "system"]
+    content: Text
+    at: AwareDatetime | None = None
+    tool: Name | None = None
+    external_id: Name | None = None
+
+
+class AppendTurns(Request):
+    """`POST /v1/turns`."""
+
+    session: UUID
+    turns: list[NewTurn] = Field(min_length=1, max_length=1000)
+
+
+class AppendedTurns(Answer):
+    """How many turns were new, how many known, and how many secrets were replaced."""
+
+    accepted: int
+    duplicates: int
+    redactions: int = 0
+
+
+class Turn(Answer):
+    """A stored turn."""
+
+    id: UUID
+    session: UUID
+    ord: int
+    role: str
+    content: str
+    at: AwareDatetime
+    tool: str | None = None
+    external_id: str | None = None
+    digested: bool = False
+
+
+class TurnPage(Page):
+    """`GET /v1/sessions/{id}/turns`, in order."""
+
+    items: list[Turn]

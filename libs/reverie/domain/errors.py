@@ -1,0 +1,114 @@
+"""The one error tree. A class's docstring is its message; facts are typed fields.
+
+A message says what was wrong and what to do, never a secret. The doors map the
+classes to HTTP, gRPC and MCP through one table (`reverie.contracts.problems`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from inspect import cleandoc
+from typing import Any, ClassVar
+
+
+@dataclass
+class ReverieError(Exception):
+    """Something went wrong inside Reverie."""
+
+    code: ClassVar[str] = "internal"
+
+    def __str__(self) -> str:
+        return cleandoc(type(self).__doc__ or "").splitlines()[0].format(**self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """The typed fields by name, for problem documents and logs."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass
+class Invalid(ReverieError):
+    """{field}: {reason}"""
+
+    code = "invalid"
+    field: str
+    reason: str
+
+
+@dataclass
+class Malformed(ReverieError):
+    """{reason}"""
+
+    code = "malformed"
+    reason: str
+
+
+@dataclass
+class TooLarge(ReverieError):
+    """{field} holds {size} bytes; the limit is {limit} ({setting})"""
+
+    code = "too_large"
+    field: str
+    size: int
+    limit: int
+    setting: str
+
+
+@dataclass
+class Unauthenticated(ReverieError):
+    """the key is missing or unknown: send `Authorization: Bearer <key>`"""
+
+    code = "unauthenticated"
+
+
+@dataclass
+class Forbidden(ReverieError):
+    """this key may not {action} scope {scope}"""
+
+    code = "forbidden"
+    action: str
+    scope: str
+
+
+@dataclass
+class NotFound(ReverieError):
+    """no {what} {id} that this key may read"""
+
+    code = "not_found"
+    what: str
+    id: str
+
+
+@dataclass
+class Conflict(ReverieError):
+    """{reason}"""
+
+    code = "conflict"
+    reason: str
+    current: dict[str, Any] | None = None
+
+
+@dataclass
+class IdempotencyMismatch(ReverieError):
+    """the idempotency key {key} was used before with another body: choose a new key"""
+
+    code = "idempotency_mismatch"
+    key: str
+
+
+@dataclass
+class Unavailable(ReverieError):
+    """{what} does not answer: {hint}"""
+
+    code = "unavailable"
+    what: str
+    hint: str
+    retry_after: float = 1.0
+
+
+@dataclass
+class Misconfigured(ReverieError):
+    """{setting}: {reason}"""
+
+    code = "misconfigured"
+    setting: str
+    reason: str
