@@ -1,0 +1,49 @@
+"""What every transcript parser gives: turns in order, and the session they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Role = Literal["user", "assistant", "tool"]
+
+_MARK = "\n[…]\n"
+
+
+@dataclass(frozen=True)
+class ParsedTurn:
+    """One message, or one tool call with its output.
+
+    `external_id` is the same whenever the same file is read, so that sending it twice is
+    harmless. `at` is what the file says, not sorted; None where it says nothing.
+    """
+
+    external_id: str
+    role: Role
+    content: str
+    at: datetime | None = None
+    tool: str | None = None
+    tool_type: str | None = None
+    sidechain: bool = False
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A whole session as its file tells it."""
+
+    session_id: str
+    started_at: datetime | None
+    turns: tuple[ParsedTurn, ...]
+
+
+def clip(content: str, limit: int) -> str:
+    """At most `limit` bytes of UTF-8: the beginning and the end, where the meaning is."""
+    raw = content.encode(errors="replace")
+    if len(raw) <= limit:
+        return content
+    room = max(limit - len(_MARK.encode()), 0)
+    head, tail = room - room // 3, room // 3
+    start = raw[:head].decode(errors="ignore")
+    stop = raw[len(raw) - tail :].decode(errors="ignore") if tail else ""
+    return f"{start}{_MARK if room else ''}{stop}"
