@@ -1,0 +1,180 @@
+"""The connection pool, and the one way to reach a tenant's rows."""
+
+from __future__ import annotations
+
+import json
+from asyncio import timeout as asyncio_timeout
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+from pgvector.asyncpg import register_vector
+
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.store.migrate import SCHEMA
+from reverie.store.queries import query
+
+_tracer = trace.get_tracer("reverie.store")
+
+# The plans of row-level security turn bad when generic; one tenant's plan is not another's.
+_SERVER_SETTINGS = {
+    "role": "reverie_app",
+    "search_path": f"{SCHEMA},public",
+    "plan_cache_mode": "force_custom_plan",
+    "application_name": "reverie",
+    "jit": "off",
+}
+_OUTAGES = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+)
+
+
+class Tenant:
+    """A transaction that sees one tenant's rows. Rows come as mappings."""
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record], tenant: int) -> None:
+        self._connection = connection
+        self.id = tenant
+
+    async def rows(self, name: str, *args: object) -> list[asyncpg.Record]:
+        """All rows of a query; `$1` is the tenant, `args` follow."""
+        with _span(name):
+            return await self._connection.fetch(query(name).sql, self.id, *args)
+
+    async def row(self, name: str, *args: object) -> asyncpg.Record | None:
+        """The first row of a query, if any."""
+        with _span(name):
+            return await self._connection.fetchrow(query(name).sql, self.id, *args)
+
+    async def value(self, name: str, *args: object) -> Any:
+        """The first column of the first row."""
+        with _span(name):
+            return await self._connection.fetchval(query(name).sql, self.id, *args)
+
+    async def many(self, name: str, args: Sequence[Sequence[object]]) -> None:
+        """Runs a statement once for each of the argument lists."""
+        with _span(name):
+            await self._connection.executemany(
+                query(name).sql, [(self.id, *one) for one in args]
+            )
+
+
+class Database:
+    """A pool under the role that row-level security holds."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], acquire_timeout: float) -> None:
+        self._pool = pool
+        self._timeout = acquire_timeout
+
+    @asynccontextmanager
+    async def tenant(self, tenant: int) -> AsyncIterator[Tenant]:
+        """A transaction in which only this tenant's rows can be seen."""
+        async with self._connection() as connection:
+            await connection.execute(f"begin; set local reverie.tenant = '{int(tenant)}'")
+            try:
+                yield Tenant(connection, tenant)
+            except BaseException:
+                await _roll_back(connection)
+                raise
+            await connection.execute("commit")
+
+    async def call(self, name: str, *args: object) -> Any:
+        """The first value of one statement by itself: functions that set their own tenant."""
+        async with self._connection() as connection:
+            with _span(name):
+                return await connection.fetchval(query(name).sql, *args)
+
+    async def rows(self, name: str, *args: object) -> list[asyncpg.Record]:
+        """The rows of one statement by itself: the functions that cross tenants."""
+        async with self._connection() as connection:
+            with _span(name):
+                return await connection.fetch(query(name).sql, *args)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+        """A plain transaction, for the outbox relay."""
+        async with self._connection() as connection, connection.transaction():
+            yield connection
+
+    async def check(self) -> None:
+        """Raises `Unavailable` where Postgres does not answer."""
+        await self.call("ping")
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+        try:
+            async with self._pool.acquire(timeout=self._timeout) as connection:
+                yield connection  # type: ignore[misc]
+        except _OUTAGES as error:
+            raise Unavailable("Postgres", "try again shortly") from error
+
+
+@asynccontextmanager
+async def open_database(
+    url: str, size: int = 8, acquire_timeout: float = 5.0, min_size: int = 1
+) -> AsyncIterator[Database]:
+    """A warm pool of at most `size` connections. Raises `Misconfigured` or `Unavailable`."""
+    try:
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=min(min_size, size),
+            max_size=size,
+            init=_prepare,
+            server_settings=_SERVER_SETTINGS,
+            command_timeout=60,
+            timeout=10,
+        )
+    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        raise Misconfigured("database_url", "Postgres refuses this user or password") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        raise Misconfigured("database_url", "there is no such database: create it") from error
+    except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
+        raise Misconfigured(
+            "database_url", "the role reverie_app is missing: run `reverie migrate`"
+        ) from error
+    except _OUTAGES as error:
+        raise Unavailable("Postgres", "is it running, and is database_url right?") from error
+    try:
+        yield Database(pool, acquire_timeout)
+    finally:
+        await _close(pool)
+
+
+async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    await register_vector(connection, schema="public")
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+    )
+
+
+async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    """Waits for running statements a little, then cuts."""
+    try:
+        async with asyncio_timeout(3):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()
+
+
+async def _roll_back(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """A broken connection has rolled back already; the pool drops it."""
+    if not connection.is_closed():
+        await connection.execute("rollback")
+
+
+def _span(name: str) -> Any:
+    return _tracer.start_as_current_span(
+        f"sql {name}",
+        kind=SpanKind.CLIENT,
+        attributes={"db.system.name": "postgresql", "db.query.summary": name},
+    )

@@ -1,0 +1,81 @@
+-- Tenants, keys, and the two roles: reverie_app (the services) is held by row-level security;
+-- reverie_system owns the few functions that must cross tenants (0007).
+
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'reverie_app') then
+    create role reverie_app nologin nosuperuser nobypassrls;
+  end if;
+  if not exists (select from pg_roles where rolname = 'reverie_system') then
+    create role reverie_system nologin nosuperuser nobypassrls;
+  end if;
+exception when duplicate_object or unique_violation then null;
+end $$;
+
+do $$
+begin
+  execute format('grant reverie_app, reverie_system to %I', current_user);
+  execute format('grant usage on schema %I to reverie_app, reverie_system', current_schema());
+end $$;
+
+create table tenant (
+  id int generated always as identity primary key,
+  name text not null unique check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
+  created timestamptz not null default now(),
+  served_at timestamptz not null default '-infinity'
+);
+
+create table api_key (
+  tenant int not null references tenant,
+  id uuid not null,
+  hash bytea not null,
+  label text not null,
+  role text not null check (role in ('admin', 'writer', 'reader', 'ci')),
+  reads text[] not null,
+  writes text[] not null,
+  project text,
+  agent text,
+  created timestamptz not null default now(),
+  expires timestamptz,
+  revoked timestamptz,
+  primary key (tenant, id)
+);
+create unique index api_key_hash on api_key (hash);
+
+create table idempotency (
+  tenant int not null,
+  key text not null,
+  route text not null,
+  body_hash bytea not null,
+  status int,
+  body bytea,
+  headers jsonb,
+  at timestamptz not null default now(),
+  primary key (tenant, key, route)
+);
+create index idempotency_at on idempotency (at);
+
+create table outbox (
+  id uuid not null,
+  tenant int not null,
+  subject text not null,
+  payload jsonb not null,
+  headers jsonb not null,
+  at timestamptz not null default clock_timestamp(),
+  primary key (tenant, id)
+);
+create index outbox_at on outbox (at);
+
+-- Whether grant patterns (`*`, `a/b`, `a/b/*`) cover a scope; the twin of domain.scopes.matches.
+create function covers(patterns text[], scope text) returns boolean
+language sql immutable parallel safe
+return '*' = any(patterns) or scope = any(patterns) or exists (
+  select from unnest(patterns) p
+  where right(p, 2) = '/*' and (scope = left(p, -2) or starts_with(scope, left(p, -1))));
+
+-- Names the tenant for the rest of the transaction; row-level security reads it.
+create function enter(p_tenant int) returns void
+language sql volatile
+begin atomic
+  select set_config('reverie.tenant', p_tenant::text, true);
+end;

@@ -1,0 +1,185 @@
+-- The fast path of a write: one call writes the memory, its words, tags, edges and event.
+
+create function link(p_tenant int, p_id uuid, p_src uuid, p_kind text, p_dst uuid,
+                     p_weight real, p_meta jsonb)
+returns jsonb
+language plpgsql as $$
+declare
+  v_src uuid := p_src;
+  v_dst uuid := p_dst;
+  v_kind text := p_kind;
+  v_cause uuid;
+  v_effect uuid;
+  v_path uuid[];
+  v_id uuid;
+begin
+  perform enter(p_tenant);
+  if p_kind = 'caused_by' then
+    v_src := p_dst; v_dst := p_src; v_kind := 'led_to';
+  end if;
+  if v_kind in ('led_to', 'supersedes', 'learned_in', 'part_of') then
+    -- Lock, then look: the statement after the lock has a snapshot that sees the other's edge.
+    perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
+    v_cause := case when v_kind = 'led_to' then v_src else v_dst end;
+    v_effect := case when v_kind = 'led_to' then v_dst else v_src end;
+    with recursive walk (node, path) as (
+      select v_effect, array[v_effect]
+      union all
+      select n.node, w.path || n.node
+      from walk w cross join lateral (
+        select e.dst as node from edge e
+        where e.tenant = p_tenant and e.src = w.node and e.kind = 'led_to' and e.known_to is null
+        union all
+        select e.src from edge e
+        where e.tenant = p_tenant and e.dst = w.node and e.known_to is null
+          and e.kind = any (array['supersedes', 'learned_in', 'part_of'])
+      ) n
+      where w.node <> v_cause
+    ) cycle node set is_cycle using seen
+    select w.path into v_path from walk w where w.node = v_cause limit 1;
+    if v_path is not null then
+      return jsonb_build_object('problem', 'cycle', 'path', to_jsonb(v_path || v_effect));
+    end if;
+  end if;
+  insert into edge as e (tenant, id, src, kind, dst, weight, meta)
+  values (p_tenant, p_id, v_src, v_kind, v_dst, p_weight, p_meta)
+  on conflict (tenant, src, kind, dst) where known_to is null
+    do update set weight = greatest(e.weight, excluded.weight)
+  returning e.id into v_id;
+  return jsonb_build_object('id', v_id);
+end $$;
+
+create function announce(p_tenant int, p_id uuid, p_subject text, p_payload jsonb, p_headers jsonb)
+returns void
+language sql volatile
+begin atomic
+  insert into outbox (tenant, id, subject, payload, headers)
+  values (p_tenant, p_id, p_subject, p_payload || jsonb_build_object('v', 1, 'tenant', p_tenant),
+          p_headers);
+end;
+
+-- Adds the words of one memory to the postings.
+create function index_words(p_tenant int, p_doc bigint, p_words tsvector, p_len int) returns void
+language sql volatile
+begin atomic
+  insert into posting (tenant, term, doc, tf, len)
+  select p_tenant, term_no(w.lexeme), p_doc, least(cardinality(w.positions), 32767), p_len
+  from unnest(p_words) w
+  on conflict do nothing;
+end;
+
+create function add_details(p_tenant int, p_memory uuid, p_item jsonb) returns void
+language sql volatile
+begin atomic
+  insert into memory_tag (tenant, tag, memory)
+  select p_tenant, t, p_memory from jsonb_array_elements_text(coalesce(p_item -> 'tags', '[]')) t
+  on conflict do nothing;
+  insert into memory_turn (tenant, memory, turn)
+  select p_tenant, p_memory, t::uuid
+  from jsonb_array_elements_text(coalesce(p_item -> 'turns', '[]')) t
+  on conflict do nothing;
+end;
+
+-- One memory as the service validated it. Answers {id, outcome, version, event} or
+-- {problem: conflict|missing_edge|cycle|busy, ...}; with a problem nothing was written.
+create function remember(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
+returns jsonb
+language plpgsql as $$
+declare
+  v_id uuid := p_item ->> 'id';
+  v_scope text := p_item ->> 'scope';
+  v_key text := p_item ->> 'key';
+  v_reason text := p_item ->> 'reason';
+  v_hash bytea := decode(p_item ->> 'hash', 'hex');
+  v_words tsvector := to_tsvector('english', p_item ->> 'words');
+  v_len int := word_count(v_words);
+  v_old memory;
+  v_doc bigint;
+  v_edge jsonb;
+  v_linked jsonb;
+begin
+  perform enter(p_tenant);
+  for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
+    perform from memory m where m.tenant = p_tenant and m.id = (v_edge ->> 'to')::uuid
+      and m.status <> 'deleted' and covers(array(
+        select jsonb_array_elements_text(p_item -> 'reads')), m.scope);
+    if not found then
+      return jsonb_build_object('problem', 'missing_edge', 'to', v_edge ->> 'to');
+    end if;
+  end loop;
+  for attempt in 1..5 loop
+    v_old := null;
+    if v_key is not null then
+      select m.* into v_old from memory m
+      where m.tenant = p_tenant and m.scope = v_scope and m.key = v_key and m.status = 'active'
+      for update;
+    else
+      select m.* into v_old from memory m
+      where m.tenant = p_tenant and m.scope = v_scope and m.hash = v_hash
+        and coalesce(m.key, '') = '' and m.status = 'active'
+      for update;
+    end if;
+    if v_old.id is not null and v_old.hash = v_hash then
+      update memory m set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05)
+      where m.tenant = p_tenant and m.id = v_old.id;
+      perform add_details(p_tenant, v_old.id, p_item);
+      return jsonb_build_object('id', v_old.id, 'outcome', 'duplicate', 'version', v_old.version);
+    end if;
+    if v_old.id is not null then
+      if v_reason is null then
+        return jsonb_build_object('problem', 'conflict', 'id', v_old.id);
+      end if;
+      insert into memory_version (tenant, memory, version, content, status, who, why, known_from)
+      values (p_tenant, v_old.id, v_old.version, v_old.content, v_old.status,
+              p_item ->> 'agent', v_reason, v_old.updated);
+      update memory m
+      set status = 'superseded', superseded_by = v_id, version = m.version + 1,
+          enriched_version = case when m.enriched_version = m.version then m.version + 1
+                                  else m.enriched_version end,
+          valid_to = coalesce(m.valid_to, now()), updated = now()
+      where m.tenant = p_tenant and m.id = v_old.id;
+    end if;
+    insert into memory (tenant, id, scope, kind, tier, key, content, summary, hash, words, terms,
+                        confidence, pinned, session, agent, source, git, metadata,
+                        valid_from, valid_to)
+    values (p_tenant, v_id, v_scope, p_item ->> 'kind', p_item ->> 'tier', v_key,
+            p_item ->> 'content', p_item ->> 'summary', v_hash, v_words, v_len,
+            (p_item ->> 'confidence')::real, (p_item ->> 'pinned')::boolean,
+            (p_item ->> 'session')::uuid, p_item ->> 'agent', p_item ->> 'source',
+            p_item -> 'git', p_item -> 'metadata',
+            (p_item ->> 'valid_from')::timestamptz, (p_item ->> 'valid_to')::timestamptz)
+    on conflict do nothing
+    returning doc into v_doc;
+    exit when v_doc is not null;
+    if v_old.id is not null then
+      -- The row changed under the supersede: undo it with the whole call, the caller repeats.
+      raise exception using errcode = 'serialization_failure', message = 'key raced';
+    end if;
+  end loop;
+  if v_doc is null then
+    return jsonb_build_object('problem', 'busy');
+  end if;
+  perform index_words(p_tenant, v_doc, v_words, v_len);
+  perform add_details(p_tenant, v_id, p_item);
+  if v_old.id is not null then
+    insert into edge (tenant, id, src, kind, dst)
+    values (p_tenant, gen_random_uuid(), v_id, 'supersedes', v_old.id);
+  end if;
+  for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
+    v_linked := link(p_tenant, (v_edge ->> 'id')::uuid, v_id, v_edge ->> 'type',
+                     (v_edge ->> 'to')::uuid, (v_edge ->> 'weight')::real, v_edge -> 'metadata');
+    if v_linked ? 'problem' then
+      raise exception using errcode = 'RV001', message = v_linked::text;
+    end if;
+  end loop;
+  perform announce(p_tenant, (p_item ->> 'event')::uuid,
+                   'memory.' || p_tenant_name || '.remembered',
+                   jsonb_build_object('id', v_id, 'version', 1), p_headers);
+  return jsonb_build_object('id', v_id, 'version', 1, 'event', p_item ->> 'event',
+    'outcome', case when v_old.id is null then 'created' else 'superseded' end);
+end $$;
+
+do $$
+begin
+  execute format('grant execute on all functions in schema %I to reverie_app', current_schema());
+end $$;
