@@ -1,0 +1,67 @@
+# A fresh machine needs Python 3.11 or later, make and git. `make` alone lists what there is.
+
+UV_VERSION := 0.13.8
+UV := .uv/bin/uv
+UV_READY := .uv/.ready-$(UV_VERSION)
+READY := .venv/.ready
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+
+# The first of these that is new enough makes the environment; PYTHON=... chooses another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& echo $$python && break; done)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help up demo test check sizes bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| while IFS='	' read -r target text; do printf 'make %-7s%s\n' "$$target" "$$text"; done
+
+up: $(READY) ## start Postgres, NATS and the four services; Ctrl-C stops them (ARGS=... adds flags)
+	@exec $(BIN)/reverie up $(ARGS)
+
+demo: $(READY) ## the same, and play a sample day (ARGS=... adds flags)
+	@exec $(BIN)/reverie demo $(ARGS)
+
+test: check ## everything that must hold: the checks, then the whole suite (ARGS=... goes to pytest)
+	@$(PYTEST) -m "not bench" $(ARGS)
+
+check: sizes ## ruff, mypy --strict, the import rule, the size gate
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/lint-imports --no-logo --no-cache
+	@$(BIN)/mypy
+
+sizes: $(READY)
+	@$(BIN)/pytest tests/unit/test_architecture.py --quiet --no-header -p no:cacheprovider
+
+bench: $(READY) ## measure, and print the figures (ARGS=... goes to pytest)
+	@$(BIN)/pytest tests/bench -m bench -s $(ARGS)
+
+clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
+	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find libs services tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# uv comes from the package registry, pinned, into a folder of its own.
+$(UV_READY):
+	@test -n "$(PYTHON)" || { echo "Reverie needs Python 3.11 or later, and none was found:" \
+		"install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "PYTHON=$(PYTHON) is not Python 3.11 or later:" \
+		"name one that is, as in make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments, as it lacks ensurepip:" \
+		"install your system's package for it (on Debian and Ubuntu python3-venv)," \
+		"or name another: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "Preparing the environment, once ..."
+	@rm -rf .uv
+	@$(PYTHON) -m venv .uv
+	@.uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+$(READY): uv.lock pyproject.toml $(UV_READY)
+	@$(UV) sync --frozen --quiet --python .uv/bin/python --no-python-downloads
+	@touch $@

@@ -1,0 +1,155 @@
+"""The import rule bites: each way of breaking it turns its own contract red."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINT = "from importlinter.cli import lint_imports_command as lint; lint()"
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A line written into a module, and what the linter has to say about it."""
+
+    module: str
+    line: str
+    contract: str
+    complaint: str
+
+
+BREACHES = {
+    "domain reaches up": Breach(
+        "libs/reverie/domain/ids.py",
+        "import reverie.store",
+        "layers",
+        "reverie.domain is not allowed to import reverie.store",
+    ),
+    "a service reaches sideways, across the roots' own folder": Breach(
+        "services/reverie/ingest/__init__.py",
+        "import reverie.recall",
+        "layers",
+        "reverie.ingest is not allowed to import reverie.recall",
+    ),
+    "store reaches sideways": Breach(
+        "libs/reverie/store/__init__.py",
+        "import reverie.bus",
+        "layers",
+        "reverie.store is not allowed to import reverie.bus",
+    ),
+    "a library reaches up into the other root": Breach(
+        "libs/reverie/store/__init__.py",
+        "import reverie.ingest",
+        "layers",
+        "reverie.store is not allowed to import reverie.ingest",
+    ),
+    "a new folder is unknown": Breach(
+        "services/reverie/gossip/__init__.py",
+        "",
+        "layers",
+        "- reverie.gossip",
+    ),
+    "a service loads the embedded servers": Breach(
+        "services/reverie/dream/__init__.py",
+        "import reverie.embedded",
+        "services",
+        "reverie.dream is not allowed to import reverie.embedded",
+    ),
+    "the client side opens the store": Breach(
+        "libs/reverie/agent/__init__.py",
+        "import reverie.store",
+        "client-side",
+        "reverie.agent is not allowed to import reverie.store",
+    ),
+    "two modules need each other": Breach(
+        "libs/reverie/domain/errors.py",
+        "import reverie.domain.scopes",
+        "cycles",
+        "No cycles are allowed in reverie.domain",
+    ),
+    "a service runs SQL": Breach(
+        "services/reverie/recall/__init__.py",
+        "import asyncpg",
+        "postgres",
+        "reverie.recall is not allowed to import asyncpg",
+    ),
+    "a service publishes past the bus": Breach(
+        "services/reverie/recall/__init__.py",
+        "from nats.js import JetStreamContext",
+        "nats",
+        "reverie.recall is not allowed to import nats",
+    ),
+    "a service runs a model": Breach(
+        "services/reverie/dream/__init__.py",
+        "import onnxruntime",
+        "models",
+        "reverie.dream is not allowed to import onnxruntime",
+    ),
+    "store serves HTTP": Breach(
+        "libs/reverie/store/__init__.py",
+        "import aiohttp",
+        "http",
+        "reverie.store is not allowed to import aiohttp",
+    ),
+    "domain reads a file": Breach(
+        "libs/reverie/domain/ids.py",
+        "import pathlib",
+        "pure",
+        "reverie.domain is not allowed to import pathlib",
+    ),
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The code as it stands, in a place where it may be broken."""
+    for root in ("libs", "services"):
+        shutil.copytree(
+            ROOT / root, tmp_path / root, ignore=shutil.ignore_patterns("__pycache__", "*.onnx")
+        )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(place: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
+    """Runs the linter over the code in `place` alone.
+
+    `-S` leaves out the path file of the installed project, which would add its folders to the
+    namespace; the linter itself then comes from the path.
+    """
+    paths = [place / "libs", place / "services", sysconfig.get_path("purelib")]
+    chosen = [part for contract in contracts for part in ("--contract", contract)]
+    return subprocess.run(
+        [sys.executable, "-S", "-c", LINT, "--no-logo", "--no-cache", *chosen],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_code_as_it_stands_keeps_every_contract(copy: Path) -> None:
+    done = lint(copy)
+    assert done.returncode == 0, done.stdout
+    assert ", 0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("breach", BREACHES.values(), ids=BREACHES.keys())
+def test_a_breach_turns_its_contract_red(copy: Path, breach: Breach) -> None:
+    module = copy / breach.module
+    module.parent.mkdir(exist_ok=True)
+    with module.open("a") as text:
+        text.write(f"\n{breach.line}\n")
+    done = lint(copy, breach.contract)
+    assert done.returncode == 1, done.stdout
+    assert breach.complaint in done.stdout
