@@ -1,0 +1,103 @@
+"""Counting tokens for budgets: by the embedding model's tokenizer, or by an estimate."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_LONG_WORD = 100
+_LONG_WORD_CHARS_PER_TOKEN = 3
+
+
+class TokenCounter(Protocol):
+    """Says how many tokens a text takes, and cuts one to a number of them."""
+
+    def count(self, text: str) -> int:
+        """Tokens of the text, special tokens not counted."""
+        ...
+
+    def cut(self, text: str, limit: int) -> str:
+        """The longest start of the text that takes at most `limit` tokens."""
+        ...
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer of a model's folder, without truncation or padding."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+class ModelTokenCounter:
+    """Counts with a model's own tokenizer.
+
+    A word too long for the vocabulary (over 100 characters: base64, a minified line) is one
+    unknown token to the tokenizer, but many to whoever reads it: a token per 3 characters.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, folder: Path) -> ModelTokenCounter:
+        """The counter of the model whose files `resolve` placed in that folder."""
+        return cls(load_tokenizer(folder))
+
+    def count(self, text: str) -> int:
+        """Tokens of the text, special tokens not counted."""
+        return sum(_weight(end - start) for start, end in self._spans(text))
+
+    def cut(self, text: str, limit: int) -> str:
+        """The longest start of the text that takes at most `limit` tokens."""
+        left = limit
+        for start, end in self._spans(text):
+            left -= _weight(end - start)
+            if left < 0:
+                return text[:start].rstrip()
+        return text
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        spans: list[tuple[int, int]] = encoding.offsets
+        return spans
+
+
+class EstimatingTokenCounter:
+    """Counts without a model, on the high side, so that a budget is kept, not filled.
+
+    A run of letters costs a token per 4 characters begun; any other character, digits and letters
+    beyond ASCII included, one each; white space is free. On transcripts of coding sessions that is
+    about 1.1 times what a WordPiece tokenizer counts, and rarely under 0.95 times.
+    """
+
+    def count(self, text: str) -> int:
+        """Estimated tokens of the text."""
+        return sum(1 for _ in _pieces(text))
+
+    def cut(self, text: str, limit: int) -> str:
+        """The longest start of the text that is estimated at `limit` tokens or fewer."""
+        beyond = next(islice(_pieces(text), max(limit, 0), None), None)
+        return text if beyond is None else text[: beyond.start()].rstrip()
+
+
+_PIECE = re.compile(r"[A-Za-z]{1,4}|\S")
+
+
+def _pieces(text: str) -> Iterator[re.Match[str]]:
+    return _PIECE.finditer(text)
+
+
+def _weight(chars: int) -> int:
+    return 1 if chars <= _LONG_WORD else math.ceil(chars / _LONG_WORD_CHARS_PER_TOKEN)
