@@ -1,0 +1,103 @@
+"""Text for the word index: identifiers in parts and whole, Chinese, Japanese, Korean in pairs.
+
+Postgres' default parser has ideas of its own about paths, URLs, e-mail addresses, hyphens and
+versions (one `file` token, several overlapping ones, ...). So it is given nothing but plain
+words between spaces, each a run of letters and digits: those it passes on as they are, and
+`english` stems the ASCII ones. Index and question go through the same function.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+# Postgres ignores lexemes over 2,046 bytes with a notice; what is longer than this is a blob.
+MAX_WORD_BYTES = 256
+# to_tsvector refuses more than 1 MiB of lexemes and positions.
+MAX_TEXT_BYTES = 384 * 1024
+MAX_WHOLE = 80
+
+_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0dff\u0e00-\u0eff"
+_WORD = rf"(?:[^\W_]|[{_MARKS}])+"
+_COMPOUND = re.compile(rf"{_WORD}(?:[_\-./\\:@#+~]+{_WORD})*")
+_PART = re.compile(_WORD)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+")
+_CJK = (
+    "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_CJK_RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+
+
+def index_text(text: str) -> str:
+    """The words of `text`, space-separated, for `to_tsvector('english', ...)`.
+
+    `getUserById` gives get user by id getuserbyid; `src/middleware/auth.ts` gives its four
+    parts, authts, and srcmiddlewareauthts; 连接池 gives 连接 接池; 1.25.6 also gives 1x25x6.
+    At most `MAX_TEXT_BYTES` of UTF-8; words over `MAX_WORD_BYTES` are dropped.
+    """
+    return " ".join(_bounded(_words(unicodedata.normalize("NFKC", text))))
+
+
+def query_text(query: str) -> str:
+    """The words of a question, as `index_text` gives them, each once."""
+    return " ".join(dict.fromkeys(index_text(query).split()))
+
+
+def _bounded(words: Iterator[str]) -> Iterator[str]:
+    room = MAX_TEXT_BYTES
+    for word in words:
+        size = len(word.encode())
+        if size > MAX_WORD_BYTES:
+            continue
+        room -= size + 1
+        if room < 0:
+            return
+        yield word
+
+
+def _words(text: str) -> Iterator[str]:
+    for match in _COMPOUND.finditer(text):
+        compound = match[0]
+        parts: list[str] = _PART.findall(compound)
+        for part in parts:
+            yield from _part_words(part)
+        if len(parts) > 1 and not _IS_CJK.search(compound):
+            yield from _wholes(compound, parts)
+
+
+def _part_words(part: str) -> Iterator[str]:
+    for run in _CJK_RUN.findall(part):
+        if _IS_CJK.match(run):
+            yield from _pairs(run)
+        else:
+            yield from _identifier(run)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+    for i in range(len(run) - 1):
+        yield run[i : i + 2]
+
+
+def _identifier(word: str) -> Iterator[str]:
+    humps = _CAMEL.split(word)
+    if len(humps) > 1 and len(word) <= MAX_WHOLE:
+        yield from (hump.lower() for hump in humps if len(hump) > 1)
+    yield word.lower()
+
+
+def _wholes(compound: str, parts: list[str]) -> Iterator[str]:
+    """The compound as one word, and a path's last component as one word."""
+    if len(compound) > MAX_WHOLE:
+        return
+    if _VERSION.fullmatch(compound):
+        yield "x".join(parts).lower()
+        return
+    yield "".join(parts).lower()
+    name = _PART.findall(re.split(r"[/\\]", compound)[-1])
+    if 1 < len(name) < len(parts):
+        yield "".join(name).lower()
