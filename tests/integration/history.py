@@ -1,0 +1,67 @@
+"""The real history of a public project, as the events that its pushes would have been.
+
+The data is no part of the repository: it is looked for beside it, in `../shared/data`, or where
+`PYTEST_REVERIE_DATA` says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.contracts.git import GitChange
+from reverie.domain.staleness import Change, ChangedFile, Commit
+
+BESIDE = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("PYTEST_REVERIE_DATA", BESIDE))
+HISTORY = DATA / "git-history" / "getspecstory.jsonl"
+PROJECT = "getspecstory"
+
+needs_history = pytest.mark.skipif(
+    not HISTORY.exists(),
+    reason=f"the real git history is not here: expected at {HISTORY} (or set PYTEST_REVERIE_DATA)",
+)
+
+
+def read_history(*, merges: bool = False) -> Iterator[GitChange]:
+    """One event a commit, oldest first.
+
+    A merge tells again what its branch's commits told, against its first parent; it is left
+    out unless asked for.
+    """
+    with HISTORY.open() as lines:
+        commits = [json.loads(line) for line in lines]
+    return (change_of_commit(commit) for commit in commits if merges or not commit["merge"])
+
+
+def change_of_commit(commit: dict[str, Any]) -> GitChange:
+    """The event of one line of the history file."""
+    told = {"sha": commit["sha"], "subject": commit["subject"]}
+    body = {
+        "project": PROJECT,
+        "branch": "main",
+        "before": next(iter(commit["parents"]), None),
+        "after": commit["sha"],
+        "commits": [told | {"committed_at": commit["committed_at"]}],
+        "files": [
+            {key: file[key] for key in ("path", "status", "old_path", "hunks") if key in file}
+            for file in commit["files"]
+        ],
+    }
+    return GitChange.model_validate_json(json.dumps(body))
+
+
+def to_domain(change: GitChange) -> Change:
+    """The same change as the rules of staleness read it."""
+    return Change(
+        tuple(Commit(c.sha, c.subject, c.committed_at) for c in change.commits),
+        tuple(
+            ChangedFile(f.path, f.status, f.old_path, tuple(f.hunks), f.commit)
+            for f in change.files
+        ),
+    )
