@@ -72,12 +72,12 @@ class NewMemory:
 
 @dataclass(frozen=True)
 class Written:
-    """The outcome of one write: which memory, its version, and the outbox row to publish."""
+    """The outcome of one write: which memory, its version, and the outbox row, if one was made."""
 
     id: UUID
     outcome: Outcome
     version: int
-    event: UUID
+    event: UUID | None
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,10 @@ class Memory:
     metadata: dict[str, Any] = field(default_factory=dict)
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    superseded_by: UUID | None = None
     staleness: float = 0.0
     stale_grade: str | None = None
+    stale_reason: str | None = None
 
 
 _SPACE = re.compile(r"\s+")

@@ -64,9 +64,7 @@ class Tenant:
     async def many(self, name: str, args: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each of the argument lists."""
         with _span(name):
-            await self._connection.executemany(
-                query(name).sql, [(self.id, *one) for one in args]
-            )
+            await self._connection.executemany(query(name).sql, [(self.id, *one) for one in args])
 
 
 class Database:
@@ -130,6 +128,7 @@ async def open_database(
             min_size=min(min_size, size),
             max_size=size,
             init=_prepare,
+            reset=_reset,
             server_settings=_SERVER_SETTINGS,
             command_timeout=60,
             timeout=10,
@@ -155,6 +154,12 @@ async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     await connection.set_type_codec(
         "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
     )
+
+
+async def _reset(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """All settings are local to a transaction, so an open one is all there is to clear."""
+    if connection.is_in_transaction():
+        await connection.execute("rollback")
 
 
 async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:

@@ -44,6 +44,8 @@ alter table tenant enable row level security;
 alter table tenant force row level security;
 create policy own_tenant on tenant
   using (id = nullif(current_setting('reverie.tenant', true), '')::int);
+-- A tenant is made by whoever owns the schema; the services have no grant for it.
+create policy made on tenant for insert with check (true);
 grant select on tenant to reverie_app;
 
 do $$

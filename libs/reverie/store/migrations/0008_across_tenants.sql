@@ -22,6 +22,13 @@ begin atomic
   where k.hash = p_hash and k.revoked is null and (k.expires is null or k.expires > now());
 end;
 
+-- Names of the tenants, for whoever makes tenants and keys; not granted to the services.
+create function tenant_names() returns table (id int, name text)
+language sql stable security definer
+begin atomic
+  select t.id, t.name from tenant t;
+end;
+
 -- Locks up to p_limit rows that their writer has not published within p_grace.
 create function outbox_claim(p_limit int, p_grace interval)
 returns setof outbox
@@ -135,5 +142,7 @@ begin
     execute format('revoke all on function %s from public', f);
     execute format('grant execute on function %s to reverie_app', f);
   end loop;
+  revoke all on function tenant_names() from reverie_app;
+  execute format('grant execute on function tenant_names() to %I', current_user);
   execute format('revoke create on schema %I from reverie_system', current_schema());
 end $$;

@@ -1,0 +1,153 @@
+"""Git changes, the anchors they move and the marks they leave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.contracts.events import Outgoing, git_subject, memory_subject
+from reverie.contracts.git import GitChange
+from reverie.domain.access import Principal
+from reverie.domain.ids import new_id
+from reverie.domain.memory import Memory, content_hash
+from reverie.domain.scopes import slug
+from reverie.domain.staleness import Mark
+from reverie.store import rows
+from reverie.store.database import Database
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A change as it stands; `processed` once its marks are made."""
+
+    id: UUID
+    project: str
+    branch: str
+    body: GitChange
+    processed: datetime | None
+
+
+@dataclass(frozen=True)
+class Touching:
+    """A memory that touches an anchored file."""
+
+    memory: UUID
+    path: str
+    known_at: datetime
+    git: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A memory with open marks, and the evidence, newest first."""
+
+    memory: Memory
+    evidence: list[dict[str, Any]]
+
+
+class Changes:
+    """The store of the staleness service."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def add(
+        self, who: Principal, change: GitChange, headers: Mapping[str, str]
+    ) -> tuple[UUID, bool, Outgoing]:
+        """Stores a change once. Answers its id, whether it was known, and the event to publish."""
+        project = slug(change.project)
+        event = Outgoing(
+            id=new_id(),
+            subject=git_subject(who.tenant_name, project),
+            payload="",
+            headers=dict(headers),
+        )
+        found = await self._db.call(
+            "change_add",
+            who.tenant,
+            new_id(),
+            project,
+            change.branch,
+            change.after,
+            change.model_dump(mode="json"),
+            event.id,
+            event.subject,
+            dict(headers),
+        )
+        body = {"v": 1, "tenant": who.tenant, "id": found["id"], "project": project}
+        payload = json.dumps(body, separators=(",", ":"))
+        return UUID(found["id"]), found["duplicate"], event.model_copy(update={"payload": payload})
+
+    async def get(self, tenant: int, change: UUID) -> Stored | None:
+        """A stored change."""
+        async with self._db.tenant(tenant) as t:
+            row = await t.row("change_get", change)
+        if row is None:
+            return None
+        body = GitChange.model_validate_json(json.dumps(row["body"]))
+        return Stored(row["id"], row["project"], row["branch"], body, row["processed"])
+
+    async def touching(self, tenant: int, project: str, names: Sequence[str]) -> list[Touching]:
+        """Memories that touch files whose last path component is one of `names`."""
+        async with self._db.tenant(tenant) as t:
+            anchors = await t.rows("anchors_named", project, list(names))
+            paths = {row["node"]: row["path"] for row in anchors}
+            found = await t.rows("anchored_memories", list(paths))
+        return [Touching(r["id"], paths[r["node"]], r["known_at"], r["git"]) for r in found]
+
+    async def apply(
+        self,
+        tenant: int,
+        tenant_name: str,
+        change: Stored,
+        marks: Sequence[Mark],
+        moves: Sequence[tuple[str, str]],
+        headers: Mapping[str, str],
+    ) -> None:
+        """Moves anchors, writes marks and closes the change, all at once and repeatable."""
+        async with self._db.tenant(tenant) as t:
+            await t.many("mark_add", [_mark(mark, change.id) for mark in marks])
+            for old, new in moves:
+                hashed = bytes.fromhex(content_hash(new))
+                name = new.rsplit("/", 1)[-1]
+                await t.rows("anchor_move", change.project, old, new, name, hashed)
+            await t.rows("change_done", change.id)
+            if marks:
+                await t.rows(
+                    "announce",
+                    new_id(),
+                    memory_subject(tenant_name, "staled"),
+                    {"change": str(change.id), "memories": len({m.memory for m in marks})},
+                    dict(headers),
+                )
+
+    async def unprocessed(self, age_seconds: float, limit: int = 100) -> list[tuple[int, UUID]]:
+        """(tenant, change) of changes whose event may be lost."""
+        found = await self._db.rows("changes_unprocessed", age_seconds, limit)
+        return [(row["tenant"], row["id"]) for row in found]
+
+    async def stale(
+        self, who: Principal, scopes: Sequence[str], below: UUID | None, limit: int
+    ) -> list[Stale]:
+        """Memories of readable scopes with open marks, newest first below the id `below`."""
+        async with self._db.tenant(who.tenant) as t:
+            found = await t.rows("stale_list", list(scopes), below, limit)
+        return [Stale(rows.memory(row), row["evidence"]) for row in found]
+
+
+def _mark(mark: Mark, event: UUID) -> tuple[object, ...]:
+    return (
+        mark.memory,
+        mark.commit,
+        mark.path,
+        mark.grade,
+        mark.score,
+        mark.change,
+        mark.subject,
+        mark.committed_at,
+        event,
+    )

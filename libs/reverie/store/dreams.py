@@ -1,0 +1,237 @@
+"""Dream jobs: requested, claimed under a lease, committed under an epoch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from reverie.contracts.events import Outgoing, dream_subject
+from reverie.domain.access import Principal
+from reverie.domain.ids import new_id
+from reverie.domain.memory import Memory, NewMemory
+from reverie.domain.turns import TurnText
+from reverie.store import rows
+from reverie.store.database import Database
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A worker's hold on a scope. Every write names its epoch and fails when it was lost."""
+
+    tenant: int
+    tenant_name: str
+    scope: str
+    epoch: int
+    attempts: int
+
+
+@dataclass(frozen=True)
+class DreamSession:
+    """A session of the scope with turns that wait."""
+
+    id: UUID
+    external_id: str | None
+    agent: str
+    user_name: str | None
+    project: str | None
+    branch: str | None
+    started: datetime
+    ended: datetime | None
+    summary: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """The record of one dream."""
+
+    id: UUID
+    scope: str
+    status: str
+    started: datetime
+    ended: datetime | None
+    turns: int
+    created: int
+    reinforced: int
+    superseded: int
+    sessions: list[UUID]
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The condensed present state of a scope."""
+
+    scope: str
+    version: int
+    content: str
+    tokens: int
+    updated: datetime
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Lengths of the queue over all tenants."""
+
+    queued: int
+    running: int
+    parked: int
+    oldest_seconds: float
+
+
+class Dreams:
+    """The queue in Postgres; tickets on the bus only wake its workers."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def request(
+        self, tenant: int, tenant_name: str, scope: str, reason: str, headers: Mapping[str, str]
+    ) -> tuple[Literal["queued", "running"], Outgoing]:
+        """Asks for a dream over a scope. Answers its state and the ticket to publish."""
+        ticket = _ticket(tenant, tenant_name, scope, headers)
+        status = await self._db.call(
+            "dream_request", tenant, scope, reason, ticket.id, ticket.subject, dict(headers)
+        )
+        return status, ticket
+
+    async def claim(self, worker: str, lease_seconds: float) -> Lease | None:
+        """The fairest due job of all tenants, or None."""
+        found = await self._db.rows("dream_claim", worker, lease_seconds)
+        return Lease(**found[0]) if found else None
+
+    async def renew(self, lease: Lease, lease_seconds: float) -> bool:
+        """Keeps the lease alive; False where another has it."""
+        return bool(
+            await self._db.call(
+                "dream_renew", lease.tenant, lease.scope, lease.epoch, lease_seconds
+            )
+        )
+
+    async def start(self, lease: Lease, run: UUID, worker: str) -> bool:
+        """Opens the record of a run; False where the lease was lost."""
+        return bool(
+            await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
+        )
+
+    async def sessions(self, lease: Lease, limit: int = 100) -> list[DreamSession]:
+        """Sessions of the scope with undigested turns, oldest first."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found = await tenant.rows("dream_sessions", lease.scope, limit)
+        return [DreamSession(**row) for row in found]
+
+    async def turns(self, lease: Lease, session: UUID, limit: int) -> list[TurnText]:
+        """Undigested turns in order."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found = await tenant.rows("dream_turns", session, limit)
+        return [TurnText(**row) for row in found]
+
+    async def commit(
+        self,
+        lease: Lease,
+        run: UUID,
+        session: UUID,
+        items: Sequence[NewMemory],
+        turns: Sequence[UUID],
+        headers: Mapping[str, str],
+    ) -> list[dict[str, Any]] | None:
+        """Writes the memories and marks the turns at once; None where the lease was lost."""
+        payload = [rows.item(new, ["*"]) for new in items]
+        found: list[dict[str, Any]] | None = await self._db.call(
+            "dream_commit",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            session,
+            payload,
+            list(turns),
+            dict(headers),
+        )
+        return found
+
+    async def known(self, lease: Lease, limit: int) -> list[Memory]:
+        """Active memories of the scope, the weightiest first."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found = await tenant.rows("dream_known", lease.scope, limit)
+        return [rows.memory(row) for row in found]
+
+    async def summarise(self, lease: Lease, content: str, tokens: int) -> bool:
+        """Puts the summary of the scope; False where the lease was lost."""
+        return bool(
+            await self._db.call(
+                "dream_summarise", lease.tenant, lease.scope, lease.epoch, content, tokens
+            )
+        )
+
+    async def finish(
+        self, lease: Lease, run: UUID, headers: Mapping[str, str]
+    ) -> tuple[Literal["done", "again", "lost"], Outgoing]:
+        """Ends a run; `again` where it was asked for meanwhile, with the ticket to publish."""
+        ticket = _ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
+        state = await self._db.call(
+            "dream_finish",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
+        )
+        return state, ticket
+
+    async def fail(
+        self, lease: Lease, run: UUID, error: str, max_attempts: int, pause_seconds: float
+    ) -> Literal["retry", "parked", "lost"]:
+        """Ends a run that failed; the job is due after a pause that doubles, or is parked."""
+        state: Literal["retry", "parked", "lost"] = await self._db.call(
+            "dream_fail",
+            lease.tenant,
+            lease.scope,
+            lease.epoch,
+            run,
+            error,
+            max_attempts,
+            pause_seconds,
+        )
+        return state
+
+    async def overdue(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
+        """(tenant, tenant name, scope) of jobs whose ticket may be lost."""
+        found = await self._db.rows("dreams_overdue", age_seconds, limit)
+        return [(row["tenant"], row["tenant_name"], row["scope"]) for row in found]
+
+    async def queue(self) -> Queue:
+        """Lengths of the queue, for metrics."""
+        found = await self._db.rows("dream_queue")
+        return Queue(**found[0])
+
+    async def runs(
+        self, who: Principal, below: UUID | None, scope: str | None, limit: int
+    ) -> list[Run]:
+        """Runs over readable scopes, newest first below the id `below`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("dream_runs", list(who.reads), below, scope, limit)
+        return [Run(**row) for row in found]
+
+    async def summaries(self, who: Principal, scopes: Sequence[str]) -> list[Summary]:
+        """The summaries of scopes that the patterns cover."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("summaries", list(scopes))
+        return [Summary(**row) for row in found]
+
+
+def _ticket(tenant: int, tenant_name: str, scope: str, headers: Mapping[str, str]) -> Outgoing:
+    body = {"v": 1, "tenant": tenant, "scope": scope}
+    subject = dream_subject(tenant_name, scope)
+    return Outgoing(id=new_id(), subject=subject, payload=_json(body), headers=dict(headers))
+
+
+def _json(body: Mapping[str, object]) -> str:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""What the slow path derives from a memory: chunks, vectors, anchors, relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+
+from reverie.domain.ids import new_id
+from reverie.domain.memory import content_hash
+from reverie.store.database import Database
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A memory as the slow path reads it."""
+
+    id: UUID
+    version: int
+    enriched_version: int
+    scope: str
+    kind: str
+    content: str
+    session: UUID | None
+    agent: str | None
+    git: dict[str, Any] | None
+    created: datetime
+    valid_from: datetime | None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A chunk of a memory: offsets into its content, SHA-256 of its text, its vector."""
+
+    start: int
+    stop: int
+    hash: bytes
+    vector: Vector
+
+
+class Enrichment:
+    """Derived rows, written only while the memory stands at the version they derive from."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def read(self, tenant: int, memory: UUID) -> Raw | None:
+        """The memory, or None where it was forgotten."""
+        async with self._db.tenant(tenant) as t:
+            row = await t.row("enrich_read", memory)
+        return Raw(**row) if row else None
+
+    async def known(self, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, Vector]:
+        """Vectors that stand already for texts of these hashes."""
+        async with self._db.tenant(tenant) as t:
+            found = await t.rows("vectors_known", list(hashes))
+        return {row["hash"]: np.asarray(row["v"].to_numpy(), dtype=np.float32) for row in found}
+
+    async def anchors(self, tenant: int, project: str, paths: Sequence[str]) -> dict[str, UUID]:
+        """The file nodes of these paths, made where they are missing."""
+        nodes = {}
+        async with self._db.tenant(tenant) as t:
+            for path in sorted(paths):
+                hashed = bytes.fromhex(content_hash(path))
+                name = path.rsplit("/", 1)[-1]
+                nodes[path] = await t.value("anchor_file", project, path, name, new_id(), hashed)
+        return {path: node for path, node in nodes.items() if node is not None}
+
+    async def write(
+        self,
+        tenant: int,
+        memory: Raw,
+        pieces: Sequence[Piece],
+        touches: Mapping[UUID, Mapping[str, Any]],
+        relatives: int,
+    ) -> bool:
+        """Replaces what is derived, if the memory is still at that version; says whether it was.
+
+        `touches` maps file nodes to the edge's metadata; up to `relatives` memories of the scope
+        that touch the same files are linked.
+        """
+        async with self._db.tenant(tenant) as t:
+            if await t.row("enrich_lock", memory.id, memory.version) is None:
+                return False
+            await t.rows("chunk_drop_vectors", memory.id)
+            await t.rows("chunk_drop", memory.id)
+            await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
+            await t.many(
+                "edge_put",
+                [(new_id(), memory.id, "touches", n, 1.0, dict(m)) for n, m in touches.items()],
+            )
+            near = await t.rows("relatives", memory.id, memory.scope, relatives)
+            weights = [(row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near]
+            await t.many(
+                "edge_put",
+                [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
+            )
+            await t.rows("enrich_done", memory.id, memory.version)
+        return True
+
+
+def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:
+    return memory, ord_, piece.start, piece.stop, piece.hash, HalfVector(piece.vector)
+
+
+def _ends(one: UUID, other: UUID) -> tuple[UUID, str, UUID]:
+    """A relation has no direction: the newer points to the older, so that it stands once."""
+    return max(one, other), "relates_to", min(one, other)

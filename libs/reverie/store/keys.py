@@ -1,0 +1,30 @@
+"""API keys: hashed, shown once; and the answers kept for idempotency keys."""
+
+from __future__ import annotations
+
+from reverie.domain.access import Principal, Role
+from reverie.store.database import Database
+
+
+class Keys:
+    """Finds the principal behind a key."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def find(self, key_hash: bytes) -> Principal | None:
+        """The holder of the key with this SHA-256, unless it is revoked or expired."""
+        found = await self._db.rows("find_key", key_hash)
+        if not found:
+            return None
+        row = found[0]
+        return Principal(
+            tenant=row["tenant"],
+            tenant_name=row["tenant_name"],
+            key_id=str(row["id"]),
+            role=Role(row["role"]),
+            reads=tuple(row["reads"]),
+            writes=tuple(row["writes"]),
+            project=row["project"],
+            agent=row["agent"],
+        )

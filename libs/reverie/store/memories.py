@@ -1,0 +1,171 @@
+"""Memories: written, read, listed, with their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from reverie.contracts.events import Outgoing, memory_subject
+from reverie.domain.access import Principal
+from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError, Unavailable
+from reverie.domain.ids import is_short_id
+from reverie.domain.memory import Memory, NewMemory, Outcome, Status, Written
+from reverie.store import rows
+from reverie.store.database import Database
+
+VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
+_RACES = 5
+
+
+@dataclass(frozen=True)
+class ListFilter:
+    """What a list of memories is narrowed to; None means all."""
+
+    scope: str | None = None
+    kinds: Sequence[str] | None = None
+    status: Sequence[str] = VISIBLE
+    tag: str | None = None
+    session: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Near:
+    """A memory one edge away; `direction` is seen from the memory asked for."""
+
+    id: UUID
+    kind: str
+    label: str
+    type: str
+    direction: str
+    weight: float
+
+
+class Memories:
+    """The memories of all tenants, each call within one."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def remember(
+        self, who: Principal, items: Sequence[NewMemory], headers: Mapping[str, str]
+    ) -> list[Written | ReverieError]:
+        """Writes each item or says why not; what passes lands in one transaction.
+
+        An item whose edges would close a cycle makes the rest land one by one. Answers in the
+        order of the items. `headers` carry the trace to the consumers.
+        """
+        payload = [rows.item(new, who.reads) for new in items]
+        try:
+            found = await self._call(who, payload, headers)
+        except Invalid as error:
+            if len(items) == 1:
+                return [error]
+            return [(await self.remember(who, [new], headers))[0] for new in items]
+        return [await self._outcome(who, new, one) for new, one in zip(items, found, strict=True)]
+
+    async def _call(
+        self, who: Principal, payload: list[dict[str, Any]], headers: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        for _ in range(_RACES):
+            try:
+                found = await self._db.rows(
+                    "remember", who.tenant, who.tenant_name, payload, dict(headers)
+                )
+                return [row[0] for row in found]
+            except asyncpg.SerializationError:
+                continue
+            except asyncpg.PostgresError as error:
+                if error.sqlstate == "RV001":
+                    raise Invalid("edges", "an edge would close a causal cycle") from error
+                raise
+        raise Unavailable("the key", "many writers change it at once; try again")
+
+    async def _outcome(
+        self, who: Principal, new: NewMemory, one: dict[str, Any]
+    ) -> Written | ReverieError:
+        match one.get("problem"):
+            case None:
+                event = one.get("event")
+                return Written(
+                    UUID(one["id"]),
+                    Outcome(one["outcome"]),
+                    one["version"],
+                    UUID(event) if event else None,
+                )
+            case "conflict":
+                current = await self.get(who, UUID(one["id"]))
+                return Conflict(
+                    f"key {new.key!r} is active in {new.scope}: supersede_reason would replace it",
+                    {"id": str(current.id), "content": current.content, "version": current.version},
+                )
+            case "missing_edge":
+                return Invalid("edges", f"there is no memory {one['to']} to link to")
+            case _:
+                return Unavailable("the memory", "many writers change it at once; try again")
+
+    async def get(self, who: Principal, memory: UUID) -> Memory:
+        """One memory. Raises `NotFound` also where the key may not read it."""
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row("memory_get", memory, list(who.reads))
+        if row is None:
+            raise NotFound("memory", str(memory))
+        return rows.memory(row)
+
+    async def resolve(self, who: Principal, text: str) -> UUID:
+        """The id that a full or short form means. Raises `NotFound` or `Invalid`."""
+        if not is_short_id(text):
+            return _uuid(text)
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("memory_resolve", text, list(who.reads))
+        if not found:
+            raise NotFound("memory", text)
+        if len(found) > 1:
+            raise Invalid("id", f"{text} means several memories: use the full id")
+        return UUID(str(found[0]["id"]))
+
+    async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
+        """Memories one edge away that the key may read, strongest first."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("memory_neighbours", memory, list(who.reads), limit)
+        return [
+            Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"])
+            for r in found
+        ]
+
+    async def page(
+        self, who: Principal, below: UUID | None, limit: int, only: ListFilter
+    ) -> list[Memory]:
+        """Memories newest first, below the id `below`; anchors only where their kind is asked."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows(
+                "memory_list",
+                list(who.reads),
+                below,
+                only.scope,
+                only.kinds,
+                list(only.status),
+                only.tag,
+                only.session,
+                limit,
+            )
+        return [rows.memory(row) for row in found]
+
+
+def event_of(who: Principal, written: Written, headers: Mapping[str, str]) -> Outgoing | None:
+    """The outbox row that a write left, to be published after the reply; None on a duplicate."""
+    if written.event is None:
+        return None
+    body = f'{{"v":1,"tenant":{who.tenant},"id":"{written.id}","version":{written.version}}}'
+    subject = memory_subject(who.tenant_name, "remembered")
+    return Outgoing(id=written.event, subject=subject, payload=body, headers=dict(headers))
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid("id", f"{text[:40]!r} is not an id") from None

@@ -1,0 +1,90 @@
+"""Between rows and the values of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+
+from reverie.domain.ids import new_id
+from reverie.domain.kinds import Kind, Tier
+from reverie.domain.memory import Memory, NewEdge, NewMemory, Status
+
+
+def memory(row: asyncpg.Record) -> Memory:
+    """A memory from a row of `memory_shown`."""
+    return Memory(
+        id=row["id"],
+        scope=row["scope"],
+        kind=Kind(row["kind"]),
+        content=row["content"],
+        content_hash=row["hash"].hex(),
+        tier=Tier(row["tier"]),
+        status=Status(row["status"]),
+        version=row["version"],
+        confidence=round(row["confidence"], 4),
+        pinned=row["pinned"],
+        created_at=row["created"],
+        updated_at=row["updated"],
+        key=row["key"],
+        summary=row["summary"],
+        tags=tuple(row["tags"]),
+        session=row["session"],
+        agent=row["agent"],
+        source=row["source"],
+        turns=tuple(row["turns"]),
+        git=row["git"],
+        metadata=row["metadata"],
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+        superseded_by=row["superseded_by"],
+        staleness=round(row["staleness"], 4),
+        stale_grade=row["stale_grade"],
+        stale_reason=row["stale_reason"],
+    )
+
+
+def item(new: NewMemory, reads: Sequence[str]) -> dict[str, Any]:
+    """What the SQL function `remember` reads; `reads` bounds what an edge may point to."""
+    fields: dict[str, Any] = {
+        "id": str(new.id),
+        "event": str(new_id()),
+        "scope": new.scope,
+        "kind": new.kind.value,
+        "tier": new.tier.value,
+        "content": new.content,
+        "hash": new.content_hash,
+        "words": new.words,
+        "confidence": new.confidence,
+        "pinned": new.pinned,
+        "source": new.source,
+        "metadata": new.metadata,
+        "key": new.key,
+        "reason": new.supersede_reason,
+        "summary": new.summary,
+        "session": _text(new.session),
+        "agent": new.agent,
+        "git": new.git,
+        "tags": list(new.tags),
+        "turns": [str(turn) for turn in new.turns],
+        "valid_from": new.valid_from.isoformat() if new.valid_from else None,
+        "valid_to": new.valid_to.isoformat() if new.valid_to else None,
+    }
+    if new.edges:
+        fields |= {"edges": [_edge(edge) for edge in new.edges], "reads": list(reads)}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _edge(edge: NewEdge) -> dict[str, Any]:
+    return {
+        "id": str(new_id()),
+        "to": str(edge.to),
+        "type": edge.kind.value,
+        "weight": edge.weight,
+        "metadata": edge.metadata,
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

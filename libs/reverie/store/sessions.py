@@ -1,0 +1,142 @@
+"""Sessions and their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import NotFound
+from reverie.store.database import Database
+
+
+@dataclass(frozen=True)
+class Session:
+    """A conversation between an agent and a person."""
+
+    id: UUID
+    agent: str
+    scope: str
+    external_id: str | None
+    user_name: str | None
+    project: str | None
+    branch: str | None
+    turns: int
+    started: datetime
+    ended: datetime | None
+    summary: str | None
+
+
+@dataclass(frozen=True)
+class NewTurn:
+    """A turn about to be appended: redacted, its tool output condensed, its words prepared."""
+
+    id: UUID
+    role: str
+    content: str
+    words: str
+    tool: str | None = None
+    external_id: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    """A turn as it stands."""
+
+    id: UUID
+    session: UUID
+    ord: int
+    role: str
+    content: str
+    at: datetime
+    tool: str | None
+    external_id: str | None
+    digested: bool
+
+
+@dataclass(frozen=True)
+class Appended:
+    """What an append did, and how much of the session waits to be digested."""
+
+    accepted: int
+    duplicates: int
+    scope: str
+    undigested_chars: int
+
+
+class Sessions:
+    """Sessions of a tenant; transcripts are read by their own agent only."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def start(
+        self, who: Principal, new: UUID, scope: str, fields: Mapping[str, str | None]
+    ) -> tuple[UUID, str]:
+        """Starts a session, or finds the one of this external id. Answers its id and scope.
+
+        `fields`: external_id, agent, user, project, branch.
+        """
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row(
+                "session_start",
+                new,
+                fields.get("external_id"),
+                fields.get("agent"),
+                fields.get("user"),
+                fields.get("project"),
+                fields.get("branch"),
+                scope,
+            )
+        assert row is not None
+        return row["id"], row["scope"]
+
+    async def get(self, who: Principal, session: UUID) -> Session:
+        """A session of the key's agent and scopes. Raises `NotFound`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row("session_get", session, list(who.reads), who.agent)
+        if row is None:
+            raise NotFound("session", str(session))
+        return Session(**row)
+
+    async def end(self, who: Principal, session: UUID, summary: str | None) -> tuple[str, bool]:
+        """Ends a session that `get` showed. Answers its scope and whether turns are undigested."""
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row("session_end", session, summary)
+        if row is None:
+            raise NotFound("session", str(session))
+        return row["scope"], row["undigested"]
+
+    async def append(self, who: Principal, session: UUID, turns: Sequence[NewTurn]) -> Appended:
+        """Appends turns in order; an external id that stands is left out. Raises `NotFound`."""
+        found = await self._db.call(
+            "turns_append", who.tenant, session, [_fields(t) for t in turns]
+        )
+        if "problem" in found:
+            raise NotFound("session", str(session))
+        return Appended(**found)
+
+    async def turns(
+        self, who: Principal, session: UUID, after: int, limit: int
+    ) -> list[StoredTurn]:
+        """Turns in order, after the ordinal `after` (-1 for the first)."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("turns_list", session, after, limit)
+        return [StoredTurn(**row) for row in found]
+
+
+def _fields(turn: NewTurn) -> dict[str, Any]:
+    fields = {
+        "id": str(turn.id),
+        "role": turn.role,
+        "content": turn.content,
+        "words": turn.words,
+        "tool": turn.tool,
+        "external_id": turn.external_id,
+        "at": turn.at.isoformat() if turn.at else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

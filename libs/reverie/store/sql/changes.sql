@@ -1,0 +1,63 @@
+-- name: change_add
+-- Stores a change once and announces it.
+select change_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: change_get
+-- A stored change.
+select id, project, branch, body, processed from git_event where tenant = $1 and id = $2;
+
+-- name: change_done
+-- A change was applied.
+update git_event set processed = now() where tenant = $1 and id = $2 and processed is null;
+
+-- name: changes_unprocessed
+-- Changes whose event may be lost.
+select * from changes_unprocessed(make_interval(secs => $1), $2);
+
+-- name: anchors_named
+-- Anchors of a project by the last component of their path.
+select node, path from anchor where tenant = $1 and project = $2 and name = any($3::text[])
+order by path;
+
+-- name: anchored_memories
+-- Memories that touch a list of anchors, with when they were learned and the lines they know.
+select m.id, e.dst as node, coalesce(m.valid_from, m.created) as known_at, m.git
+from edge e join memory m on m.tenant = $1 and m.id = e.src
+where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
+  and m.status in ('active', 'superseded')
+order by m.id;
+
+-- name: mark_add
+-- A mark with its evidence; the same commit and path mark a memory once.
+insert into stale_mark (tenant, memory, commit, path, grade, score, change, subject, committed_at, event)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict do nothing;
+
+-- name: anchor_move
+-- A renamed file: its node keeps its edges under the new path, unless that path has a node.
+with moved as (
+  update anchor a set path = $4, name = $5
+  where a.tenant = $1 and a.project = $2 and a.path = $3
+    and not exists (select from anchor b
+      where b.tenant = $1 and b.project = $2 and b.path = $4)
+  returning a.node
+)
+update memory m set key = $4, content = $4, hash = $6, updated = now()
+from moved where m.tenant = $1 and m.id = moved.node;
+
+-- name: stale_list
+-- Memories with open marks, by id below the cursor.
+select m.*, k.evidence from memory_shown m
+join lateral (
+  select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
+    'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
+    'score', s.score) order by s.committed_at desc, s.path) as evidence
+  from stale_mark s where s.tenant = $1 and s.memory = m.id and s.cleared is null
+) k on k.evidence is not null
+where m.tenant = $1 and covers($2, m.scope) and m.status in ('active', 'superseded')
+  and ($3::uuid is null or m.id < $3)
+order by m.id desc limit $4;
+
+-- name: announce
+-- An event of its own, for the outbox.
+select announce($1, $2, $3, $4, $5);

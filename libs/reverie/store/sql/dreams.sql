@@ -1,0 +1,71 @@
+-- name: dream_request
+-- Asks for a dream over a scope: one job, and one ticket through the outbox.
+select dream_request($1, $2, $3, $4, $5, $6);
+
+-- name: dream_claim
+-- The fairest due job under a new epoch.
+select * from dream_claim($1, make_interval(secs => $2));
+
+-- name: dreams_overdue
+-- Jobs whose ticket may be lost.
+select * from dreams_overdue(make_interval(secs => $1), $2);
+
+-- name: dream_queue
+-- Lengths of the queue, for metrics.
+select * from dream_queue();
+
+-- name: dream_renew
+-- Keeps a lease alive; false where it was lost.
+select dream_renew($1, $2, $3, make_interval(secs => $4));
+
+-- name: dream_start
+-- Opens the record of a run; false where the lease was lost.
+select dream_start($1, $2, $3, $4, $5);
+
+-- name: dream_commit
+-- Writes what one session gave and marks its turns; null where the lease was lost.
+select dream_commit($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: dream_summarise
+-- Puts the summary of a scope; false where the lease was lost.
+select dream_summarise($1, $2, $3, $4, $5);
+
+-- name: dream_finish
+-- Ends a run: done, again (asked for meanwhile) or lost.
+select dream_finish($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: dream_fail
+-- Ends a run that failed: retry, parked or lost.
+select dream_fail($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
+
+-- name: dream_sessions
+-- Sessions of a scope with undigested turns, oldest first.
+select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary
+from session s
+where s.tenant = $1 and s.scope = $2
+  and exists (select from turn t where t.tenant = $1 and t.session = s.id and t.run is null)
+order by s.id limit $3;
+
+-- name: dream_turns
+-- Undigested turns of a session in order.
+select id, ord, role, content, at, tool from turn
+where tenant = $1 and session = $2 and run is null order by ord limit $3;
+
+-- name: dream_known
+-- Active memories of a scope that a summary may draw on, the weightiest first.
+select * from memory_shown
+where tenant = $1 and scope = $2 and status = 'active' and kind not in ('file', 'entity')
+order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id limit $3;
+
+-- name: dream_runs
+-- Runs over scopes that the grants cover, newest first below the cursor.
+select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error
+from dream_run
+where tenant = $1 and covers($2, scope) and ($3::uuid is null or id < $3)
+  and ($4::text is null or scope = $4)
+order by id desc limit $5;
+
+-- name: summaries
+-- The summaries of scopes that the patterns cover.
+select scope, version, content, tokens, updated from summary
+where tenant = $1 and covers($2, scope) order by scope;

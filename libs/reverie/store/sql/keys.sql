@@ -1,0 +1,48 @@
+-- name: find_key
+-- The principal behind a key's hash.
+select * from find_key($1);
+
+-- name: outbox_claim
+-- Rows that their writer did not publish, locked.
+select id, tenant, subject, payload::text as payload, headers from outbox_claim($1, make_interval(secs => $2));
+
+-- name: outbox_done
+-- Removes published rows, of any tenant.
+select outbox_done($1);
+
+-- name: outbox_delete
+-- Removes rows that their writer published.
+delete from outbox where tenant = $1 and id = any($2::uuid[]);
+
+-- name: outbox_age
+-- How many rows wait, and since when.
+select * from outbox_age();
+
+-- name: memories_unenriched
+-- Memories whose slow path is behind.
+select * from memories_unenriched(make_interval(secs => $1), $2);
+
+-- name: idempotency_sweep
+-- Forgets old answers.
+select idempotency_sweep(make_interval(secs => $1));
+
+-- name: idempotency_begin
+-- Takes a key, or a key whose first taker died $5 seconds ago; no row where it is taken.
+insert into idempotency as i (tenant, key, route, body_hash) values ($1, $2, $3, $4)
+on conflict (tenant, key, route) do update set at = now(), body_hash = excluded.body_hash
+  where i.status is null and i.at < now() - make_interval(secs => $5)
+returning key;
+
+-- name: idempotency_read
+-- What stands under a key.
+select body_hash, status, body, headers from idempotency
+where tenant = $1 and key = $2 and route = $3;
+
+-- name: idempotency_finish
+-- Keeps the answer.
+update idempotency set status = $4, body = $5, headers = $6
+where tenant = $1 and key = $2 and route = $3;
+
+-- name: idempotency_abandon
+-- Frees a key whose work failed.
+delete from idempotency where tenant = $1 and key = $2 and route = $3 and status is null;

@@ -1,0 +1,72 @@
+-- name: ping
+-- Does Postgres answer?
+select 1;
+
+-- name: remember
+-- Writes validated memories in order ($3, a jsonb array); answers each outcome.
+select remember($1, $2, i.item, $4) from jsonb_array_elements($3::jsonb) with ordinality i (item, n)
+order by i.n;
+
+-- name: memory_get
+-- One memory that the grants $3 cover and that was not forgotten.
+select * from memory_shown where tenant = $1 and id = $2 and covers($3, scope) and status <> 'deleted';
+
+-- name: memory_resolve
+-- The full ids behind a short one; two rows mean that it is ambiguous.
+select id from memory
+where tenant = $1 and short = $2 and covers($3, scope) and status <> 'deleted' limit 2;
+
+-- name: memory_list
+-- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8; each null for all.
+select * from memory_shown m
+where m.tenant = $1 and covers($2, m.scope)
+  and ($3::uuid is null or m.id < $3)
+  and ($4::text is null or m.scope = $4)
+  and (m.kind = any($5::text[]) or ($5::text[] is null and m.kind not in ('file', 'entity')))
+  and m.status = any($6::text[])
+  and ($7::text is null or exists (select from memory_tag t
+       where t.tenant = $1 and t.tag = $7 and t.memory = m.id))
+  and ($8::uuid is null or m.session = $8)
+order by m.id desc limit $9;
+
+-- name: memories_by_ids
+-- The memories of a list of ids, as shown.
+select * from memory_shown where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+  and status <> 'deleted';
+
+-- name: memory_neighbours
+-- Memories one open edge away, strongest first.
+select n.id, n.kind, n.scope, coalesce(n.key, left(n.content, 120)) as label, e.kind as type,
+       e.direction, e.weight
+from (
+  select dst as other, kind, 'out' as direction, weight from edge
+  where tenant = $1 and src = $2 and known_to is null
+  union all
+  select src, kind, 'in', weight from edge
+  where tenant = $1 and dst = $2 and known_to is null
+) e join memory n on n.tenant = $1 and n.id = e.other
+where n.status <> 'deleted' and covers($3, n.scope)
+order by e.weight desc, n.id limit $4;
+
+-- name: edges_among
+-- The open edges between memories of a list.
+select id, src, dst, kind, weight from edge
+where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_to is null
+order by src, dst, kind;
+
+-- name: edges_around
+-- The open edges that leave or enter a list of memories, at most $4 a memory; the other end must be readable.
+select s.id as near, e.other as far, e.kind, e.weight
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select x.other, x.kind, x.weight from (
+    (select dst as other, kind, weight from edge
+     where tenant = $1 and src = s.id and known_to is null limit $4)
+    union all
+    (select src, kind, weight from edge
+     where tenant = $1 and dst = s.id and known_to is null limit $4)
+  ) x order by x.weight desc, x.other limit $4
+) e
+join memory m on m.tenant = $1 and m.id = e.other
+where m.status = any('{active,superseded}') and covers($3, m.scope)
+order by e.weight desc, near, far;

@@ -1,0 +1,29 @@
+-- name: session_start
+-- A new session, or the one this agent started under the same external id.
+insert into session as s (tenant, id, external_id, agent, user_name, project, branch, scope)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (tenant, agent, external_id) where external_id is not null
+  do update set branch = coalesce(excluded.branch, s.branch)
+returning id, scope;
+
+-- name: session_get
+-- A session that the grants $3 cover and that agent $4 (null: any) had.
+select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary
+from session
+where tenant = $1 and id = $2 and covers($3, scope) and ($4::text is null or agent = $4);
+
+-- name: session_end
+-- Marks a session as ended, once; keeps the first time.
+update session set ended = coalesce(ended, now()), summary = coalesce($3, summary)
+where tenant = $1 and id = $2
+returning scope, exists (select from turn t
+  where t.tenant = $1 and t.session = $2 and t.run is null) as undigested;
+
+-- name: turns_append
+-- Appends turns in order, known external ids left out; answers the counts.
+select append_turns($1, $2, $3);
+
+-- name: turns_list
+-- The turns of a session in order after $3.
+select id, session, ord, role, content, at, tool, external_id, run is not null as digested
+from turn where tenant = $1 and session = $2 and ord > $3 order by ord limit $4;
