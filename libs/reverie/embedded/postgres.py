@@ -1,0 +1,280 @@
+"""Postgres as a child process: made on first use, adopted when it survived its parent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from reverie.domain.errors import Unavailable
+from reverie.embedded import binaries, ports, privileges, processes
+from reverie.embedded.home import Home, read_note, secret, write_note
+
+ADMIN = "reverie"
+SERVICE = "reverie_service"
+DATABASE = "reverie"
+APP_ROLE = "reverie_app"
+"""The role with the services' grants; migrations make it."""
+
+INITDB = (
+    "--encoding=UTF8",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C",
+    "--auth=scram-sha-256",
+    f"--username={ADMIN}",
+)
+LAPTOP = {
+    "shared_buffers": "128MB",
+    "max_connections": "100",
+    "max_parallel_maintenance_workers": "0",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_line_prefix": "%m [%p] %d ",
+    "unix_socket_directories": "",
+}
+SMALL_SHM = 256 * 1024 * 1024
+"""Bytes of /dev/shm below which shared memory is taken from files."""
+
+STOPS = ((signal.SIGINT, 4.0), (signal.SIGQUIT, 1.5), (signal.SIGKILL, 1.0))
+"""Fast shutdown, then immediate shutdown, then the kernel; seconds for each."""
+
+
+@dataclass(frozen=True)
+class PostgresSpec:
+    """Which Postgres to run. A port of 0 means any free one."""
+
+    home: Home
+    port: int = 0
+    host: str = ports.LOOPBACK
+    bin: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A running Postgres; `adopted` when it was found running."""
+
+    pid: int
+    host: str
+    port: int
+    adopted: bool
+    password: str = field(repr=False)
+    service_password: str = field(repr=False)
+    child: processes.Child | None = field(default=None, repr=False, compare=False)
+
+    def admin_url(self, database: str = DATABASE) -> str:
+        """The URL for migrations: a superuser."""
+        return self._url(ADMIN, self.password, database)
+
+    def service_url(self, database: str = DATABASE) -> str:
+        """The URL for the services: bound by row-level security."""
+        return self._url(SERVICE, self.service_password, database)
+
+    def _url(self, user: str, password: str, database: str) -> str:
+        return f"postgresql://{user}:{password}@{self.host}:{self.port}/{database}"
+
+
+def start(spec: PostgresSpec) -> Postgres:
+    """Adopt the server that runs on this data, or start one. Answers when it takes queries.
+
+    Raises `Misconfigured` (binaries, privileges) and `Unavailable` (it does not come up).
+    """
+    found = find(spec.home)
+    if found is not None:
+        if _healthy(found):
+            return found
+        stop(found)
+    # Right after kill -9 the old server's children may hold its shared memory for a moment,
+    # and a port that was free may be gone: both pass.
+    again = Retrying(
+        retry=retry_if_exception_type(Unavailable),
+        stop=stop_after_delay(15),
+        wait=wait_fixed(0.3),
+        reraise=True,
+    )
+    return again(_start, spec)
+
+
+def find(home: Home) -> Postgres | None:
+    """The server that runs on this data now, whoever started it."""
+    lines = _postmaster(home)
+    if len(lines) < 4 or not processes.runs(int(lines[0]), "postgres", str(home.postgres)):
+        return None
+    host = lines[5] if len(lines) > 5 and lines[5] not in {"", "*"} else ports.LOOPBACK
+    return _described(home, int(lines[0]), host, int(lines[3]))
+
+
+def stop(server: Postgres) -> None:
+    """End the server: sessions are cut, what was committed is on disk. At most 6.5 seconds."""
+    processes.stop(server.pid, STOPS, server.child)
+
+
+def running(server: Postgres) -> bool:
+    """Whether the server's process is there."""
+    child = server.child
+    return child.poll() is None if child else processes.alive(server.pid)
+
+
+def allow_services(server: Postgres, database: str = DATABASE) -> None:
+    """Make the role that services log in as. The migrations must have made `reverie_app`."""
+    role, group = sql.Identifier(SERVICE), sql.Identifier(APP_ROLE)
+    password = sql.Literal(server.service_password)
+    with _session(server, database) as db:
+        known = db.execute("select 1 from pg_roles where rolname = %s", [SERVICE]).fetchone()
+        verb = sql.SQL("alter" if known else "create")
+        db.execute(
+            sql.SQL(
+                "{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}"
+            ).format(verb, role, password)
+        )
+        db.execute(sql.SQL("grant {} to {}").format(group, role))
+
+
+def _described(home: Home, pid: int, host: str, port: int) -> Postgres:
+    own, service = secret(home, "postgres-admin"), secret(home, "postgres-service")
+    return Postgres(pid, host, port, True, own, service)
+
+
+def _healthy(server: Postgres) -> bool:
+    try:
+        with _session(server, "postgres") as db:
+            return db.execute("select 1").fetchone() == (1,)
+    except psycopg.Error:
+        return False
+
+
+@contextmanager
+def _session(server: Postgres, database: str) -> Iterator[psycopg.Connection]:
+    url = server.admin_url(database)
+    with closing(psycopg.connect(url, autocommit=True, connect_timeout=5)) as db:
+        yield db
+
+
+def _start(spec: PostgresSpec) -> Postgres:
+    who = privileges.run_as(spec.home.postgres)
+    folder = _readable(binaries.postgres_bin(spec.bin), spec.home, who)
+    if not (spec.home.postgres / "PG_VERSION").exists():
+        _initialise(folder, spec.home, who)
+    _drop_foreign_pid(spec.home)
+    noted = int(read_note(spec.home, "postgres").get("port", 0))
+    port = ports.choose(spec.port or noted, spec.host)
+    child = _spawn(folder, spec, port, who)
+    log = spec.home.logs / "postgres.log"
+    processes.await_ready(child, lambda: _ready(spec.home, child.pid), "Postgres", log)
+    server = replace(_described(spec.home, child.pid, spec.host, port), child=child, adopted=False)
+    _ensure_database(server, spec.home)
+    write_note(spec.home, "postgres", {"pid": child.pid, "port": port})
+    return server
+
+
+def _readable(folder: Path, home: Home, who: privileges.RunAs) -> Path:
+    """The folder of binaries, or a copy of it where the child could not run them."""
+    if who.uid is None or who.gid is None:
+        return folder
+    reached = who.passes_closed_folders or privileges.reachable(folder, who.uid, who.gid)
+    if reached and privileges.may_run(folder / "postgres", who.uid, who.gid):
+        return folder
+    return binaries.copy_postgres(folder, home.bin)
+
+
+def _initialise(folder: Path, home: Home, who: privileges.RunAs) -> None:
+    # Beside the final place, then renamed: a crash leaves no half-made data folder.
+    fresh, words = home.root / "postgres.new", home.run / "initdb-password"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    words.unlink(missing_ok=True)
+    words.touch(0o600)
+    words.write_text(secret(home, "postgres-admin"))
+    who.give(fresh)
+    who.give(words)
+    try:
+        _run(folder / "initdb", [f"--pwfile={words}", "-D", str(fresh), *INITDB], who)
+    finally:
+        words.unlink()
+    if home.postgres.is_dir():
+        home.postgres.rmdir()
+    fresh.rename(home.postgres)
+
+
+def _run(program: Path, arguments: list[str], who: privileges.RunAs) -> None:
+    done = subprocess.run(
+        [*who.prefix, str(program), *arguments],
+        cwd="/",
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        **who.options(),
+    )
+    if done.returncode:
+        raise Unavailable("Postgres", f"{program.name} failed: {_last_line(done.stderr)}")
+
+
+def _spawn(folder: Path, spec: PostgresSpec, port: int, who: privileges.RunAs) -> processes.Child:
+    options = LAPTOP | _shared_memory() | dict(spec.options)
+    options |= {"listen_addresses": spec.host, "port": str(port)}
+    flags = [f for k, v in options.items() for f in ("-c", f"{k}={v}")]
+    return processes.spawn(
+        [*who.prefix, str(folder / "postgres"), "-D", str(spec.home.postgres), *flags],
+        spec.home.logs / "postgres.log",
+        env=_environment(),
+        options=who.options(),
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _shared_memory() -> dict[str, str]:
+    shm = Path("/dev/shm")  # noqa: S108
+    if shm.is_dir() and shutil.disk_usage(shm).free < SMALL_SHM:
+        return {"dynamic_shared_memory_type": "mmap"}
+    return {}
+
+
+def _ready(home: Home, pid: int) -> bool:
+    lines = _postmaster(home)
+    return len(lines) >= 8 and lines[0] == str(pid) and lines[7] == "ready"
+
+
+def _ensure_database(server: Postgres, home: Home) -> None:
+    try:
+        with _session(server, "postgres") as db:
+            query = "select 1 from pg_database where datname = %s"
+            if not db.execute(query, [DATABASE]).fetchone():
+                db.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
+    except psycopg.OperationalError as e:
+        stop(server)
+        raise Unavailable("Postgres", f"{_last_line(str(e))} (data: {home.postgres})") from None
+
+
+def _postmaster(home: Home) -> list[str]:
+    try:
+        text = (home.postgres / "postmaster.pid").read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    lines = [line.strip() for line in text.splitlines()]
+    return lines if lines and lines[0].isdigit() else []
+
+
+def _drop_foreign_pid(home: Home) -> None:
+    # After a reboot the number may belong to another program, which Postgres takes for itself.
+    lines = _postmaster(home)
+    if lines and processes.alive(int(lines[0])) and not processes.runs(int(lines[0]), "postgres"):
+        (home.postgres / "postmaster.pid").unlink()
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it said nothing"])[-1]

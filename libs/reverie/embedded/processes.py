@@ -1,0 +1,133 @@
+"""Child processes: is it ours, is it alive, end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from reverie.domain.errors import Unavailable
+
+LOG_LIMIT = 8 * 1024 * 1024
+"""Bytes after which a log file is turned over when its process starts."""
+
+Child = subprocess.Popen[bytes]
+Steps = Sequence[tuple[signal.Signals, float]]
+"""Signals to end a process with, each with the seconds it is given."""
+
+
+def spawn(
+    command: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
+    cwd: str = "/",
+    options: Mapping[str, Any] | None = None,
+) -> Child:
+    """Start a child in a session of its own (Ctrl-C is not for it), writing to the log."""
+    out = append_to(log)
+    try:
+        return subprocess.Popen(
+            list(command),
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            umask=0o077,
+            **(options or {}),
+        )
+    finally:
+        os.close(out)
+
+
+def await_ready(child: Child, ready: Callable[[], bool], what: str, log: Path) -> None:
+    """Wait until `ready()`; at most a minute. Raises `Unavailable` where that never comes."""
+
+    def settled() -> bool:
+        return child.poll() is not None or ready()
+
+    again = Retrying(
+        retry=retry_if_result(lambda done: not done),
+        stop=stop_after_delay(60),
+        wait=wait_fixed(0.02),
+    )
+    try:
+        again(settled)
+    except RetryError:
+        child.kill()
+        child.wait()
+    if child.poll() is not None:
+        raise Unavailable(what, f"it does not come up: {last_lines(log, 3)}")
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs (a zombie does not)."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def runs(pid: int, *words: str) -> bool:
+    """Whether the process runs and its command line holds all these words."""
+    try:
+        line = psutil.Process(pid).cmdline()
+    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return False
+    return alive(pid) and all(any(w in part for part in line) for w in words)
+
+
+def stop(pid: int, steps: Steps, child: Child | None = None) -> None:
+    """Send each signal in turn until the process is gone. `child` is its handle, if ours."""
+    for sent, seconds in steps:
+        if _gone(pid, sent, seconds):
+            break
+    if child is not None:
+        child.poll()
+
+
+def _gone(pid: int, sent: signal.Signals, seconds: float) -> bool:
+    try:
+        psutil.Process(pid).send_signal(sent)
+    except psutil.NoSuchProcess:
+        return True
+    return ends(pid, seconds)
+
+
+def ends(pid: int, seconds: float) -> bool:
+    """Wait for a process to end; False when the seconds are over before."""
+    # An orphan may stay a zombie for a while, so its number going away is not waited for.
+    again = Retrying(
+        retry=retry_if_result(bool), stop=stop_after_delay(seconds), wait=wait_fixed(0.01)
+    )
+    try:
+        again(alive, pid)
+    except RetryError:
+        return False
+    return True
+
+
+def append_to(log: Path) -> int:
+    """A descriptor that appends to the log; a log grown over `LOG_LIMIT` is kept as `.1`."""
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        log.replace(log.with_name(log.name + ".1"))
+    return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def last_lines(log: Path, count: int = 12) -> str:
+    """The end of a log, for an error message."""
+    try:
+        with log.open(errors="replace") as f:
+            return "".join(deque(f, maxlen=count)).rstrip()
+    except FileNotFoundError:
+        return ""

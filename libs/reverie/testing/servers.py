@@ -1,0 +1,257 @@
+"""Real servers for tests: one Postgres per test run, a NATS per test, no trace afterwards.
+
+A test run owns one folder below the system's temporary folder. Each of its processes holds
+a shared lock in it; a janitor process waits for the exclusive lock, which the kernel grants
+when the last of them is gone, however it went. Then it ends every server of the run and
+removes the folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from uuid import uuid4
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+from psycopg import sql
+
+from reverie.embedded import nats, postgres, processes
+from reverie.embedded.home import Home, open_home
+
+UNSAFE = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "max_wal_size": "2GB",
+    "autovacuum_naptime": "10min",
+    "dynamic_shared_memory_type": "mmap",
+}
+"""Postgres for data that nobody will miss."""
+
+SHM = Path("/dev/shm")  # noqa: S108
+ROOM = 4 * 1024**3
+"""Bytes of shared memory from which on test databases are kept there."""
+
+TEMPLATE = "reverie_template"
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """The folder of a test run, shared by all of its processes."""
+
+    __test__ = False
+    folder: Path
+
+    @property
+    def postgres_home(self) -> Path:
+        """Home of the run's one Postgres: in memory where there is room, 20 times as fast."""
+        roomy = SHM.is_dir() and shutil.disk_usage(SHM).total >= ROOM and os.access(SHM, os.W_OK)
+        return SHM / self.folder.name if roomy else self.folder / "postgres"
+
+    def new_folder(self, name: str) -> Path:
+        """A fresh folder that goes when the run ends; any user may walk through it."""
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
+        folder.chmod(0o711)
+        return folder
+
+
+def new_run() -> TestRun:
+    """Begin a test run."""
+    folder = Path(tempfile.mkdtemp(prefix="reverie-test-")).resolve()
+    folder.chmod(0o711)
+    return TestRun(folder)
+
+
+def join(run: TestRun) -> int:
+    """Take part in the run until the answered descriptor is closed."""
+    fd = os.open(run.folder / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def end(run: TestRun) -> None:
+    """Wait until the janitor has cleared the run away, or remove what there is."""
+    pid = _janitor(run)
+    if pid is None:
+        _remove(run)
+        return
+    try:
+        psutil.Process(pid).wait(20)
+    except (psutil.NoSuchProcess, psutil.TimeoutExpired):
+        return
+
+
+@contextmanager
+def _alone(run: TestRun, name: str) -> Iterator[None]:
+    """Only one process of the run at a time."""
+    with (run.folder / f"{name}.lock").open("w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def _janitor(run: TestRun) -> int | None:
+    note = run.folder / "janitor.pid"
+    return int(note.read_text()) if note.exists() else None
+
+
+def _ensure_janitor(run: TestRun) -> None:
+    with _alone(run, "janitor"):
+        if _janitor(run) is None:
+            command = [sys.executable, "-m", __name__, "janitor", str(run.folder)]
+            pid = os.posix_spawn(command[0], command, os.environ, setsid=True)
+            (run.folder / "janitor.pid").write_text(str(pid))
+
+
+def shared_postgres(run: TestRun) -> postgres.Postgres:
+    """The run's Postgres, started by whoever asks first."""
+    _ensure_janitor(run)
+    home = open_home(run.postgres_home)
+    with _alone(run, "postgres"):
+        found = postgres.find(home)
+        if found is None:
+            # Through a process in between, so that the server is nobody's child here.
+            command = [sys.executable, "-m", __name__, "postgres", str(run.folder)]
+            subprocess.run(command, check=True)  # noqa: S603
+            found = postgres.find(home)
+    if found is None:
+        raise RuntimeError(f"no Postgres: {processes.last_lines(home.logs / 'postgres.log')}")
+    return found
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database of a test's own: migrated, empty, with both roles' URLs."""
+
+    name: str
+    admin_url: str
+    service_url: str
+
+
+@contextmanager
+def fresh_database(run: TestRun) -> Iterator[Database]:
+    """A copy of the migrated template, dropped afterwards with whoever is still connected."""
+    server = shared_postgres(run)
+    _ensure_template(run, server)
+    name = f"t_{uuid4().hex[:12]}"
+    _execute(server, sql.SQL("create database {} template {} strategy file_copy"), name, TEMPLATE)
+    try:
+        yield Database(name, server.admin_url(name), server.service_url(name))
+    finally:
+        _execute(server, sql.SQL("drop database if exists {} with (force)"), name)
+
+
+@contextmanager
+def empty_database(run: TestRun) -> Iterator[Database]:
+    """A database without any table, for tests of the migrations themselves."""
+    server = shared_postgres(run)
+    name = f"e_{uuid4().hex[:12]}"
+    _execute(server, sql.SQL("create database {}"), name)
+    try:
+        yield Database(name, server.admin_url(name), server.service_url(name))
+    finally:
+        _execute(server, sql.SQL("drop database if exists {} with (force)"), name)
+
+
+def _ensure_template(run: TestRun, server: postgres.Postgres) -> None:
+    done = run.folder / "template.done"
+    if done.exists():
+        return
+    with _alone(run, "template"):
+        if done.exists():
+            return
+        _execute(server, sql.SQL("drop database if exists {} with (force)"), TEMPLATE)
+        _execute(server, sql.SQL("create database {}"), TEMPLATE)
+        import_module("reverie.store.migrate").migrate(server.admin_url(TEMPLATE))
+        postgres.allow_services(server, TEMPLATE)
+        done.touch()
+
+
+def _execute(server: postgres.Postgres, statement: sql.SQL, *names: str) -> None:
+    with psycopg.connect(server.admin_url("postgres"), autocommit=True) as db:
+        db.execute(statement.format(*map(sql.Identifier, names)))
+
+
+class NatsServer:
+    """A NATS with JetStream that a test may stop, kill and start again on the same port."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._server = nats.start(nats.NatsSpec(home))
+
+    @property
+    def url(self) -> str:
+        """The URL for clients; the same after a restart."""
+        return self._server.url
+
+    def start(self) -> None:
+        """Start again on the same port and store."""
+        self._server = nats.start(nats.NatsSpec(self.home, self._server.port))
+
+    def stop(self) -> None:
+        """End in order."""
+        nats.stop(self._server)
+
+    def kill(self) -> None:
+        """End as by a power cut."""
+        processes.stop(self._server.pid, [(signal.SIGKILL, 5.0)], self._server.child)
+
+
+@contextmanager
+def own_nats(run: TestRun) -> Iterator[NatsServer]:
+    """A NATS of a test's own (about 30 ms)."""
+    _ensure_janitor(run)
+    folder = run.new_folder("nats")
+    server = NatsServer(open_home(folder))
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_postgres(run: TestRun) -> None:
+    postgres.start(postgres.PostgresSpec(open_home(run.postgres_home), options=UNSAFE))
+
+
+def _clean_up_after(run: TestRun) -> None:
+    with (run.folder / "users.lock").open("r+") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        for pid in _servers_of(run):
+            processes.stop(pid, [(signal.SIGQUIT, 3.0), (signal.SIGKILL, 2.0)])
+        _remove(run)
+
+
+def _remove(run: TestRun) -> None:
+    for folder in (run.postgres_home, run.folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _servers_of(run: TestRun) -> list[int]:
+    return [
+        p.pid
+        for p in psutil.process_iter()
+        if p.pid != os.getpid() and processes.runs(p.pid, run.folder.name)
+    ]
+
+
+def main(role: str, folder: str) -> None:
+    """`python -m reverie.testing.servers janitor|postgres FOLDER`."""
+    run = TestRun(Path(folder))
+    {"janitor": _clean_up_after, "postgres": _start_postgres}[role](run)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

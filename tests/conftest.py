@@ -1,0 +1,84 @@
+"""Servers for every test. Tests ask for `database`, `nats_server` or `nats_url`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.testing import servers
+
+FOLDER = "PYTEST_REVERIE_FOLDER"
+MEMBERSHIP = pytest.StashKey[int]()
+RUN = pytest.StashKey[servers.TestRun]()
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin a run, or join it as one of its parallel workers."""
+    for name in [n for n in os.environ if n.startswith("REVERIE_")]:
+        del os.environ[name]
+    if _is_worker(config):
+        run = servers.TestRun(Path(os.environ[FOLDER]))
+    else:
+        run = servers.new_run()
+        os.environ[FOLDER] = str(run.folder)
+    config.stash[RUN] = run
+    config.stash[MEMBERSHIP] = servers.join(run)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave the run; the last one out ends the servers."""
+    os.close(config.stash[MEMBERSHIP])
+    if not _is_worker(config):
+        servers.end(config.stash[RUN])
+
+
+@pytest.fixture(scope="session")
+def test_run(request: pytest.FixtureRequest) -> servers.TestRun:
+    """The folder of this run; `new_folder(name)` is cleared away with it."""
+    return request.config.stash[RUN]
+
+
+@pytest.fixture
+def reverie_home(test_run: servers.TestRun) -> Path:
+    """A fresh REVERIE_HOME; servers left in it are ended with the run."""
+    return test_run.new_folder("home")
+
+
+@pytest.fixture(scope="session")
+def postgres_server(test_run: servers.TestRun) -> str:
+    """A superuser's URL of the run's one Postgres, to its database `postgres`."""
+    return servers.shared_postgres(test_run).admin_url("postgres")
+
+
+@pytest.fixture
+def database(test_run: servers.TestRun) -> Iterator[servers.Database]:
+    """A migrated database of the test's own: `.admin_url`, `.service_url`, `.name`."""
+    with servers.fresh_database(test_run) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def empty_database(test_run: servers.TestRun) -> Iterator[servers.Database]:
+    """A database without tables, to migrate: `.admin_url`, `.service_url`, `.name`."""
+    with servers.empty_database(test_run) as empty:
+        yield empty
+
+
+@pytest.fixture
+def nats_server(test_run: servers.TestRun) -> Iterator[servers.NatsServer]:
+    """A NATS of the test's own: `.url`, `.stop()`, `.kill()`, `.start()` (same port)."""
+    with servers.own_nats(test_run) as server:
+        yield server
+
+
+@pytest.fixture
+def nats_url(nats_server: servers.NatsServer) -> str:
+    """The URL of the test's own NATS."""
+    return nats_server.url
