@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,9 @@ def stop(pid: int, steps: Steps, child: Child | None = None) -> None:
         if _gone(pid, sent, seconds):
             break
     if child is not None:
-        child.poll()
+        # A process with threads is a zombie a moment before it can be reaped.
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(2)
 
 
 def _gone(pid: int, sent: signal.Signals, seconds: float) -> bool:
