@@ -51,7 +51,7 @@ create table idempotency (
   body bytea,
   headers jsonb,
   at timestamptz not null default now(),
-  primary key (tenant, key, route)
+  primary key (tenant, key)
 );
 create index idempotency_at on idempotency (at);
 

@@ -27,22 +27,21 @@ select * from memories_unenriched(make_interval(secs => $1), $2);
 select idempotency_sweep(make_interval(secs => $1));
 
 -- name: idempotency_begin
--- Takes a key, or a key whose first taker died $5 seconds ago; no row where it is taken.
+-- Takes a key, or one whose taker has been silent for $5 seconds; no row where it is taken.
 insert into idempotency as i (tenant, key, route, body_hash) values ($1, $2, $3, $4)
-on conflict (tenant, key, route) do update set at = now(), body_hash = excluded.body_hash
+on conflict (tenant, key) do update
+  set at = now(), route = excluded.route, body_hash = excluded.body_hash
   where i.status is null and i.at < now() - make_interval(secs => $5)
 returning key;
 
 -- name: idempotency_read
 -- What stands under a key.
-select body_hash, status, body, headers from idempotency
-where tenant = $1 and key = $2 and route = $3;
+select route, body_hash, status, body, headers from idempotency where tenant = $1 and key = $2;
 
 -- name: idempotency_finish
 -- Keeps the answer.
-update idempotency set status = $4, body = $5, headers = $6
-where tenant = $1 and key = $2 and route = $3;
+update idempotency set status = $3, body = $4, headers = $5 where tenant = $1 and key = $2;
 
 -- name: idempotency_abandon
 -- Frees a key whose work failed.
-delete from idempotency where tenant = $1 and key = $2 and route = $3 and status is null;
+delete from idempotency where tenant = $1 and key = $2 and status is null;

@@ -1,0 +1,56 @@
+"""Answers kept under idempotency keys."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import asyncpg
+
+from reverie.domain.idempotency import Claim, StoredReply
+from reverie.store.database import Database
+
+LEASE = timedelta(minutes=2)
+"""A claim older than this is of a process that died: no request takes so long."""
+
+KEPT = timedelta(days=1)
+
+
+class IdempotencyTable:
+    """Remembers answers by (tenant, key) for a day."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def begin(
+        self, tenant: int, key: str, route: str, body_hash: bytes
+    ) -> StoredReply | Claim:
+        """Claims the key in one step, or says what stands under it."""
+        lease = LEASE.total_seconds()
+        async with self._db.tenant(tenant) as t:
+            if await t.row("idempotency_begin", key, route, body_hash, lease) is not None:
+                return Claim.MINE
+            row = await t.row("idempotency_read", key)
+        return Claim.BUSY if row is None else _standing(row, route, body_hash)
+
+    async def finish(self, tenant: int, key: str, reply: StoredReply) -> None:
+        """Keeps the answer."""
+        async with self._db.tenant(tenant) as t:
+            await t.rows("idempotency_finish", key, reply.status, reply.body, reply.headers)
+
+    async def abandon(self, tenant: int, key: str) -> None:
+        """Frees the key: nothing was done."""
+        async with self._db.tenant(tenant) as t:
+            await t.rows("idempotency_abandon", key)
+
+    async def sweep(self) -> int:
+        """Forgets answers older than `KEPT`, of all tenants; says how many."""
+        found = await self._db.rows("idempotency_sweep", KEPT.total_seconds())
+        return int(found[0][0])
+
+
+def _standing(row: asyncpg.Record, route: str, body_hash: bytes) -> StoredReply | Claim:
+    if (row["route"], row["body_hash"]) != (route, body_hash):
+        return Claim.OTHER
+    if row["status"] is None:
+        return Claim.BUSY
+    return StoredReply(row["status"], row["body"], row["headers"])
