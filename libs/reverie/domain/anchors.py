@@ -1,0 +1,193 @@
+"""What a text is about: file paths, and the names of code, errors and packages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from reverie.domain.turns import TurnText, trace_target
+
+MAX_PATHS = 64
+MAX_ENTITIES = 24
+
+
+def _names(spaced: str) -> frozenset[str]:
+    return frozenset(spaced.split())
+
+
+_EXTENSIONS = _names(
+    """adoc asm astro avsc awk bash bat bazel bzl c cc cfg cjs clj cljs cmake cmd coffee conf
+    cpp cql cs csproj css csv cu cue cxx dart dockerfile ejs el elm env erb erl ex exs fish
+    fs fsproj gemspec go gql gradle graphql groovy h haml hbs hcl hh hpp hrl hs htm html hxx
+    ini ino ipynb iml j2 java jinja jinja2 jl js json json5 jsonc jsonl jsx kt kts less lhs
+    lock lua m make mdx md mdc mjs mk ml mli mm mod mts nim nix odin patch pem php pl plist pm po
+    pot prisma properties proto ps1 pug py pyi pyx r rake rb rego res rmd rs rst s sass sbt
+    scala scm scss sh sln sol sql sum svelte svg swift tcl tex tf tfvars thrift toml tpl
+    ts tsv tsx txt v vb vhd vue wasm wat webmanifest xml xsd yaml yml zig zsh"""
+)
+_NAMES = _names(
+    """Makefile Dockerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Justfile Caddyfile
+    Brewfile Containerfile CODEOWNERS LICENSE .gitignore .gitattributes .gitmodules .dockerignore
+    .editorconfig .npmrc .nvmrc .env .bashrc .zshrc .prettierrc .eslintrc .babelrc
+    .python-version .tool-versions .goreleaser"""
+)
+_LIBRARIES = _names(
+    """node.js next.js vue.js nuxt.js react.js express.js three.js d3.js ember.js backbone.js
+    angular.js chart.js discord.js alpine.js moment.js socket.io asp.net p5.js electron.js
+    nest.js solid.js svelte.js bun.js deno.js day.js"""
+)
+_SOURCE_DIRS = _names(
+    """src lib libs pkg cmd internal app apps packages services tests test spec docs doc scripts
+    script api web server client frontend backend components config deploy helm charts
+    migrations examples tools .github .gitlab .circleci .vscode .claude .cursor
+    .specstory"""
+)
+_SYSTEM = re.compile(
+    r"/(?:tmp|private|usr|etc|var|opt|proc|dev|bin|sbin|sys|run|root/\.|Library|System"
+    r"|Applications)\b|(?:~|/Users/[^/]+|/home/[^/]+)/\."
+)
+_COMMON_NAMES = re.compile(
+    r"(?:index|main|mod|lib|app|init|__init__|__main__|utils?|helpers?|types?|config|settings"
+    r"|constants|test|tests|setup|readme|changelog|license|package|makefile|dockerfile|models?"
+    r"|views?|routes?|urls|errors?|common|base|core|server|client|api|doc|page|layout|style"
+    r"|styles|build|cargo|go|conftest|schema)(?:\.[a-z0-9]+)*",
+    re.I,
+)
+_URL = re.compile(
+    r"\b[a-z][a-z0-9+.-]*://[^\s<>()\"'`]+|\b(?:git@|mailto:)\S+|\S+@[\w-]+\.\w+", re.I
+)
+_DIFF = re.compile(r"^(?:diff --git|---|\+\+\+) .*$", re.M)
+_DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
+_TOKEN = re.compile(r"[A-Za-z0-9_.@+~/\\$*{}<>\[\]:#%=,-]+", re.A)
+_LINE = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
+_COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
+_TICKED = re.compile(r"(?<!`)`([^`\n]{2,80})`(?!`)")
+_IDENTIFIER = re.compile(
+    r"--?[a-z][\w-]+(?:=\S+)?"
+    r"|@?[A-Za-z_][\w]*(?:(?:\.|::|->|#|/|-)[A-Za-z_]\w*)*(?:\(\))?"
+)
+_SHAPED = re.compile(r"[a-z][A-Z]|[A-Z][a-z]+[A-Z]|\w_\w|\(\)$|::|^--|^@|\w\.\w|^[A-Z_]{4,}$")
+_CODES = re.compile(
+    r"\b(?:CVE-\d{4}-\d{4,}|E(?:RR_[A-Z_]+|[A-Z]{4,}|\d{3,5})|TS\d{4,5}|SQLSTATE \w{5}"
+    r"|[A-Z]{2,10}-\d{1,6}|ORA-\d{5}|GHSA-[\w-]{14})(?!\w)"
+)
+_NOT_CODES = re.compile(r"(?:UTF|SHA|ISO|RFC|AES|MD|IPV|HTTP|PR|GPT|ES|BSD|CC|X|BASE|MP)-\d+")
+_PACKAGES = re.compile(
+    r"(?<![\w/.])(?:@[a-z0-9-]+/[a-z0-9_-]+(?![\w./-])|(?:github\.com|gitlab\.com|golang\.org|gopkg\.in)"
+    r"/[\w.-]+(?:/[\w.-]+)*[\w])(?:@v?[\w.-]*\w)?"
+)
+
+
+def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
+    """The file paths that a text names, normalised, in order, each once.
+
+    Cut off: `./`, a diff's `a/` and `b/`, line numbers, a root among `roots`. An absolute
+    path under no root keeps what looks like the repository: from a source folder on, else
+    its last two components; files of the system and of a home folder's settings are left
+    out. URLs, versions, patterns, `and/or` and names like Node.js are no paths.
+    """
+    plain = _URL.sub(" ", _DIFF.sub(lambda line: _DIFF_SIDE.sub("", line[0]), text))
+    found = (_path(token, roots) for token in _tokens(plain))
+    return list(dict.fromkeys(path for path in found if path))[:MAX_PATHS]
+
+
+def files_of(tool_turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
+    """The files a tool call was about: those its trace names, not those in its output."""
+    target = trace_target(tool_turn.content)
+    return paths(target or tool_turn.content.partition("\n")[0], roots)
+
+
+def same_file(anchor_path: str, changed_path: str) -> bool:
+    """Whether a path somebody named is the file that changed.
+
+    True when both are equal, or one ends with the other at a component boundary and the
+    shorter has at least two components, or is a distinctive file name (five letters or
+    more before the dot, and not one that many folders have, as index.ts or config.py).
+    """
+    one, two = _components(anchor_path), _components(changed_path)
+    short, long = sorted((one, two), key=len)
+    if not short or long[-len(short) :] != short:
+        return False
+    return len(short) == len(long) or len(short) >= 2 or is_distinctive(short[0])
+
+
+def is_distinctive(name: str) -> bool:
+    """Whether a bare file name is likely to be one file of a repository."""
+    stem = name.partition(".")[0] or name
+    return len(stem) >= 5 and not _COMMON_NAMES.fullmatch(name)
+
+
+def entities(text: str) -> list[str]:
+    """Names worth an anchor of their own, in order, each once; files are not among them.
+
+    Code identifiers and flags in backticks, error and ticket codes, package names.
+    """
+    plain = _URL.sub(" ", text)
+    found = dict.fromkeys([*_ticked(plain), *_codes(plain), *_PACKAGES.findall(plain)])
+    return list(found)[:MAX_ENTITIES]
+
+
+def _components(path: str) -> list[str]:
+    return [part for part in path.replace("\\", "/").split("/") if part not in {"", "."}]
+
+
+def _tokens(text: str) -> Iterator[str]:
+    for match in _TOKEN.finditer(text):
+        for token in re.split(r"[,=<>]+|:(?=[A-Za-z/.~])", match[0]):
+            yield token.strip("[]{}:#").rstrip(".,:;")
+
+
+def _path(token: str, roots: Iterable[str]) -> str | None:
+    # Agents write @path to show a file; a diff puts + or - before a line.
+    raw = _LINE.sub("", token).rstrip(".:").lstrip("+-@")
+    raw = re.sub(r"^[A-Za-z]:[\\/]", "/", raw).replace("\\", "/")
+    if not raw or re.search(r"[*$%{}#:]|\.\.\.", raw):
+        return None
+    path = _relative(raw, roots)
+    parts = _components(path)
+    if not parts or not all(_COMPONENT.fullmatch(part) for part in parts):
+        return None
+    parts = [part for part in parts if part != ".."]
+    parts = parts[1:] if len(parts) > 2 and parts[0] in {"a", "b"} else parts
+    return "/".join(parts) if parts and _is_file(parts) else None
+
+
+def _is_file(parts: list[str]) -> bool:
+    name = parts[-1]
+    if name in _NAMES or (name.startswith(".env") and len(name) < 20):
+        return True
+    stem, dot, extension = name.rpartition(".")
+    if not dot or not stem.strip(".") or extension not in _EXTENSIONS:
+        # `.golangci.yml` has a stem, `.go` (a suffix people talk about) has none.
+        return False
+    if len(parts) > 1:
+        return True
+    return name.lower() not in _LIBRARIES and (len(extension) > 1 or stem[:1].islower())
+
+
+def _relative(raw: str, roots: Iterable[str]) -> str:
+    for root in roots:
+        prefix = root.replace("\\", "/").rstrip("/") + "/"
+        if raw.startswith(prefix):
+            return raw[len(prefix) :]
+    if not raw.startswith(("/", "~")):
+        return raw
+    if _SYSTEM.match(raw):
+        return ""
+    parts = _components(raw)
+    # The first components are the disk's, not the repository's.
+    for i, part in enumerate(parts[2:], start=2):
+        if part in _SOURCE_DIRS:
+            return "/".join(parts[i:])
+    return "/".join(parts[-2:]) if len(parts) > 2 else "/".join(parts)
+
+
+def _ticked(text: str) -> Iterator[str]:
+    for inside in _TICKED.findall(text):
+        name = inside.strip()
+        if _IDENTIFIER.fullmatch(name) and _SHAPED.search(name) and not paths(name):
+            yield name.removesuffix("()")
+
+
+def _codes(text: str) -> Iterator[str]:
+    return (code for code in _CODES.findall(text) if not _NOT_CODES.fullmatch(code))
