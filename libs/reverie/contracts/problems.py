@@ -55,4 +55,10 @@ def problem_of(error: ReverieError) -> Problem:
     if HTTP_STATUS[error.code] == 500:
         return problem("internal", "something failed inside; the trace id finds it in the logs")
     facts = error.facts()
-    return problem(error.code, str(error), field=facts.get("field"), current=facts.get("current"))
+    return problem(
+        error.code,
+        str(error),
+        field=facts.get("field"),
+        errors=facts.get("errors"),
+        current=facts.get("current"),
+    )

@@ -1,0 +1,106 @@
+"""Bearer keys: looked up by hash, kept for a short while, never logged."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from reverie.domain.access import Principal, Role
+from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
+
+log = structlog.get_logger()
+
+_CACHED_KEYS = 10_000
+_LONGEST_KEY = 512
+
+
+class KeyFinder(Protocol):
+    """Who holds a key, by its SHA-256; None for an unknown, revoked or expired one.
+
+    Raises `Unavailable` where the store does not answer.
+    """
+
+    async def find(self, key_hash: bytes) -> Principal | None: ...
+
+
+@dataclass
+class RoleForbidden(ReverieError):
+    """a key with the role {role} may not call {call}"""
+
+    code = "forbidden"
+    role: str
+    call: str
+
+
+def key_hash(key: str) -> bytes:
+    """What is stored of a key. Keys are random and long, so one round of SHA-256 is enough."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+class CachedKeys:
+    """Keys found within the last `seconds`; a revoked key works that much longer.
+
+    Unknown keys are not kept, so that a new key works at once.
+    """
+
+    def __init__(self, finder: KeyFinder, seconds: float, size: int = _CACHED_KEYS) -> None:
+        self._finder = finder
+        self._seconds = seconds
+        self._size = size
+        self._kept: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+
+    async def find(self, key_hash: bytes) -> Principal | None:
+        kept = self._kept.get(key_hash)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
+        principal = await self._ask(key_hash)
+        self._keep(key_hash, principal)
+        return principal
+
+    async def _ask(self, key_hash: bytes) -> Principal | None:
+        """A store that fails is not a wrong key."""
+        try:
+            return await self._finder.find(key_hash)
+        except ReverieError:
+            raise
+        except Exception as error:
+            log.exception("key_lookup_failed")
+            raise Unavailable("the key store", "try again in a moment") from error
+
+    def _keep(self, key_hash: bytes, principal: Principal | None) -> None:
+        self._kept.pop(key_hash, None)
+        if principal is None:
+            return
+        self._kept[key_hash] = (time.monotonic() + self._seconds, principal)
+        if len(self._kept) > self._size:
+            self._kept.popitem(last=False)
+
+
+async def authenticate(headers: Mapping[str, str], keys: KeyFinder) -> Principal:
+    """The holder of the key in `Authorization`; raises `Unauthenticated`."""
+    key = bearer(headers.get("Authorization", ""))
+    principal = await keys.find(key_hash(key)) if key else None
+    if principal is None:
+        raise Unauthenticated
+    structlog.contextvars.bind_contextvars(tenant=principal.tenant_name)
+    return principal
+
+
+def bearer(header: str) -> str | None:
+    """The key in an `Authorization` header, if it has the form of one."""
+    scheme, _, key = header.strip().partition(" ")
+    key = key.strip()
+    plausible = key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST_KEY
+    return key if scheme.lower() == "bearer" and plausible else None
+
+
+def check_role(principal: Principal, roles: frozenset[Role] | None, call: str) -> None:
+    """Raises `RoleForbidden` unless the route is for everybody or for this role."""
+    if roles is not None and principal.role not in roles:
+        raise RoleForbidden(principal.role, call)

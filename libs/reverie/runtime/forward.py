@@ -1,0 +1,146 @@
+"""One door for agents: calls of other services are passed on to them by path prefix."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from aiohttp import (
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+    web,
+)
+from multidict import CIMultiDict
+from opentelemetry import trace
+from yarl import URL
+
+from reverie.domain.errors import Unavailable
+from reverie.runtime.problems import route_of
+from reverie.runtime.routes import read_body
+from reverie.runtime.telemetry import inject_headers, mark_failed
+
+log = structlog.get_logger()
+
+SESSION = web.AppKey("SESSION", ClientSession)
+_CONNECT_SECONDS = 2.0
+_SENT_ON = (
+    "Authorization",
+    "Content-Type",
+    "Accept",
+    "Accept-Encoding",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "User-Agent",
+)
+_SENT_BACK = (
+    "Content-Type",
+    "Content-Length",
+    "Content-Encoding",
+    "ETag",
+    "Location",
+    "Allow",
+    "Retry-After",
+    "WWW-Authenticate",
+    "Idempotent-Replayed",
+    "Cache-Control",
+    "Link",
+)
+
+
+@dataclass(frozen=True)
+class Forward:
+    """All calls at or below `prefix` that the gateway does not answer itself go to `url`."""
+
+    prefix: str
+    service: str
+    url: str
+
+
+def add_forwards(
+    app: web.Application, forwards: Sequence[Forward], body_limit: int, seconds: float
+) -> None:
+    """Adds the routes, the longest prefix first, and the client session behind them."""
+    if not forwards:
+        return
+    app.cleanup_ctx.append(partial(_session, seconds))
+    for forward in sorted(forwards, key=lambda one: -len(one.prefix)):
+        handler = partial(_pass_on, forward, body_limit)
+        app.router.add_route("*", forward.prefix + "{tail:(/.*)?}", handler)
+
+
+async def _session(seconds: float, app: web.Application) -> AsyncIterator[None]:
+    timeout = ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
+    async with ClientSession(
+        timeout=timeout, auto_decompress=False, cookie_jar=DummyCookieJar()
+    ) as session:
+        app[SESSION] = session
+        yield
+
+
+async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, body_limit)
+    tracer = trace.get_tracer("reverie.http")
+    with tracer.start_as_current_span(
+        f"{request.method} {route_of(request)}",
+        kind=trace.SpanKind.CLIENT,
+        attributes={"http.request.method": request.method, "peer.service": forward.service},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            answer = await _ask(forward, request, body)
+        except (ClientError, TimeoutError, OSError) as error:
+            mark_failed(span, type(error).__name__)
+            raise _down(forward, error) from error
+        span.set_attribute("http.response.status_code", answer.status)
+    async with answer:
+        return await _send_back(request, answer)
+
+
+async def _ask(forward: Forward, request: web.Request, body: bytes) -> ClientResponse:
+    url = URL(forward.url.rstrip("/") + request.rel_url.raw_path_qs, encoded=True)
+    return await request.app[SESSION].request(
+        request.method,
+        url,
+        data=body or None,
+        headers=_headers_on(request),
+        allow_redirects=False,
+    )
+
+
+async def _send_back(request: web.Request, answer: ClientResponse) -> web.StreamResponse:
+    """Once the head has left, a break can only be shown by breaking off."""
+    response = web.StreamResponse(status=answer.status, headers=_picked(answer.headers, _SENT_BACK))
+    await response.prepare(request)
+    try:
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+        await response.write_eof()
+    except (ClientError, TimeoutError, OSError) as error:
+        log.warning("forward_broken", route=route_of(request), reason=type(error).__name__)
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _headers_on(request: web.Request) -> CIMultiDict[str]:
+    headers = _picked(request.headers, _SENT_ON)
+    headers.update(inject_headers())
+    return headers
+
+
+def _picked(headers: Mapping[str, str], names: Sequence[str]) -> CIMultiDict[str]:
+    return CIMultiDict({name: headers[name] for name in names if name in headers})
+
+
+def _down(forward: Forward, error: Exception) -> Unavailable:
+    slow = isinstance(error, TimeoutError) and not isinstance(error, ConnectionTimeoutError)
+    running = f"is `reverie serve {forward.service}` running?"
+    return Unavailable(forward.service, "it took too long" if slow else running)

@@ -1,0 +1,98 @@
+"""A POST that carries an `Idempotency-Key` takes effect once, however often it is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import structlog
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import Conflict, IdempotencyMismatch, Invalid
+from reverie.domain.idempotency import Claim, StoredReply
+
+log = structlog.get_logger()
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+_LONGEST = 255
+
+
+class IdempotencyStore(Protocol):
+    """Remembers answers by (tenant, key) for a day or so.
+
+    `begin` claims the key in one atomic step. It gives the stored answer where the same
+    request (route and body hash) was answered; `Claim.OTHER` where the key stands for another
+    one; `Claim.BUSY` where another call holds it; else `Claim.MINE`, and the caller must
+    `finish` or `abandon`. A claim whose holder died is given away after a lease that is longer
+    than a request may take.
+    """
+
+    async def begin(
+        self, tenant: int, key: str, route: str, body_hash: bytes
+    ) -> StoredReply | Claim: ...
+
+    async def finish(self, tenant: int, key: str, reply: StoredReply) -> None: ...
+
+    async def abandon(self, tenant: int, key: str) -> None: ...
+
+
+@dataclass
+class InFlight(Conflict):
+    """{reason}"""
+
+    reason: str = "a request with this idempotency key is being answered: try again in a moment"
+    retry_after: float = 1.0
+
+
+def idempotency_key(headers: Mapping[str, str], principal: Principal | None) -> str | None:
+    """The key of this request, apart from those of other holders; raises `Invalid`."""
+    given = headers.get(HEADER)
+    if given is None or principal is None:
+        return None
+    if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
+        raise Invalid(HEADER, f"must be 1 to {_LONGEST} printable ASCII characters")
+    return f"{principal.key_id}/{given}"
+
+
+async def once(
+    store: IdempotencyStore,
+    tenant: int,
+    key: str,
+    request: tuple[str, bytes],
+    answer: Callable[[], Awaitable[StoredReply]],
+) -> StoredReply:
+    """The stored answer of `request` (route and body), or that of `answer`, then stored.
+
+    Raises `IdempotencyMismatch` or `InFlight`. Only success is stored: an error changed
+    nothing, so the same key may try again.
+    """
+    route, body = request
+    found = await store.begin(tenant, key, route, hashlib.sha256(body).digest())
+    if isinstance(found, StoredReply):
+        return replace(found, headers={**found.headers, REPLAYED: "true"})
+    if found is not Claim.MINE:
+        raise IdempotencyMismatch(key.partition("/")[2]) if found is Claim.OTHER else InFlight()
+    return await _answered(store, tenant, key, answer)
+
+
+async def _answered(
+    store: IdempotencyStore, tenant: int, key: str, answer: Callable[[], Awaitable[StoredReply]]
+) -> StoredReply:
+    try:
+        reply = await answer()
+    except BaseException:
+        await _quietly(store.abandon(tenant, key))
+        raise
+    await _quietly(store.finish(tenant, key, reply))
+    return reply
+
+
+async def _quietly(step: Awaitable[None]) -> None:
+    """The work is done or undone by now; a store that fails here must not turn it around."""
+    try:
+        await step
+    except Exception:
+        log.warning("idempotency_not_recorded", exc_info=True)

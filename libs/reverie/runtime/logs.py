@@ -1,0 +1,138 @@
+"""Log lines: constant event strings, data in keywords, as JSON or for a console.
+
+Lines of the standard library's loggers take the same way. Each line carries the trace
+and span in whose course it was written and what was bound to the context (the tenant).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+import structlog
+from opentelemetry import trace
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from reverie.runtime.settings import Settings
+
+Redact = Callable[[str], str]
+
+_URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
+_BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
+# Libraries that tell each step of theirs at info.
+_CHATTY = ("aiohttp.access", "asyncio", "urllib3", "yoyo")
+
+
+def configure_logs(
+    settings: Settings,
+    service: str,
+    redact: Redact | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Sets up structlog and the root logger of this process; a second call replaces the first.
+
+    `redact` is applied to every string on its way out, tracebacks included.
+    """
+    out = stream or sys.stderr
+    shared = _shared_processors(service)
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                _Redactor(redact),
+                _renderer(settings, out),
+            ],
+        )
+    )
+    _route_standard_library(handler, settings.log_level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def mask_credentials(text: str) -> str:
+    """Hides what is a credential by its place alone: passwords in URLs and bearer keys."""
+    return _BEARER.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text))
+
+
+def _shared_processors(service: str) -> list[Processor]:
+    def add_service(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event.setdefault("service", service)
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        add_service,
+        _add_trace,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _add_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event.setdefault("trace_id", trace.format_trace_id(context.trace_id))
+        event.setdefault("span_id", trace.format_span_id(context.span_id))
+    return event
+
+
+class _Redactor:
+    """The last processor before rendering: no string passes unseen."""
+
+    def __init__(self, redact: Redact | None) -> None:
+        self._redact = redact
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        return {key: self._clean(value) for key, value in event.items()}
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, bool | int | float | None):
+            return value
+        if isinstance(value, Mapping):
+            return {self._text(str(key)): self._clean(item) for key, item in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._clean(item) for item in value]
+        return self._text(value if isinstance(value, str) else str(value))
+
+    def _text(self, text: str) -> str:
+        masked = mask_credentials(text)
+        return self._redact(masked) if self._redact else masked
+
+
+def _renderer(settings: Settings, out: TextIO) -> Processor:
+    if (settings.log_format or ("console" if out.isatty() else "json")) == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def _route_standard_library(handler: logging.Handler, level: str) -> None:
+    root = logging.getLogger()
+    for old in [h for h in root.handlers if isinstance(h.formatter, _Formatter)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    logging.captureWarnings(True)
+
+
+_Formatter = structlog.stdlib.ProcessorFormatter

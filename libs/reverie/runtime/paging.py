@@ -1,0 +1,57 @@
+"""Lists by the page: a cursor is opaque to clients and holds where the last page ended."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from reverie.domain.errors import Invalid
+from reverie.runtime.body import Query
+
+_LONGEST = 1000
+
+Row = TypeVar("Row")
+
+
+class Position(BaseModel):
+    """Base of what a cursor holds: the sort key of the last row of a page."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Where = TypeVar("Where", bound=Position)
+
+
+class PageQuery(Query):
+    """The parameters of every list; a list adds its filters."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    cursor: Annotated[str, Field(min_length=1, max_length=_LONGEST)] | None = None
+
+
+def encode_cursor(position: Position) -> str:
+    """A position as URL-safe text."""
+    return base64.urlsafe_b64encode(position.model_dump_json().encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str | None, kind: type[Where]) -> Where | None:
+    """The position in a cursor, None without one; raises `Invalid` where it is not ours."""
+    if cursor is None:
+        return None
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        return kind.model_validate_json(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValidationError, binascii.Error, UnicodeEncodeError):
+        raise Invalid("cursor", "is not a cursor that this list gave") from None
+
+
+def cut_page(
+    rows: Sequence[Row], limit: int, position: Callable[[Row], Position]
+) -> tuple[list[Row], str | None]:
+    """The first `limit` of rows read with `limit + 1`, and the cursor of the rest."""
+    page = list(rows[:limit])
+    return page, encode_cursor(position(page[-1])) if len(rows) > limit else None

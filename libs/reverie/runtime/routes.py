@@ -1,0 +1,130 @@
+"""The table of routes of a service, and the way of a request through one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from pydantic import BaseModel
+
+from reverie.domain.access import Principal, Role
+from reverie.domain.errors import Malformed, TooLarge
+from reverie.domain.idempotency import StoredReply
+from reverie.runtime.auth import KeyFinder, authenticate, check_role
+from reverie.runtime.body import check_path, parse_body, parse_query
+from reverie.runtime.calls import Call, Handler, rendered
+from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
+from reverie.runtime.observe import LATER
+from reverie.runtime.telemetry import current_trace_id
+
+
+@dataclass(frozen=True)
+class Route:
+    """One call: what it takes, what it gives, who may use it. OpenAPI is made from this.
+
+    `path` has its variables in braces. `roles` None: every key. `open`: no key at all.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    answer: type[BaseModel] | None = None
+    status: int = 200
+    roles: frozenset[Role] | None = None
+    open: bool = False
+    summary: str = ""
+
+    @property
+    def name(self) -> str:
+        """As a person would name it: `POST /v1/remember`."""
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True)
+class Door:
+    """What every route of a service needs: keys, idempotency, limits."""
+
+    keys: KeyFinder
+    idempotency: IdempotencyStore | None
+    body_limit: int
+    request_timeout: float
+
+
+def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
+    """Adds the routes to the app; a GET answers HEAD too."""
+    for route in routes:
+        handler = partial(_handle, route, door)
+        if route.method == "GET":
+            app.router.add_get(route.path, handler, allow_head=True)
+        else:
+            app.router.add_route(route.method, route.path, handler)
+
+
+async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
+    async with asyncio.timeout(door.request_timeout):
+        holder = None if route.open else await authenticate(request.headers, door.keys)
+        if holder is not None:
+            check_role(holder, route.roles, route.name)
+        data = await read_body(request, door.body_limit)
+        call = _read_call(route, request, data, holder)
+        request[LATER] = call.later
+        reply = await _answer(route, door, request, (call, data))
+    return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+
+async def read_body(request: web.Request, limit: int) -> bytes:
+    """The whole body; raises `TooLarge` above `limit` bytes."""
+    announced = request.content_length or 0
+    if announced > limit:
+        raise TooLarge("body", announced, limit, "body_limit")
+    try:
+        return await request.read()
+    except HTTPRequestEntityTooLarge:
+        raise TooLarge("body", limit + 1, limit, "body_limit") from None
+    except (web.RequestPayloadError, web.HTTPBadRequest):
+        raise Malformed("the body cannot be read: its encoding or framing is broken") from None
+
+
+def _read_call(
+    route: Route, request: web.Request, data: bytes, holder: Principal | None
+) -> Call[Any, Any]:
+    check_path(request.match_info)
+    return Call(
+        body=parse_body(route.body, data) if route.body else None,
+        query=parse_query(route.query, request.query),
+        path=dict(request.match_info),
+        headers=request.headers,
+        trace_id=current_trace_id() or "",
+        idempotency_key=idempotency_key(request.headers, holder),
+        holder=holder,
+    )
+
+
+async def _answer(
+    route: Route, door: Door, request: web.Request, read: tuple[Call[Any, Any], bytes]
+) -> StoredReply:
+    call, data = read
+    guarded = route.method == "POST" and call.idempotency_key and call.holder
+    if not guarded or door.idempotency is None:
+        return await _run(route, call)
+    return await once(
+        door.idempotency,
+        call.principal.tenant,
+        call.idempotency_key or "",
+        (f"{route.method} {request.path_qs}", data),
+        partial(_run, route, call),
+    )
+
+
+async def _run(route: Route, call: Call[Any, Any]) -> StoredReply:
+    result = await route.handler(call)
+    reply = rendered(result)
+    if isinstance(result, BaseModel) and route.status != reply.status:
+        return StoredReply(route.status, reply.body, reply.headers)
+    return reply

@@ -1,0 +1,191 @@
+"""A service: what it offers and needs, as one value, and the process that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
+from reverie.runtime.auth import CachedKeys, KeyFinder
+from reverie.runtime.forward import Forward, add_forwards
+from reverie.runtime.health import Check, health_routes
+from reverie.runtime.idempotency import IdempotencyStore
+from reverie.runtime.lifecycle import Background, in_background, stop_signal
+from reverie.runtime.logs import Redact, configure_logs
+from reverie.runtime.metrics import new_registry
+from reverie.runtime.observe import AfterWork, Observer, sign_response
+from reverie.runtime.problems import problems
+from reverie.runtime.routes import Door, Route, add_routes
+from reverie.runtime.settings import Settings, base_url
+from reverie.runtime.telemetry import install_provider, telemetry
+
+log = structlog.get_logger()
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_UNAVAILABLE = 69
+EXIT_CONFIG = 78
+_AFTER_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that the runtime must know of a service.
+
+    `background` tasks run from start to shutdown and are started anew after a crash.
+    `registry` takes the service's own metrics beside those of the requests.
+    """
+
+    name: str
+    port: int
+    keys: KeyFinder
+    routes: Sequence[Route] = ()
+    forwards: Sequence[Forward] = ()
+    idempotency: IdempotencyStore | None = None
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    background: Sequence[Background] = ()
+    registry: CollectorRegistry = field(default_factory=new_registry)
+
+
+OpenService = Callable[[Settings], AbstractAsyncContextManager[Service]]
+
+
+def create_app(service: Service, settings: Settings) -> web.Application:
+    """The service as an aiohttp application, its background tasks included."""
+    install_provider(service.name)
+    after = AfterWork()
+    observer = Observer(service.registry, after)
+    app = web.Application(
+        middlewares=[observer.middleware(), problems], client_max_size=settings.body_limit
+    )
+    app.on_response_prepare.append(sign_response)
+    door = Door(
+        CachedKeys(service.keys, settings.key_cache_seconds),
+        service.idempotency,
+        settings.body_limit,
+        settings.request_timeout,
+    )
+    own = health_routes(service.name, service.checks, service.registry)
+    add_routes(app, [*own, *service.routes], door)
+    app.cleanup_ctx.append(partial(_background, service))
+    add_forwards(app, service.forwards, settings.body_limit, settings.request_timeout)
+    app.cleanup_ctx.append(partial(_after_work, after))
+    return app
+
+
+async def _background(service: Service, _: web.Application) -> AsyncIterator[None]:
+    async with in_background(service.background):
+        yield
+
+
+async def _after_work(after: AfterWork, _: web.Application) -> AsyncIterator[None]:
+    """Torn down first: nothing it may use is gone yet."""
+    yield
+    await after.drain(_AFTER_SECONDS)
+
+
+@asynccontextmanager
+async def running(
+    service: Service, settings: Settings, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """Serves while it is open; yields the base URL. Port 0 takes a free one.
+
+    Leaving it stops accepting, lets requests in flight finish within `shutdown_seconds`,
+    waits for work after replies, and stops the background tasks.
+    """
+    runner = web.AppRunner(
+        create_app(service, settings),
+        access_log=None,
+        shutdown_timeout=settings.shutdown_seconds,
+    )
+    await runner.setup()
+    try:
+        await _listen(runner, service, host, port)
+        yield base_url(host, runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, service: Service, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        raise _not_listening(error, service, host, port) from None
+
+
+def _not_listening(error: OSError, service: Service, host: str, port: int) -> Misconfigured:
+    setting = f"{service.name}_port"
+    if error.errno == errno.EADDRINUSE:
+        variable = f"REVERIE_{setting.upper()}"
+        return Misconfigured(
+            setting, f"port {port} on {host} is taken: stop who uses it or set {variable}"
+        )
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return Misconfigured(setting, f"port {port} needs rights: choose one above 1023")
+    return Misconfigured("host", f"cannot listen on {host}: {error.strerror}")
+
+
+def serve(
+    open_service: OpenService,
+    settings: Settings,
+    name: str = "reverie",
+    redact: Redact | None = None,
+) -> int:
+    """Runs a service until it is told to stop; the exit code of the process.
+
+    0 after a stop, 78 where a setting is wrong, 69 where something it needs does not answer,
+    1 where something broke. What went wrong is one log line; never a bare stack trace.
+    """
+    configure_logs(settings, name, redact)
+    with telemetry(settings, name, redact):
+        try:
+            asyncio.run(_serve(open_service, settings))
+        except ReverieError as error:
+            log.error("start_failed", problem=error.code, reason=str(error))
+            return _exit_code(error)
+        except Exception:
+            log.exception("service_failed")
+            return EXIT_FAILED
+    return EXIT_OK
+
+
+def _exit_code(error: ReverieError) -> int:
+    if isinstance(error, Misconfigured):
+        return EXIT_CONFIG
+    return EXIT_UNAVAILABLE if isinstance(error, Unavailable) else EXIT_FAILED
+
+
+async def _serve(open_service: OpenService, settings: Settings) -> None:
+    """A stop before the service is open breaks the opening off; later it ends the serving."""
+    opened = asyncio.Event()
+    async with stop_signal() as stop:
+        life = asyncio.create_task(_life(open_service, settings, opened, stop))
+        told = asyncio.create_task(stop.wait())
+        await asyncio.wait({life, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if not opened.is_set():
+            life.cancel()
+        await asyncio.wait({life})
+    if not life.cancelled():
+        life.result()
+
+
+async def _life(
+    open_service: OpenService, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
+) -> None:
+    async with (
+        open_service(settings) as service,
+        running(service, settings, settings.host, service.port) as url,
+    ):
+        opened.set()
+        log.info("listening", url=url)
+        await stop.wait()
+    log.info("stopped")

@@ -1,0 +1,197 @@
+"""Traces: every request has a trace id; spans are exported where a setting says so.
+
+Libraries get their tracers from OpenTelemetry's own API (`trace.get_tracer`); this module
+installs the provider behind it, once a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from threading import Lock, Timer
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Status
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.types import Attributes, AttributeValue
+
+from reverie.runtime.logs import Redact, mask_credentials
+from reverie.runtime.settings import Settings
+from reverie.runtime.spans import SpansFile
+
+_FLUSH_SECONDS = 2.0
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class _Switchboard(SpanProcessor):
+    """Hands spans to whoever listens now; a provider cannot drop a processor again."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._listeners: tuple[SpanProcessor, ...] = ()
+
+    def add(self, listener: SpanProcessor) -> None:
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def remove(self, listener: SpanProcessor) -> None:
+        with self._lock:
+            self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        for listener in self._listeners:
+            listener.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        for listener in self._listeners:
+            listener.on_end(span)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return all(listener.force_flush(timeout_millis) for listener in self._listeners)
+
+
+_switchboard = _Switchboard()
+
+
+@contextmanager
+def telemetry(settings: Settings, service: str, redact: Redact | None = None) -> Iterator[None]:
+    """Exports the spans of this process while it is open; flushes them at the end (2 s at most).
+
+    `redact` is applied to every string of a span before it leaves the process.
+    """
+    install_provider(service)
+    with ExitStack() as stack:
+        for exporter in _exporters(settings):
+            stack.enter_context(_exporting(_Clean(exporter, redact)))
+        yield
+
+
+@contextmanager
+def _exporting(exporter: _Clean) -> Iterator[None]:
+    processor = BatchSpanProcessor(exporter, schedule_delay_millis=500)
+    _switchboard.add(processor)
+    try:
+        yield
+    finally:
+        _switchboard.remove(processor)
+        # A collector that does not answer must not hold the process up.
+        overdue = Timer(_FLUSH_SECONDS, exporter.shutdown)
+        overdue.daemon = True
+        overdue.start()
+        processor.shutdown()  # type: ignore[no-untyped-call]
+        overdue.cancel()
+
+
+def install_provider(service: str) -> None:
+    """Makes spans real, so that trace ids are valid even where nothing is exported."""
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        resource = Resource.create({"service.name": service, "service.namespace": "reverie"})
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(_switchboard)
+        trace.set_tracer_provider(provider)
+
+
+def _exporters(settings: Settings) -> Iterator[SpanExporter]:
+    if settings.spans_file is not None:
+        yield SpansFile(settings.spans_file, settings.spans_file_bytes)
+    if settings.otlp_endpoint is not None:
+        url = settings.otlp_endpoint.rstrip("/").removesuffix("/v1/traces")
+        yield OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=_FLUSH_SECONDS)
+
+
+class _Clean(SpanExporter):
+    """Passes spans on without credentials in their attributes, events and status."""
+
+    def __init__(self, inner: SpanExporter, redact: Redact | None) -> None:
+        self._inner = inner
+        self._redact = redact
+        self._closed = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if self._closed:
+            return SpanExportResult.FAILURE
+        return self._inner.export([self._span(span) for span in spans])
+
+    def shutdown(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+    def _span(self, span: ReadableSpan) -> ReadableSpan:
+        described = span.status.description
+        return ReadableSpan(
+            name=span.name,
+            context=span.context,
+            parent=span.parent,
+            resource=span.resource,
+            attributes=self._attributes(span.attributes),
+            events=[
+                Event(event.name, self._attributes(event.attributes), event.timestamp)
+                for event in span.events
+            ],
+            links=span.links,
+            kind=span.kind,
+            status=Status(span.status.status_code, described and self._text(described)),
+            start_time=span.start_time,
+            end_time=span.end_time,
+            instrumentation_scope=span.instrumentation_scope,
+        )
+
+    def _attributes(self, attributes: Attributes) -> Attributes:
+        return {key: self._value(value) for key, value in (attributes or {}).items()}
+
+    def _value(self, value: AttributeValue) -> AttributeValue:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Sequence):
+            return [self._text(str(one)) for one in value]
+        return value
+
+    def _text(self, text: str) -> str:
+        masked = mask_credentials(text)
+        return self._redact(masked) if self._redact else masked
+
+
+def inject_headers() -> dict[str, str]:
+    """The W3C headers (`traceparent`, `tracestate`) that carry the current span on."""
+    headers: dict[str, str] = {}
+    _PROPAGATOR.inject(headers)
+    return headers
+
+
+def extract(headers: Mapping[str, str]) -> Context:
+    """The context that headers carry; an empty one where they carry none or a broken one."""
+    return _PROPAGATOR.extract(headers, context=Context())
+
+
+def current_trace_id() -> str | None:
+    """The 32 hex digits of the trace in whose course this runs."""
+    context = trace.get_current_span().get_span_context()
+    return trace.format_trace_id(context.trace_id) if context.is_valid else None
+
+
+@contextmanager
+def span(name: str, **attributes: str | int | float | bool) -> Iterator[trace.Span]:
+    """A span around a piece of work; an exception marks it failed, by its class alone."""
+    with trace.get_tracer("reverie").start_as_current_span(
+        name, attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except Exception as error:
+            mark_failed(current, type(error).__name__)
+            raise
+
+
+def mark_failed(current: trace.Span, why: str) -> None:
+    """Sets the span's status to error with a short, constant reason."""
+    current.set_attribute("error.type", why)
+    current.set_status(trace.StatusCode.ERROR, why)
