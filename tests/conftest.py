@@ -19,9 +19,13 @@ def _is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
+def _is_setting(name: str) -> bool:
+    return name.startswith("REVERIE_") and not name.startswith("REVERIE_TEST_")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Begin a run, or join it as one of its parallel workers."""
-    for name in [n for n in os.environ if n.startswith("REVERIE_")]:
+    for name in [n for n in os.environ if _is_setting(n)]:
         del os.environ[name]
     if _is_worker(config):
         run = servers.TestRun(Path(os.environ[FOLDER]))

@@ -6,18 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import psycopg
-from psycopg import sql
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from reverie.domain.errors import Unavailable
 from reverie.embedded import binaries, ports, privileges, processes
 from reverie.embedded.home import Home, read_note, secret, write_note
+from reverie.store import admin
 
 ADMIN = "reverie"
 SERVICE = "reverie_service"
@@ -91,7 +89,7 @@ def start(spec: PostgresSpec) -> Postgres:
     """
     found = find(spec.home)
     if found is not None:
-        if _healthy(found):
+        if admin.answers(found.admin_url("postgres")):
             return found
         stop(found)
     # Right after kill -9 the old server's children may hold its shared memory for a moment,
@@ -127,37 +125,13 @@ def running(server: Postgres) -> bool:
 
 def allow_services(server: Postgres, database: str = DATABASE) -> None:
     """Make the role that services log in as. The migrations must have made `reverie_app`."""
-    role, group = sql.Identifier(SERVICE), sql.Identifier(APP_ROLE)
-    password = sql.Literal(server.service_password)
-    with _session(server, database) as db:
-        known = db.execute("select 1 from pg_roles where rolname = %s", [SERVICE]).fetchone()
-        verb = sql.SQL("alter" if known else "create")
-        db.execute(
-            sql.SQL(
-                "{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}"
-            ).format(verb, role, password)
-        )
-        db.execute(sql.SQL("grant {} to {}").format(group, role))
+    url = server.admin_url(database)
+    admin.ensure_login(url, SERVICE, server.service_password, APP_ROLE)
 
 
 def _described(home: Home, pid: int, host: str, port: int) -> Postgres:
     own, service = secret(home, "postgres-admin"), secret(home, "postgres-service")
     return Postgres(pid, host, port, True, own, service)
-
-
-def _healthy(server: Postgres) -> bool:
-    try:
-        with _session(server, "postgres") as db:
-            return db.execute("select 1").fetchone() == (1,)
-    except psycopg.Error:
-        return False
-
-
-@contextmanager
-def _session(server: Postgres, database: str) -> Iterator[psycopg.Connection]:
-    url = server.admin_url(database)
-    with closing(psycopg.connect(url, autocommit=True, connect_timeout=5)) as db:
-        yield db
 
 
 def _start(spec: PostgresSpec) -> Postgres:
@@ -251,13 +225,10 @@ def _ready(home: Home, pid: int) -> bool:
 
 def _ensure_database(server: Postgres, home: Home) -> None:
     try:
-        with _session(server, "postgres") as db:
-            query = "select 1 from pg_database where datname = %s"
-            if not db.execute(query, [DATABASE]).fetchone():
-                db.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
-    except psycopg.OperationalError as e:
+        admin.ensure_database(server.admin_url("postgres"), DATABASE)
+    except Unavailable as e:
         stop(server)
-        raise Unavailable("Postgres", f"{_last_line(str(e))} (data: {home.postgres})") from None
+        raise Unavailable("Postgres", f"{e.hint} (data: {home.postgres})") from None
 
 
 def _postmaster(home: Home) -> list[str]:

@@ -18,16 +18,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
-import psycopg
-from psycopg import sql
 
 from reverie.embedded import nats, postgres, processes
 from reverie.embedded.home import Home, open_home
+from reverie.store import admin
+from reverie.store.migrate import migrate
 
 UNSAFE = {
     "fsync": "off",
@@ -146,11 +145,11 @@ def fresh_database(run: TestRun) -> Iterator[Database]:
     server = shared_postgres(run)
     _ensure_template(run, server)
     name = f"t_{uuid4().hex[:12]}"
-    _execute(server, sql.SQL("create database {} template {} strategy file_copy"), name, TEMPLATE)
+    admin.copy_database(server.admin_url("postgres"), name, TEMPLATE)
     try:
         yield Database(name, server.admin_url(name), server.service_url(name))
     finally:
-        _execute(server, sql.SQL("drop database if exists {} with (force)"), name)
+        admin.drop_database(server.admin_url("postgres"), name)
 
 
 @contextmanager
@@ -158,11 +157,11 @@ def empty_database(run: TestRun) -> Iterator[Database]:
     """A database without any table, for tests of the migrations themselves."""
     server = shared_postgres(run)
     name = f"e_{uuid4().hex[:12]}"
-    _execute(server, sql.SQL("create database {}"), name)
+    admin.ensure_database(server.admin_url("postgres"), name)
     try:
         yield Database(name, server.admin_url(name), server.service_url(name))
     finally:
-        _execute(server, sql.SQL("drop database if exists {} with (force)"), name)
+        admin.drop_database(server.admin_url("postgres"), name)
 
 
 def _ensure_template(run: TestRun, server: postgres.Postgres) -> None:
@@ -172,16 +171,11 @@ def _ensure_template(run: TestRun, server: postgres.Postgres) -> None:
     with _alone(run, "template"):
         if done.exists():
             return
-        _execute(server, sql.SQL("drop database if exists {} with (force)"), TEMPLATE)
-        _execute(server, sql.SQL("create database {}"), TEMPLATE)
-        import_module("reverie.store.migrate").migrate(server.admin_url(TEMPLATE))
+        admin.drop_database(server.admin_url("postgres"), TEMPLATE)
+        admin.ensure_database(server.admin_url("postgres"), TEMPLATE)
+        migrate(server.admin_url(TEMPLATE))
         postgres.allow_services(server, TEMPLATE)
         done.touch()
-
-
-def _execute(server: postgres.Postgres, statement: sql.SQL, *names: str) -> None:
-    with psycopg.connect(server.admin_url("postgres"), autocommit=True) as db:
-        db.execute(statement.format(*map(sql.Identifier, names)))
 
 
 class NatsServer:

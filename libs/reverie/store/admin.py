@@ -1,0 +1,88 @@
+"""What an operator does to a Postgres server: look at it, make databases and logins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from reverie.domain.errors import Unavailable
+
+CONNECT_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """A server as seen by the role of a URL. `pgvector` is the version that can be had."""
+
+    version: int
+    pgvector: str | None
+    role: str
+    bypasses_rls: bool
+
+
+def answers(url: str) -> bool:
+    """Whether the server takes this URL's user and password, and a query."""
+    try:
+        with _session(url) as db:
+            return db.execute("select 1").fetchone() == (1,)
+    except Unavailable:
+        return False
+
+
+def server_facts(url: str) -> ServerFacts:
+    """The server's version (major), pgvector and the URL's role. Raises `Unavailable`."""
+    with _session(url) as db:
+        found = db.execute(
+            "select current_user, rolsuper or rolbypassrls, (select coalesce(installed_version,"
+            " default_version) from pg_available_extensions where name = 'vector')"
+            " from pg_roles where rolname = current_user"
+        ).fetchone()
+        role, bypasses, pgvector = found or ("", False, None)
+        return ServerFacts(db.info.server_version // 10_000, pgvector, role, bypasses)
+
+
+def ensure_database(url: str, name: str) -> None:
+    """Make a database where it is missing. Raises `Unavailable`."""
+    with _session(url) as db:
+        if not db.execute("select from pg_database where datname = %s", [name]).fetchone():
+            db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
+def copy_database(url: str, name: str, template: str) -> None:
+    """Make a database as a copy of another that nobody is connected to."""
+    statement = sql.SQL("create database {} template {} strategy file_copy")
+    with _session(url) as db:
+        db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def drop_database(url: str, name: str) -> None:
+    """Drop a database if it is there; sessions on it are cut."""
+    with _session(url) as db:
+        db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def ensure_login(url: str, role: str, password: str, group: str) -> None:
+    """Make `role` a member of `group` that logs in and is bound by row-level security."""
+    rights = sql.SQL("{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}")
+    with _session(url) as db:
+        known = db.execute("select from pg_roles where rolname = %s", [role]).fetchone() is not None
+        verb = sql.SQL("alter" if known else "create")
+        name = sql.Identifier(role)
+        db.execute(rights.format(verb, name, sql.Literal(password)))
+        db.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), name))
+
+
+@contextmanager
+def _session(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    try:
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+    except psycopg.OperationalError as error:
+        said = (str(error).strip().splitlines() or ["no answer"])[-1]
+        raise Unavailable("Postgres", said) from None
+    with closing(connection):
+        yield connection
