@@ -1,0 +1,342 @@
+"""The NATS side of the bus: one connection that is kept for ever, and the six primitives.
+
+The driver's own reconnection is off: it gives up for good on some server errors and buffers
+what is published meanwhile. Here a lost connection is replaced by a new one, and what was
+asked of the old one fails at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+import nats.errors
+import nats.js.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+
+from reverie.bus.delivery import NatsDelivery
+from reverie.bus.port import MAX_PAYLOAD, Bus, Stored
+from reverie.bus.streams import CONSUMERS, ConsumerSpec, ensure, servers
+from reverie.domain.errors import Invalid, TooLarge, Unavailable
+
+T = TypeVar("T")
+
+DEADLINE: Final = 5.0
+"""Seconds within which the server must have stored or answered."""
+PULL_SECONDS: Final = 5.0
+"""Seconds that one pull waits for a message; a missing consumer is noticed after it."""
+CONNECT_SECONDS: Final = 2
+CLOSE_SECONDS: Final = 2.0
+SLOWEST_RETRY: Final = 5.0
+_TICKET_IS_THERE: Final = "maximum messages per subject exceeded"
+_DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
+
+log = structlog.get_logger("reverie.bus")
+
+
+def _pause(failures: int) -> float:
+    return min(SLOWEST_RETRY, 0.1 * 2.0 ** min(failures, 10))
+
+
+@dataclass(frozen=True)
+class _Life:
+    """One connection from its opening to its end; `gone` is done when it ended."""
+
+    client: Client
+    js: JetStreamContext
+    gone: asyncio.Future[None]
+
+    def end(self) -> None:
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, or `Unavailable` as soon as the connection ends."""
+        task = asyncio.ensure_future(work)
+        either: set[asyncio.Future[Any]] = {task, self.gone}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            # The driver cancels what waits on it when it closes: that is not our cancellation.
+            if task.done() and not task.cancelled():
+                return task.result()
+            raise _down()
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+            _ = task.cancelled() or task.exception()
+
+
+class NatsBus(Bus):
+    """The bus on NATS JetStream. Made by `connect`; `close` it at the end."""
+
+    def __init__(self, url: str, name: str, replicas: int, max_payload: int, heartbeat: float):
+        self.max_payload = max_payload
+        self._servers = servers(url)
+        self._name = name
+        self._replicas = replicas
+        self._heartbeat = heartbeat
+        self._life: _Life | None = None
+        self._up = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep(), name=f"bus keeper of {name}")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the connection; the bus cannot be used afterwards."""
+        self._keeper.cancel()
+        await asyncio.wait({self._keeper})
+
+    async def wait_connected(self, patience: float) -> bool:
+        """Wait up to `patience` seconds for the server; whether it is there."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._up.wait()
+        return self.connected
+
+    @property
+    def connected(self) -> bool:
+        return self._life is not None and self._life.client.is_connected
+
+    async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        life = self._living()
+        with _translated(len(data), life):
+            try:
+                await life.run(
+                    life.js.publish(subject, data, timeout=DEADLINE, headers=dict(headers))
+                )
+            except nats.js.errors.APIError as error:
+                if _TICKET_IS_THERE not in (error.description or ""):
+                    raise
+
+    async def deliveries(self, spec: ConsumerSpec) -> AsyncGenerator[NatsDelivery, None]:
+        failures = 0
+        while True:
+            life = await self._alive()
+            try:
+                async with _pulling(life, spec) as pull:
+                    while True:
+                        raw = await _next(life, pull)
+                        failures = 0
+                        if raw is not None:
+                            yield NatsDelivery(self, spec, raw)
+            except nats.js.errors.ServiceUnavailableError:
+                failures += 1
+                await self._restore(life, spec)
+            except (Unavailable, *_DRIVER_ERRORS) as error:
+                failures += 1
+                log.info("bus_pull_failed", consumer=spec.name, error=type(error).__name__)
+            await asyncio.sleep(_pause(failures))
+
+    async def read(self, stream: str, seq: int, subject: str | None = None) -> Stored | None:
+        life = self._living()
+        with _translated(0, life):
+            try:
+                raw = await life.run(
+                    life.js.get_msg(
+                        stream, seq=seq, subject=subject, direct=True, next=subject is not None
+                    )
+                )
+            except nats.js.errors.NotFoundError:
+                return None
+        if raw.seq is None or raw.subject is None or raw.time is None:
+            return None
+        return Stored(raw.seq, raw.subject, raw.data or b"", dict(raw.headers or {}), raw.time)
+
+    async def remove(self, stream: str, seq: int) -> None:
+        life = self._living()
+        # Both mean that it is not there.
+        missing = (nats.js.errors.NotFoundError, nats.js.errors.ServerError)
+        with _translated(0, life), suppress(*missing):
+            await life.run(life.js.delete_msg(stream, seq))
+
+    async def lag(self, spec: ConsumerSpec) -> int:
+        life = self._living()
+        with _translated(0, life):
+            info = await life.run(life.js.consumer_info(spec.stream, spec.name))
+        return (info.num_pending or 0) + (info.num_ack_pending or 0)
+
+    async def answer(self, reply: str, verdict: bytes, patience: float) -> None:
+        """Settle a message and see it confirmed, on a later connection if this one ended."""
+        await self.wait_connected(patience)
+        life = self._living()
+        with _translated(0, life):
+            await life.run(life.client.request(reply, verdict, timeout=DEADLINE))
+
+    async def tell(self, reply: str, verdict: bytes) -> None:
+        """Send a sign of life for a message, unconfirmed."""
+        life = self._living()
+        with _translated(0, life):
+            await life.run(life.client.publish(reply, verdict))
+
+    def _living(self) -> _Life:
+        if self._life is None or not self._life.client.is_connected:
+            raise _down()
+        return self._life
+
+    async def _alive(self) -> _Life:
+        while self._life is None:
+            await self._up.wait()
+        return self._life
+
+    async def _restore(self, life: _Life, spec: ConsumerSpec) -> None:
+        """Nobody serves the consumer: the stream was lost, or never made."""
+        consumers = {known.name: known for known in CONSUMERS} | {spec.name: spec}
+        log.warning("bus_consumer_missing", consumer=spec.name, stream=spec.stream)
+        with suppress(Unavailable, *_DRIVER_ERRORS):
+            await life.run(ensure(life.js, self._replicas, consumers.values()))
+
+    async def _keep(self) -> None:
+        failures = 0
+        while True:
+            life = await self._open()
+            if life is not None:
+                failures = 0
+                await self._live_through(life)
+            elif failures == 0:
+                log.warning("bus_unreachable", client=self._name)
+            await asyncio.sleep(_pause(failures))
+            failures += 1
+
+    async def _open(self) -> _Life | None:
+        client = Client()
+        life = _Life(client, client.jetstream(timeout=DEADLINE), asyncio.Future())
+        try:
+            await client.connect(
+                self._servers,
+                name=self._name,
+                error_cb=_quiet,
+                closed_cb=_ending(life),
+                allow_reconnect=False,
+                connect_timeout=CONNECT_SECONDS,
+                reconnect_time_wait=0,
+                max_reconnect_attempts=1,
+            )
+        except _DRIVER_ERRORS:
+            await _shut(client)
+            return None
+        except asyncio.CancelledError:
+            await _shut(client)
+            raise
+        return life
+
+    async def _live_through(self, life: _Life) -> None:
+        self._life = life
+        self._up.set()
+        log.info("bus_connected", client=self._name)
+        try:
+            while await self._beats(life):
+                pass
+            log.warning("bus_lost", client=self._name)
+        finally:
+            self._life = None
+            self._up.clear()
+            life.end()
+            await _shut(life.client)
+
+    async def _beats(self, life: _Life) -> bool:
+        """Wait one heartbeat; whether the server still answers after it."""
+        await asyncio.wait({life.gone}, timeout=self._heartbeat)
+        if life.gone.done():
+            return False
+        try:
+            await life.run(life.client.rtt(timeout=DEADLINE))  # type: ignore[arg-type]
+        except (Unavailable, *_DRIVER_ERRORS):
+            return False
+        return True
+
+
+def connect(
+    url: str,
+    name: str,
+    *,
+    replicas: int = 1,
+    max_payload: int = MAX_PAYLOAD,
+    heartbeat: float = 5.0,
+) -> NatsBus:
+    """A bus that connects in the background and for ever; needs a running loop, never waits.
+
+    `url` may name several servers, separated by commas. `heartbeat`: seconds between checks
+    that the server answers. Raises `Misconfigured` for a malformed `url`.
+    """
+    return NatsBus(url, name, replicas, max_payload, heartbeat)
+
+
+def _down() -> Unavailable:
+    return Unavailable("NATS", "the connection is down; it is being re-established")
+
+
+def _ending(life: _Life) -> Any:
+    async def closed() -> None:
+        life.end()
+
+    return closed
+
+
+async def _quiet(error: Exception) -> None:
+    """The keeper tells of what matters; the rest is detail of one try."""
+    log.debug("bus_driver_error", error=type(error).__name__)
+
+
+async def _shut(client: Client) -> None:
+    with suppress(*_DRIVER_ERRORS):
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await client.close()
+    # A peer that no longer reads keeps the driver from coming to this line itself.
+    if client._transport:
+        client._transport.close()  # type: ignore[no-untyped-call]
+
+
+@asynccontextmanager
+async def _pulling(
+    life: _Life, spec: ConsumerSpec
+) -> AsyncIterator[JetStreamContext.PullSubscription]:
+    pull = await life.run(life.js.pull_subscribe_bind(consumer=spec.name, stream=spec.stream))
+    try:
+        yield pull
+    finally:
+        with suppress(Unavailable, *_DRIVER_ERRORS):
+            await _hand_back(life, pull)
+
+
+async def _hand_back(life: _Life, pull: JetStreamContext.PullSubscription) -> None:
+    """Messages that came too late for this worker go to another one at once."""
+    await life.run(pull.unsubscribe())
+    while pull.pending_msgs:
+        for raw in await life.run(pull.fetch(1, timeout=0.1)):
+            await life.run(raw.nak())
+
+
+async def _next(life: _Life, pull: JetStreamContext.PullSubscription) -> Msg | None:
+    try:
+        found = await life.run(pull.fetch(1, timeout=PULL_SECONDS))
+    except nats.errors.TimeoutError:
+        return None
+    return found[0]
+
+
+@contextmanager
+def _translated(size: int, life: _Life) -> Iterator[None]:
+    """The driver's errors as the one error tree."""
+    try:
+        yield
+    except nats.js.errors.NoStreamResponseError as error:
+        raise Unavailable("the stream", "run `reverie migrate` to create it") from error
+    except nats.js.errors.APIError as error:
+        raise Unavailable("NATS JetStream", error.description or "it refused") from error
+    except nats.errors.MaxPayloadError as error:
+        limit = life.client.max_payload
+        raise TooLarge("payload", size, limit, "max_payload of the NATS server") from error
+    except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
+        raise Invalid("subject", "not a subject or header that NATS takes") from error
+    except _DRIVER_ERRORS as error:
+        raise Unavailable("NATS", "it did not confirm in time") from error

@@ -1,0 +1,160 @@
+"""The one place that settles messages: a handler returns, or raises.
+
+returns -> ack; `Retry` -> again after its delay; `Reject` -> dead letter; anything else ->
+again with the consumer's back-off; the last allowed delivery that fails -> dead letter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from reverie.bus import tracing
+from reverie.bus.dead import Origin, bury
+from reverie.bus.errors import Reject, Retry
+from reverie.bus.port import Bus, Delivery, Message
+from reverie.bus.streams import ConsumerSpec
+from reverie.domain.errors import ReverieError
+
+Handler = Callable[[Message], Awaitable[None]]
+
+REASON_LENGTH: Final = 500
+STOP_SECONDS: Final = 2.0
+
+log = structlog.get_logger("reverie.bus")
+
+
+@dataclass(frozen=True)
+class Again:
+    """Deliver again after `delay` seconds."""
+
+    delay: float
+
+
+@dataclass(frozen=True)
+class Never:
+    """Bury, with the reason."""
+
+    reason: str
+
+
+async def consume(bus: Bus, spec: ConsumerSpec, handler: Handler, concurrency: int = 1) -> None:
+    """Handle the consumer's messages for ever, `concurrency` at a time; cancel it to stop.
+
+    A handler must bear a second delivery. On cancellation what is in work is handed back, so
+    that another worker gets it at once.
+    """
+    async with asyncio.TaskGroup() as group:
+        for number in range(concurrency):
+            group.create_task(_work(bus, spec, handler), name=f"{spec.name} {number}")
+
+
+async def _work(bus: Bus, spec: ConsumerSpec, handler: Handler) -> None:
+    async with aclosing(bus.deliveries(spec)) as deliveries:
+        async for delivery in deliveries:
+            await _process(bus, spec, delivery, handler)
+
+
+async def _process(bus: Bus, spec: ConsumerSpec, delivery: Delivery, handler: Handler) -> None:
+    message = delivery.message
+    with tracing.receiving(spec.name, message.subject, message.headers) as span:
+        try:
+            async with _heartbeat(delivery, spec.ack_wait / 3):
+                await handler(message)
+        except BaseException as error:
+            if _stops_us(error):
+                await _hand_back(delivery)
+                raise
+            tracing.failed(span, error)
+            await _settle(spec, delivery, _failed(bus, spec, delivery, error))
+        else:
+            await _settle(spec, delivery, delivery.ack())
+
+
+def _stops_us(error: BaseException) -> bool:
+    """Whether the worker is asked to stop; a cancellation from inside the handler is a failure."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return not isinstance(error, Exception)
+
+
+@asynccontextmanager
+async def _heartbeat(delivery: Delivery, interval: float) -> AsyncIterator[None]:
+    beat = asyncio.create_task(_beat(delivery, interval))
+    try:
+        yield
+    finally:
+        beat.cancel()
+
+
+async def _beat(delivery: Delivery, interval: float) -> None:
+    while True:
+        await asyncio.sleep(interval)
+        with suppress(ReverieError):
+            await delivery.progress()
+
+
+async def _hand_back(delivery: Delivery) -> None:
+    with suppress(ReverieError, TimeoutError):
+        async with asyncio.timeout(STOP_SECONDS):
+            await delivery.nak(0)
+
+
+async def _settle(spec: ConsumerSpec, delivery: Delivery, settling: Awaitable[None]) -> None:
+    """An answer that is lost means another delivery, not a failure of the worker."""
+    try:
+        await settling
+    except ReverieError as error:
+        log.warning(
+            "message_unsettled",
+            consumer=spec.name,
+            seq=delivery.seq,
+            error=type(error).__name__,
+        )
+
+
+async def _failed(bus: Bus, spec: ConsumerSpec, delivery: Delivery, error: BaseException) -> None:
+    verdict = judge(spec, delivery.message.deliveries, error)
+    facts = {
+        "consumer": spec.name,
+        "seq": delivery.seq,
+        "deliveries": delivery.message.deliveries,
+        "error": type(error).__name__,
+    }
+    if isinstance(verdict, Again):
+        log.warning("message_retried", delay=verdict.delay, exc_info=_unexpected(error), **facts)
+        await delivery.nak(verdict.delay)
+        return
+    log.error("message_buried", reason=verdict.reason, exc_info=_unexpected(error), **facts)
+    origin = Origin(spec.stream, spec.name, str(delivery.seq))
+    await bury(bus, origin, delivery.message, verdict.reason)
+    await delivery.term()
+
+
+def judge(spec: ConsumerSpec, deliveries: int, error: BaseException) -> Again | Never:
+    """What becomes of a message whose handling failed for the `deliveries`th time."""
+    if isinstance(error, Reject):
+        return Never(error.reason[:REASON_LENGTH])
+    if 0 < spec.max_deliver <= deliveries:
+        return Never(f"delivery {deliveries} of {spec.max_deliver} failed: {_describe(error)}")
+    if isinstance(error, Retry):
+        return Again(error.after)
+    return Again(spec.backoff[min(deliveries, len(spec.backoff)) - 1])
+
+
+def _describe(error: BaseException) -> str:
+    """The first line only: a database quotes values in the ones below."""
+    first = next(iter(str(error).splitlines()), "")
+    name = type(error).__name__
+    return f"{name}: {first}"[:REASON_LENGTH] if first else name
+
+
+def _unexpected(error: BaseException) -> BaseException | None:
+    known = isinstance(error, (Retry, Reject, ReverieError))
+    return None if known else error

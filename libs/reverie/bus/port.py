@@ -1,0 +1,115 @@
+"""The face of the bus: what NATS and the in-memory twin both are.
+
+Six primitives are the adapter's; publishing, consuming, dead letters and the relay are
+written once, on top of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from reverie.bus import tracing
+from reverie.bus.streams import ConsumerSpec
+from reverie.contracts.events import Outgoing
+from reverie.domain.errors import TooLarge
+
+MAX_PAYLOAD = 512 * 1024
+"""Bytes; a larger body is stored first and announced by reference."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a handler gets. `deliveries` counts from 1; a second one may come at any time."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    deliveries: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A message as it lies in a stream."""
+
+    seq: int
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    at: datetime
+
+
+class Delivery(Protocol):
+    """A message in the hands of one worker, which must settle it (ack, nak or term).
+
+    Every method raises `Unavailable` where the server did not confirm.
+    """
+
+    @property
+    def message(self) -> Message: ...
+
+    @property
+    def seq(self) -> int:
+        """The number of the message in its stream."""
+
+    async def ack(self) -> None:
+        """Done: never again."""
+
+    async def nak(self, delay: float) -> None:
+        """Deliver again after `delay` seconds; 0 means at once."""
+
+    async def term(self) -> None:
+        """Never again, though it was not done."""
+
+    async def progress(self) -> None:
+        """Still at it: the acknowledgement deadline starts anew."""
+
+
+class Bus(ABC):
+    """A JetStream-like bus. Raises `Unavailable` quickly while it is out of reach."""
+
+    max_payload: int = MAX_PAYLOAD
+
+    @property
+    @abstractmethod
+    def connected(self) -> bool:
+        """Whether a publish would reach the server now."""
+
+    @abstractmethod
+    async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        """Store one message and wait for the server's word that it did.
+
+        A repeated `Nats-Msg-Id` header is stored once. Where the stream holds one message per
+        subject and has it already, the call counts as done.
+        Raises `Unavailable`, `TooLarge`, `Invalid` (a subject no server takes).
+        """
+
+    @abstractmethod
+    def deliveries(self, spec: ConsumerSpec) -> AsyncGenerator[Delivery, None]:
+        """Messages for one worker, one at a time, for ever; outlives every outage."""
+
+    @abstractmethod
+    async def read(self, stream: str, seq: int, subject: str | None = None) -> Stored | None:
+        """The message `seq`; with `subject` (a filter), the first at or after it that matches."""
+
+    @abstractmethod
+    async def remove(self, stream: str, seq: int) -> None:
+        """Delete one message from a stream; a missing one is fine."""
+
+    @abstractmethod
+    async def lag(self, spec: ConsumerSpec) -> int:
+        """Messages that the consumer has not acknowledged: waiting and in work."""
+
+    async def publish(self, outgoing: Outgoing) -> None:
+        """Put an event on the bus, once per `outgoing.id`, in the trace that wrote it.
+
+        Raises `TooLarge` above `max_payload`, `Invalid`, and `Unavailable` when it is not stored.
+        """
+        data = outgoing.payload.encode()
+        if len(data) > self.max_payload:
+            raise TooLarge("payload", len(data), self.max_payload, "bus_max_payload")
+        with tracing.publishing(outgoing.subject, outgoing.headers) as headers:
+            await self.send(outgoing.subject, data, {**headers, "Nats-Msg-Id": str(outgoing.id)})

@@ -1,0 +1,122 @@
+"""The outbox relay: what a write stored for the bus gets there, now or later.
+
+The writer publishes after its reply; if it died, or the bus was away, a relay sweeps up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.dead import Origin, bury
+from reverie.bus.port import Bus, Message
+from reverie.contracts.events import Outgoing
+from reverie.domain.errors import Invalid, TooLarge, Unavailable
+
+log = structlog.get_logger("reverie.bus")
+
+
+class Claim(Protocol):
+    """Outbox rows that are this relay's while the claim is open."""
+
+    @property
+    def rows(self) -> Sequence[Outgoing]:
+        """The oldest first."""
+
+    async def done(self, ids: Sequence[UUID]) -> None:
+        """Delete these rows when the claim closes: they are on the bus."""
+
+
+class Outbox(Protocol):
+    """Where a write leaves its events, in its own transaction."""
+
+    def claim(self, limit: int, older_than: float) -> AbstractAsyncContextManager[Claim]:
+        """Lock up to `limit` rows of any tenant older than `older_than` seconds.
+
+        Rows that another relay holds are passed over (`for update skip locked`); rows not
+        reported done are free again when the claim closes.
+        """
+
+    async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
+        """Delete a tenant's rows that their writer has published itself."""
+
+
+async def publish_now(bus: Bus, outbox: Outbox, tenant: int, outgoing: Sequence[Outgoing]) -> None:
+    """Publish what a write just stored and delete it from the outbox; never raises for a bus or
+    a store that is away: the relay does it later."""
+    try:
+        for event in outgoing:
+            await bus.publish(event)
+        await outbox.delete([event.id for event in outgoing], tenant)
+    except (Unavailable, TooLarge, Invalid) as error:
+        log.info("publish_left_to_relay", events=len(outgoing), error=type(error).__name__)
+
+
+async def relay(
+    bus: Bus, outbox: Outbox, interval: float = 1.0, grace: float = 5.0, batch: int = 100
+) -> None:
+    """Sweep the outbox for ever: every `interval` seconds, rows older than `grace` seconds,
+    `batch` at a time until none is left; only while the bus is there. Cancel it to stop."""
+    while True:
+        if bus.connected:
+            await _sweep(bus, outbox, grace, batch)
+        await asyncio.sleep(interval)
+
+
+async def _sweep(bus: Bus, outbox: Outbox, grace: float, batch: int) -> None:
+    # A background loop must outlive whatever the store raises while it is away.
+    try:
+        swept = await drain(bus, outbox, grace, batch)
+    except Exception as error:
+        log.warning("outbox_sweep_failed", error=type(error).__name__, exc_info=error)
+    else:
+        if swept:
+            log.info("outbox_swept", events=swept)
+
+
+async def drain(bus: Bus, outbox: Outbox, grace: float, batch: int) -> int:
+    """Publish every row older than `grace` seconds, or all until the bus fails; how many."""
+    swept = 0
+    while True:
+        async with outbox.claim(batch, grace) as claim:
+            rows = claim.rows
+            arrived = await asyncio.gather(*(_arrives(bus, row) for row in rows))
+            sent = [row.id for row, there in zip(rows, arrived, strict=True) if there]
+            if sent:
+                await claim.done(sent)
+        swept += len(sent)
+        if len(sent) < len(rows) or len(rows) < batch:
+            return swept
+
+
+async def _arrives(bus: Bus, row: Outgoing) -> bool:
+    """Whether the row is on the bus, or, being poison, among the dead letters."""
+    try:
+        await bus.publish(row)
+    except Unavailable:
+        return False
+    except (TooLarge, Invalid) as error:
+        return await _buried(bus, row, str(error))
+    return True
+
+
+async def _buried(bus: Bus, row: Outgoing, reason: str) -> bool:
+    """A row that no server takes would be claimed first for ever, and block the ones behind."""
+    log.error("outbox_row_buried", id=str(row.id), reason=reason)
+    message = Message(_safe(row.subject), row.payload.encode(), {}, 0)
+    try:
+        await bury(bus, Origin("OUTBOX", "relay", str(row.id)), message, reason)
+    except Unavailable:
+        return False
+    return True
+
+
+def _safe(subject: str) -> str:
+    tokens = (re.sub(r"[^\w-]", "_", token) for token in subject.split("."))
+    return ".".join(token or "_" for token in tokens)

@@ -1,0 +1,209 @@
+"""The streams and durable consumers as values, and the one function that makes them stand.
+
+Events are hints of a few hundred bytes; the truth is in Postgres. So the limits are small,
+the oldest hint goes first, and a sweep finds what a lost hint would have told. Sizes count
+against the server's storage limit when the stream is made, not when it is filled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+from nats.js import JetStreamContext, api
+
+from reverie.contracts import events
+from reverie.domain.errors import Misconfigured, Unavailable
+
+MIB: Final = 1024 * 1024
+HOUR: Final = 3600.0
+DAY: Final = 24 * HOUR
+DEDUPE_SECONDS: Final = 300.0
+"""How long a `Nats-Msg-Id` is remembered: longer than any ack wait and relay grace."""
+CONNECT_SECONDS: Final = 10
+_ADDRESS: Final = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s]+(:\d{1,5})?/?")
+
+
+@dataclass(frozen=True)
+class StreamSpec:
+    """A stream. `max_age` in seconds, `max_bytes` in bytes.
+
+    `queue`: a message leaves when it is acknowledged. `one_per_subject`: a second message on a
+    subject is refused while the first is there.
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    max_age: float
+    max_bytes: int
+    queue: bool = False
+    one_per_subject: bool = False
+
+
+@dataclass(frozen=True)
+class ConsumerSpec:
+    """A durable pull consumer.
+
+    `ack_wait`: seconds until an unanswered message is delivered to another worker; a running
+    handler prolongs it every third of that. `max_deliver`: -1 for no limit. `backoff`: seconds
+    before the next delivery after the first, second, ... failure (the last repeats). The delays
+    travel with each refusal and are not given to the server, whose own back-off list would
+    replace `ack_wait` and make a killed worker's message wait as long as a failing one's.
+    """
+
+    name: str
+    stream: str
+    filter: str
+    ack_wait: float = 30.0
+    max_deliver: int = 8
+    backoff: tuple[float, ...] = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0)
+    max_ack_pending: int = 1000
+
+
+STREAMS: Final = (
+    # The oldest go when it is full: a memory whose event was lost still says
+    # `enriched_version < version`.
+    StreamSpec(events.MEMORY, ("memory.*.>",), max_age=7 * DAY, max_bytes=512 * MIB),
+    # The age frees a subject that nothing else freed; the job itself is a row.
+    StreamSpec(
+        events.DREAM,
+        ("dream.*.*.requested",),
+        max_age=2 * DAY,
+        max_bytes=64 * MIB,
+        queue=True,
+        one_per_subject=True,
+    ),
+    StreamSpec(events.GIT, ("git.*.*.changed",), max_age=7 * DAY, max_bytes=128 * MIB),
+    StreamSpec(events.DEAD, ("dead.>",), max_age=30 * DAY, max_bytes=256 * MIB),
+    StreamSpec(
+        events.ADVISORY,
+        ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",),
+        max_age=7 * DAY,
+        max_bytes=16 * MIB,
+        queue=True,
+    ),
+)
+
+INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY, "memory.*.remembered")
+DREAM_WORKERS: Final = ConsumerSpec("dream-workers", events.DREAM, "dream.*.*.requested")
+STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT, "git.*.*.changed")
+DEAD_WATCH: Final = ConsumerSpec(
+    "dead-watch",
+    events.ADVISORY,
+    "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
+    max_deliver=-1,
+    backoff=(1.0, 5.0, 30.0),
+)
+CONSUMERS: Final = (INGEST_ENRICH, DREAM_WORKERS, STALENESS_CHANGES, DEAD_WATCH)
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether a subject fits a NATS filter (`*` one token, `>` one or more at the end)."""
+    wanted, given = pattern.split("."), subject.split(".")
+    if wanted[-1] == ">":
+        if len(given) < len(wanted):
+            return False
+        wanted, given = wanted[:-1], given[: len(wanted) - 1]
+    return len(wanted) == len(given) and all(
+        w in ("*", g) for w, g in zip(wanted, given, strict=True)
+    )
+
+
+async def ensure_streams(
+    nats_url: str, replicas: int = 1, consumers: Iterable[ConsumerSpec] = CONSUMERS
+) -> None:
+    """Create or update every stream and consumer; safe to repeat while services run.
+
+    `nats_url` as in `servers`. Raises `Unavailable` when no server answers in ten seconds,
+    `Misconfigured` when it refuses (too many replicas, too little storage).
+    """
+    addresses = servers(nats_url)
+    client = Client()
+    try:
+        await asyncio.wait_for(_connect(client, addresses), CONNECT_SECONDS)
+        await ensure(client.jetstream(), replicas, consumers)
+    except nats.js.errors.APIError as error:
+        raise Misconfigured("nats_url", error.description or str(error)) from error
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        raise Unavailable("NATS", "is it running with JetStream enabled?") from error
+    finally:
+        await client.close()
+
+
+def servers(url: str) -> list[str]:
+    """The server addresses in `url`, which may name several, separated by commas.
+
+    Raises `Misconfigured` for one that is no NATS address.
+    """
+    addresses = [part.strip() for part in url.split(",")]
+    if all(_ADDRESS.fullmatch(address) for address in addresses):
+        return addresses
+    raise Misconfigured("nats_url", "expected nats://host:port (or tls, ws, wss)")
+
+
+async def _connect(client: Client, addresses: list[str]) -> None:
+    async def quiet(_: Exception) -> None:
+        """The last failure is raised; the ones before it are tries."""
+
+    await client.connect(
+        addresses,
+        name="reverie-migrate",
+        error_cb=quiet,
+        allow_reconnect=False,
+        connect_timeout=CONNECT_SECONDS // 2,
+        reconnect_time_wait=1,
+        max_reconnect_attempts=3,
+    )
+
+
+async def ensure(
+    js: JetStreamContext, replicas: int, consumers: Iterable[ConsumerSpec] = CONSUMERS
+) -> None:
+    """`ensure_streams` on a connection that is open; raises the driver's errors."""
+    for stream in STREAMS:
+        await _ensure_stream(js, _stream_config(stream, replicas))
+    for consumer in consumers:
+        await js.add_consumer(consumer.stream, _consumer_config(consumer))
+
+
+async def _ensure_stream(js: JetStreamContext, config: api.StreamConfig) -> None:
+    try:
+        await js.update_stream(config)
+    except nats.js.errors.NotFoundError:
+        await js.add_stream(config)
+
+
+def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
+    once = spec.one_per_subject
+    return api.StreamConfig(
+        name=spec.name,
+        subjects=list(spec.subjects),
+        retention=api.RetentionPolicy.WORK_QUEUE if spec.queue else api.RetentionPolicy.LIMITS,
+        storage=api.StorageType.FILE,
+        max_age=spec.max_age,
+        max_bytes=spec.max_bytes,
+        max_msgs_per_subject=1 if once else -1,
+        discard=api.DiscardPolicy.NEW if once else api.DiscardPolicy.OLD,
+        discard_new_per_subject=once,
+        duplicate_window=DEDUPE_SECONDS,
+        num_replicas=replicas,
+        allow_direct=True,
+    )
+
+
+def _consumer_config(spec: ConsumerSpec) -> api.ConsumerConfig:
+    return api.ConsumerConfig(
+        name=spec.name,
+        durable_name=spec.name,
+        filter_subject=spec.filter,
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=spec.ack_wait,
+        max_deliver=spec.max_deliver,
+        max_ack_pending=spec.max_ack_pending,
+    )

@@ -1,0 +1,100 @@
+"""What the cases about the bus share: events, specs with short waits, inboxes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+
+from reverie.bus.consume import Handler
+from reverie.bus.dead import DeadLetter, list_dead
+from reverie.bus.port import Bus, Delivery, Message
+from reverie.bus.streams import (
+    DEAD_WATCH,
+    DREAM_WORKERS,
+    INGEST_ENRICH,
+    STALENESS_CHANGES,
+    ConsumerSpec,
+)
+from reverie.contracts.events import Outgoing, dream_subject, memory_subject
+from reverie.domain.ids import new_id
+
+REMEMBERED = memory_subject("acme", "remembered")
+TICKET = dream_subject("acme", "project/shop")
+ENRICH = replace(INGEST_ENRICH, ack_wait=1.0, max_deliver=3, backoff=(0.05,))
+WORKERS = replace(DREAM_WORKERS, ack_wait=1.0, max_deliver=2, backoff=(0.05,))
+SPECS = (ENRICH, WORKERS, STALENESS_CHANGES, DEAD_WATCH)
+
+
+def event(subject: str = REMEMBERED, payload: str = "{}", **headers: str) -> Outgoing:
+    return Outgoing(id=new_id(), subject=subject, payload=payload, headers=headers)
+
+
+class Inbox:
+    """A handler that keeps what it got."""
+
+    def __init__(self) -> None:
+        self._got: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def __call__(self, message: Message) -> None:
+        self._got.put_nowait(message)
+
+    async def next(self) -> Message:
+        async with asyncio.timeout(15):
+            return await self._got.get()
+
+    @property
+    def empty(self) -> bool:
+        return self._got.empty()
+
+
+@asynccontextmanager
+async def running(work: Awaitable[None]) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.ensure_future(work)
+    assert isinstance(task, asyncio.Task)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(15):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0.02)
+
+
+async def one_dead(bus: Bus, stream: str | None = None) -> DeadLetter:
+    async def there() -> bool:
+        return bool(await list_dead(bus, stream))
+
+    await until(there)
+    (letter,) = await list_dead(bus, stream)
+    return letter
+
+
+async def settled(bus: Bus, spec: ConsumerSpec = ENRICH) -> None:
+    async def idle() -> bool:
+        return await bus.lag(spec) == 0
+
+    await until(idle)
+
+
+async def take(bus: Bus, spec: ConsumerSpec = WORKERS) -> Delivery:
+    """One message, in the hands of a worker that is then heard of no more."""
+    async with asyncio.timeout(15), aclosing(bus.deliveries(spec)) as deliveries:
+        return await anext(deliveries)
+
+
+def failing_on(bad: str, error: Exception, inbox: Inbox) -> Handler:
+    async def handle(message: Message) -> None:
+        if message.data == bad.encode():
+            raise error
+        await inbox(message)
+
+    return handle

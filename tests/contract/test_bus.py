@@ -1,0 +1,185 @@
+"""What holds for every bus: the same cases on NATS and on its twin in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.contract.bus_cases import (
+    ENRICH,
+    REMEMBERED,
+    TICKET,
+    WORKERS,
+    Inbox,
+    event,
+    running,
+    settled,
+    take,
+)
+
+from reverie.bus.consume import consume
+from reverie.bus.errors import Retry
+from reverie.bus.port import Bus, Message
+from reverie.bus.streams import STALENESS_CHANGES
+from reverie.contracts.events import git_subject, memory_subject
+from reverie.domain.errors import Invalid, TooLarge, Unavailable
+
+
+async def test_a_published_event_reaches_the_handler_whole(bus: Bus) -> None:
+    inbox = Inbox()
+    await bus.publish(event(payload='{"größe": "七"}', origin="Zürich"))
+    async with running(consume(bus, ENRICH, inbox)):
+        message = await inbox.next()
+    assert message.subject == REMEMBERED
+    assert json.loads(message.data) == {"größe": "七"}
+    assert message.headers["origin"] == "Zürich"
+    assert message.deliveries == 1
+
+
+async def test_the_same_event_published_twice_is_handled_once(bus: Bus) -> None:
+    inbox, twice = Inbox(), event()
+    await bus.publish(twice)
+    await bus.publish(twice)
+    await bus.publish(event(payload="the next"))
+    async with running(consume(bus, ENRICH, inbox)):
+        assert (await inbox.next()).data == b"{}"
+        assert (await inbox.next()).data == b"the next"
+
+
+async def test_a_handled_message_is_not_delivered_again(bus: Bus) -> None:
+    inbox = Inbox()
+    await bus.publish(event())
+    async with running(consume(bus, ENRICH, inbox)):
+        await inbox.next()
+        await settled(bus)
+    async with running(consume(bus, ENRICH, inbox)):
+        await bus.publish(event(payload="the next"))
+        assert (await inbox.next()).data == b"the next"
+
+
+async def test_only_subjects_that_fit_the_filter_are_delivered(bus: Bus) -> None:
+    inbox = Inbox()
+    await bus.publish(event(memory_subject("acme", "enriched"), "not for us"))
+    await bus.publish(event(payload="for us"))
+    async with running(consume(bus, ENRICH, inbox)):
+        assert (await inbox.next()).data == b"for us"
+
+
+async def test_a_message_whose_handler_crashed_comes_again(bus: Bus) -> None:
+    inbox = Inbox()
+
+    async def crash_first(message: Message) -> None:
+        await inbox(message)
+        if message.deliveries == 1:
+            raise RuntimeError("out of luck")
+
+    await bus.publish(event())
+    async with running(consume(bus, ENRICH, crash_first)):
+        assert [(await inbox.next()).deliveries for _ in range(2)] == [1, 2]
+        await settled(bus)
+
+
+async def test_a_cancellation_inside_a_handler_is_a_failure_of_that_message_only(bus: Bus) -> None:
+    inbox = Inbox()
+
+    async def cancelled_first(message: Message) -> None:
+        await inbox(message)
+        if message.deliveries == 1:
+            raise asyncio.CancelledError
+
+    await bus.publish(event())
+    async with running(consume(bus, ENRICH, cancelled_first)) as worker:
+        assert [(await inbox.next()).deliveries for _ in range(2)] == [1, 2]
+        assert not worker.done()
+
+
+async def test_a_handler_may_ask_for_another_try(bus: Bus) -> None:
+    inbox = Inbox()
+
+    async def later(message: Message) -> None:
+        await inbox(message)
+        if message.deliveries == 1:
+            raise Retry(after=0.1)
+
+    await bus.publish(event())
+    async with running(consume(bus, ENRICH, later)):
+        assert [(await inbox.next()).deliveries for _ in range(2)] == [1, 2]
+
+
+async def test_stopping_a_consumer_hands_its_message_back_at_once(bus: Bus) -> None:
+    inbox = Inbox()
+
+    async def never(message: Message) -> None:
+        await inbox(message)
+        await asyncio.Event().wait()
+
+    await bus.publish(event(git_subject("acme", "shop")))
+    async with running(consume(bus, STALENESS_CHANGES, never)):
+        await inbox.next()
+    async with running(consume(bus, STALENESS_CHANGES, inbox)):
+        assert (await inbox.next()).deliveries == 2
+
+
+async def test_a_message_whose_worker_is_heard_of_no_more_goes_to_another(bus: Bus) -> None:
+    inbox = Inbox()
+    await bus.publish(event())
+    await take(bus, ENRICH)
+    async with running(consume(bus, ENRICH, inbox)):
+        assert (await inbox.next()).deliveries == 2
+
+
+async def test_a_long_handler_keeps_its_message_by_signs_of_life(bus: Bus) -> None:
+    begun = Inbox()
+
+    async def long(message: Message) -> None:
+        await begun(message)
+        await asyncio.sleep(2.5 * ENRICH.ack_wait)
+
+    await bus.publish(event())
+    async with running(consume(bus, ENRICH, long, concurrency=2)):
+        await begun.next()
+        await settled(bus)
+    assert begun.empty
+
+
+async def test_as_many_messages_are_in_work_as_asked_for(bus: Bus) -> None:
+    together = asyncio.Barrier(3)
+    for _ in range(3):
+        await bus.publish(event())
+
+    async def meet(_: Message) -> None:
+        await together.wait()
+
+    async with running(consume(bus, ENRICH, meet, concurrency=3)):
+        await settled(bus)
+
+
+async def test_two_tickets_for_one_scope_are_one_message(bus: Bus) -> None:
+    inbox = Inbox()
+    await bus.publish(event(TICKET, "first"))
+    await bus.publish(event(TICKET, "second"))
+    assert await bus.lag(WORKERS) == 1
+    async with running(consume(bus, WORKERS, inbox)):
+        assert (await inbox.next()).data == b"first"
+        await settled(bus, WORKERS)
+        await bus.publish(event(TICKET, "third"))
+        assert (await inbox.next()).data == b"third"
+
+
+async def test_a_payload_over_the_limit_is_refused(bus: Bus) -> None:
+    with pytest.raises(TooLarge) as caught:
+        await bus.publish(event(payload="x" * (bus.max_payload + 1)))
+    assert caught.value.limit == bus.max_payload
+    assert await bus.lag(ENRICH) == 0
+
+
+@pytest.mark.parametrize("subject", ["", "memory.a b.remembered", "memory.a\r\nPUB x.remembered"])
+async def test_a_subject_that_is_none_is_refused(bus: Bus, subject: str) -> None:
+    with pytest.raises(Invalid):
+        await bus.publish(event(subject))
+
+
+async def test_a_subject_of_no_stream_is_unavailable(bus: Bus) -> None:
+    with pytest.raises(Unavailable):
+        await bus.publish(event("weather.today"))

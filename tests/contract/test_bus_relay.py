@@ -1,0 +1,115 @@
+"""The outbox relay, on NATS and on its twin in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+from tests.contract.bus_cases import (
+    ENRICH,
+    REMEMBERED,
+    Inbox,
+    event,
+    running,
+    settled,
+)
+
+from reverie.bus.consume import consume
+from reverie.bus.dead import list_dead
+from reverie.bus.port import Bus
+from reverie.bus.relay import drain, publish_now, relay
+from reverie.contracts.events import Outgoing
+from reverie.domain.ids import new_id
+
+
+class Rows:
+    """An outbox in memory: rows with their age in seconds, locked while claimed."""
+
+    def __init__(self, *rows: Outgoing, age: float = 60.0):
+        self.rows = {row.id: (row, age) for row in rows}
+        self.locked: set[UUID] = set()
+        self.deleted: list[tuple[UUID, int]] = []
+
+    @asynccontextmanager
+    async def claim(self, limit: int, older_than: float) -> AsyncIterator[RowClaim]:
+        free = [
+            row
+            for row, age in self.rows.values()
+            if age >= older_than and row.id not in self.locked
+        ][:limit]
+        mine = {row.id for row in free}
+        self.locked |= mine
+        try:
+            yield RowClaim(self, free)
+        finally:
+            self.locked -= mine
+
+    async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
+        self.deleted += [(id_, tenant) for id_ in ids]
+        for id_ in ids:
+            self.rows.pop(id_, None)
+
+
+class RowClaim:
+    def __init__(self, outbox: Rows, rows: Sequence[Outgoing]):
+        self._outbox = outbox
+        self.rows = rows
+
+    async def done(self, ids: Sequence[UUID]) -> None:
+        for id_ in ids:
+            del self._outbox.rows[id_]
+
+
+async def test_the_writer_publishes_and_clears_its_own_rows(bus: Bus) -> None:
+    rows = [event(payload="one"), event(payload="two")]
+    outbox = Rows(*rows)
+    await publish_now(bus, outbox, 7, rows)
+    assert outbox.deleted == [(row.id, 7) for row in rows]
+    assert await bus.lag(ENRICH) == 2
+
+
+async def test_the_relay_publishes_what_a_dead_writer_left_once(bus: Bus) -> None:
+    inbox = Inbox()
+    rows = [event(payload=str(n)) for n in range(25)]
+    outbox = Rows(*rows)
+    await bus.publish(rows[0])  # the writer died between its publish and its delete
+    async with (
+        running(relay(bus, outbox, interval=0.01, grace=5.0, batch=10)),
+        running(consume(bus, ENRICH, inbox)),
+    ):
+        got = [int((await inbox.next()).data) for _ in range(25)]
+        await settled(bus)
+    assert sorted(got) == list(range(25))
+    assert inbox.empty
+    assert outbox.rows == {}
+
+
+async def test_the_relay_leaves_fresh_rows_to_their_writer(bus: Bus) -> None:
+    outbox = Rows(event(), age=1.0)
+    assert await drain(bus, outbox, grace=5.0, batch=10) == 0
+    assert len(outbox.rows) == 1
+
+
+async def test_two_relays_at_once_publish_each_row_once(bus: Bus) -> None:
+    outbox = Rows(*[event() for _ in range(40)])
+    swept = await asyncio.gather(*(drain(bus, outbox, 5.0, 10) for _ in range(2)))
+    assert sum(swept) == 40
+    assert await bus.lag(ENRICH) == 40
+
+
+async def test_poison_rows_do_not_block_the_rows_behind_them(bus: Bus) -> None:
+    poison = [
+        event(payload="x" * (bus.max_payload + 1)),
+        event("memory.a b.remembered"),
+        Outgoing(id=new_id(), subject=REMEMBERED, payload="{}", headers={"bad name": "x"}),
+    ]
+    outbox = Rows(*poison, event(payload="good"))
+    async with asyncio.timeout(15):
+        await drain(bus, outbox, grace=5.0, batch=1)
+    letters = await list_dead(bus, "OUTBOX")
+    assert outbox.rows == {}
+    assert [letter.origin.ref for letter in letters] == [str(row.id) for row in poison]
+    assert all(letter.reason for letter in letters)
+    assert await bus.lag(ENRICH) == 1
