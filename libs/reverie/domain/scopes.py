@@ -86,3 +86,13 @@ def matches(pattern: str, scope: str) -> bool:
     if pattern.endswith("/*"):
         return scope == pattern[:-2] or scope.startswith(pattern[:-1])
     return scope == pattern
+
+
+def reading_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
+    """What a session sees by default: its home, the project above a feature, its agent's and
+    user's own memory, and global."""
+    parts = home.split("/")
+    above = ["/".join(parts[:2])] if parts[0] == "project" and len(parts) > 2 else []
+    own = [f"agent/{slug(agent)}"] if agent else []
+    person = [f"user/{slug(user)}"] if user else []
+    return list(dict.fromkeys([home, *above, *own, *person, GLOBAL]))

@@ -92,7 +92,7 @@ class Changes:
         return Stored(row["id"], row["project"], row["branch"], body, row["processed"])
 
     async def touching(self, tenant: int, project: str, names: Sequence[str]) -> list[Touching]:
-        """Memories that touch files whose last path component is one of `names`."""
+        """Memories that touch files whose last path component, in lower case, is in `names`."""
         async with self._db.tenant(tenant) as t:
             anchors = await t.rows("anchors_named", project, list(names))
             paths = {row["node"]: row["path"] for row in anchors}
@@ -113,7 +113,7 @@ class Changes:
             await t.many("mark_add", [_mark(mark, change.id) for mark in marks])
             for old, new in moves:
                 hashed = bytes.fromhex(content_hash(new))
-                name = new.rsplit("/", 1)[-1]
+                name = new.rsplit("/", 1)[-1].lower()
                 await t.rows("anchor_move", change.project, old, new, name, hashed)
             await t.rows("change_done", change.id)
             if marks:

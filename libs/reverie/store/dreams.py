@@ -129,6 +129,12 @@ class Dreams:
             found = await tenant.rows("dream_turns", session, limit)
         return [TurnText(**row) for row in found]
 
+    async def whole(self, lease: Lease, session: UUID, limit: int) -> list[TurnText]:
+        """The first `limit` turns of a session, digested or not."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found = await tenant.rows("session_turns", session, limit)
+        return [TurnText(**row) for row in found]
+
     async def commit(
         self,
         lease: Lease,
@@ -205,6 +211,11 @@ class Dreams:
     async def overdue(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
         """(tenant, tenant name, scope) of jobs whose ticket may be lost."""
         found = await self._db.rows("dreams_overdue", age_seconds, limit)
+        return [(row["tenant"], row["tenant_name"], row["scope"]) for row in found]
+
+    async def idle(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
+        """(tenant, tenant name, scope) of scopes silent for so long, with turns that wait."""
+        found = await self._db.rows("scopes_idle", age_seconds, limit)
         return [(row["tenant"], row["tenant_name"], row["scope"]) for row in found]
 
     async def queue(self) -> Queue:

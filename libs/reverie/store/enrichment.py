@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from reverie.contracts.events import Outgoing, memory_subject
 from reverie.domain.ids import new_id
 from reverie.domain.memory import content_hash
-from reverie.store.database import Database
+from reverie.store.database import Database, Tenant
 
 Vector = NDArray[np.float32]
 
@@ -70,41 +72,65 @@ class Enrichment:
         async with self._db.tenant(tenant) as t:
             for path in sorted(paths):
                 hashed = bytes.fromhex(content_hash(path))
-                name = path.rsplit("/", 1)[-1]
+                name = path.rsplit("/", 1)[-1].lower()
                 nodes[path] = await t.value("anchor_file", project, path, name, new_id(), hashed)
         return {path: node for path, node in nodes.items() if node is not None}
 
     async def write(
         self,
-        tenant: int,
+        tenant: tuple[int, str],
         memory: Raw,
-        pieces: Sequence[Piece],
+        pieces: Sequence[Piece] | None,
         touches: Mapping[UUID, Mapping[str, Any]],
         relatives: int,
-    ) -> bool:
-        """Replaces what is derived, if the memory is still at that version; says whether it was.
+        headers: Mapping[str, str],
+    ) -> list[Outgoing]:
+        """Replaces what is derived, if the memory is still at that version.
 
-        `touches` maps file nodes to the edge's metadata; up to `relatives` memories of the scope
-        that touch the same files are linked.
+        `pieces` None leaves the chunks as they are and the memory due. `touches` maps file
+        nodes to the edge's metadata; up to `relatives` memories of the scope that touch the
+        same files are linked. Answers the event to publish, none where nothing is complete.
         """
-        async with self._db.tenant(tenant) as t:
+        number, name = tenant
+        async with self._db.tenant(number) as t:
             if await t.row("enrich_lock", memory.id, memory.version) is None:
-                return False
+                return []
+            await _link(t, memory, touches, relatives)
+            if pieces is None:
+                return []
             await t.rows("chunk_drop_vectors", memory.id)
             await t.rows("chunk_drop", memory.id)
             await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
-            await t.many(
-                "edge_put",
-                [(new_id(), memory.id, "touches", n, 1.0, dict(m)) for n, m in touches.items()],
-            )
-            near = await t.rows("relatives", memory.id, memory.scope, relatives)
-            weights = [(row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near]
-            await t.many(
-                "edge_put",
-                [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
-            )
             await t.rows("enrich_done", memory.id, memory.version)
-        return True
+            subject = memory_subject(name, "enriched")
+            body = {"id": str(memory.id), "version": memory.version}
+            event = Outgoing(
+                id=new_id(),
+                subject=subject,
+                payload=json.dumps({"v": 1, "tenant": number, **body}),
+                headers=dict(headers),
+            )
+            await t.rows("announce", event.id, subject, body, dict(headers))
+        return [event]
+
+    async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
+        """(tenant, tenant name, memory) whose slow path is behind for so long."""
+        found = await self._db.rows("memories_unenriched", age_seconds, limit)
+        return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
+
+
+async def _link(
+    t: Tenant, memory: Raw, touches: Mapping[UUID, Mapping[str, Any]], relatives: int
+) -> None:
+    """Edges to the files, and to the memories that touch the same ones."""
+    edges = [(new_id(), memory.id, "touches", n, 1.0, dict(m)) for n, m in touches.items()]
+    await t.many("edge_put", edges)
+    near = await t.rows("relatives", memory.id, memory.scope, relatives)
+    weights = [(row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near]
+    await t.many(
+        "edge_put",
+        [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
+    )
 
 
 def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:

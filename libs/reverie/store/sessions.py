@@ -65,7 +65,8 @@ class Appended:
     accepted: int
     duplicates: int
     scope: str
-    undigested_chars: int
+    pending: int
+    pending_chars: int
 
 
 class Sessions:
@@ -103,13 +104,13 @@ class Sessions:
             raise NotFound("session", str(session))
         return Session(**row)
 
-    async def end(self, who: Principal, session: UUID, summary: str | None) -> tuple[str, bool]:
-        """Ends a session that `get` showed. Answers its scope and whether turns are undigested."""
+    async def end(self, who: Principal, session: UUID, summary: str | None) -> tuple[str, int]:
+        """Ends a session that `get` showed. Answers its scope and how many turns wait."""
         async with self._db.tenant(who.tenant) as tenant:
             row = await tenant.row("session_end", session, summary)
         if row is None:
             raise NotFound("session", str(session))
-        return row["scope"], row["undigested"]
+        return row["scope"], row["pending"]
 
     async def append(self, who: Principal, session: UUID, turns: Sequence[NewTurn]) -> Appended:
         """Appends turns in order; an external id that stands is left out. Raises `NotFound`."""

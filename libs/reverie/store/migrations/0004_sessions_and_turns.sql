@@ -10,6 +10,9 @@ create table session (
   branch text,
   scope text not null,
   turns int not null default 0,
+  pending int not null default 0,
+  pending_chars bigint not null default 0,
+  appended timestamptz not null default now(),
   started timestamptz not null default now(),
   ended timestamptz,
   summary text,
@@ -17,7 +20,8 @@ create table session (
 ) partition by hash (tenant);
 create unique index session_external on session (tenant, agent, external_id)
   where external_id is not null;
-create index session_scope on session (tenant, scope, id);
+create index session_scope on session (tenant, scope, id) where pending > 0;
+create index session_idle on session (appended) where pending > 0;
 
 create sequence turn_doc;
 

@@ -7,8 +7,9 @@ create policy across on outbox to reverie_system using (true);
 create policy across on dream_job to reverie_system using (true);
 create policy across on idempotency to reverie_system using (true);
 create policy across on memory for select to reverie_system using (true);
+create policy across on session for select to reverie_system using (true);
 create policy across on git_event for select to reverie_system using (true);
-grant select on api_key, memory, git_event to reverie_system;
+grant select on api_key, memory, session, git_event to reverie_system;
 grant select, update on tenant to reverie_system;
 grant select, update, delete on outbox, dream_job, idempotency to reverie_system;
 
@@ -101,10 +102,10 @@ end;
 
 -- Memories whose slow path has not caught up: their event may be lost.
 create function memories_unenriched(p_age interval, p_limit int)
-returns table (tenant int, id uuid, version int)
+returns table (tenant int, tenant_name text, id uuid, version int)
 language sql stable security definer
 begin atomic
-  select m.tenant, m.id, m.version from memory m
+  select m.tenant, t.name, m.id, m.version from memory m join tenant t on t.id = m.tenant
   where m.enriched_version < m.version and m.updated < clock_timestamp() - p_age
     and m.status in ('active', 'superseded')
   order by m.updated limit p_limit;
@@ -117,6 +118,17 @@ begin atomic
   select g.tenant, g.id, g.project from git_event g
   where g.processed is null and g.received < clock_timestamp() - p_age
   order by g.received limit p_limit;
+end;
+
+-- Scopes of sessions that fell silent with turns that nobody digested or asked to digest.
+create function scopes_idle(p_age interval, p_limit int)
+returns table (tenant int, tenant_name text, scope text)
+language sql stable security definer
+begin atomic
+  select distinct s.tenant, t.name, s.scope from session s join tenant t on t.id = s.tenant
+  where s.pending > 0 and s.appended < clock_timestamp() - p_age
+    and not exists (select from dream_job d where d.tenant = s.tenant and d.scope = s.scope)
+  limit p_limit;
 end;
 
 create function idempotency_sweep(p_age interval) returns bigint

@@ -1,11 +1,12 @@
 -- Turns are appended once; a dream writes what it found and marks its turns in one transaction.
 
--- Answers {accepted, duplicates, scope, undigested_chars} or {problem: not_found}.
+-- Answers {accepted, duplicates, scope, pending, pending_chars} or {problem: not_found}.
 create function append_turns(p_tenant int, p_session uuid, p_turns jsonb) returns jsonb
 language plpgsql as $$
 declare
   v_session session;
   v_accepted int;
+  v_chars bigint;
 begin
   perform enter(p_tenant);
   select s.* into v_session from session s
@@ -30,22 +31,26 @@ begin
     select p_tenant, f.id, p_session, v_session.turns + f.nth - 1, f.role, f.content, f.tool,
            f.external_id, coalesce(f.at, clock_timestamp()), word_count(f.lexemes)
     from fresh f
-    returning id, doc, terms
+    returning id, doc, terms, length(content) as chars
   ), posted as (
     insert into turn_posting (tenant, term, doc, tf, len)
     select p_tenant, term_no(w.lexeme), s.doc, least(cardinality(w.positions), 32767), s.terms
     from stored s join fresh f using (id) cross join lateral unnest(f.lexemes) w
     on conflict do nothing
   )
-  select count(*) into v_accepted from stored;
-  update session s set turns = s.turns + v_accepted
-  where s.tenant = p_tenant and s.id = p_session;
+  select count(*), coalesce(sum(chars), 0) into v_accepted, v_chars from stored;
+  if v_accepted > 0 then
+    update session s
+    set turns = s.turns + v_accepted, pending = s.pending + v_accepted,
+        pending_chars = s.pending_chars + v_chars, appended = clock_timestamp()
+    where s.tenant = p_tenant and s.id = p_session;
+  end if;
   return jsonb_build_object(
     'accepted', v_accepted,
     'duplicates', jsonb_array_length(p_turns) - v_accepted,
     'scope', v_session.scope,
-    'undigested_chars', (select coalesce(sum(length(t.content)), 0) from turn t
-      where t.tenant = p_tenant and t.session = p_session and t.run is null));
+    'pending', v_session.pending + v_accepted,
+    'pending_chars', v_session.pending_chars + v_chars);
 end $$;
 
 -- One job a scope: a request while a worker has it is kept in `again`. A parked job wakes.
@@ -113,8 +118,15 @@ begin
   for v_item in select * from jsonb_array_elements(p_items) loop
     v_results := v_results || remember(p_tenant, p_tenant_name, v_item, p_headers);
   end loop;
-  update turn t set run = p_run
-  where t.tenant = p_tenant and t.id = any(p_turns) and t.run is null;
+  with digested as (
+    update turn t set run = p_run
+    where t.tenant = p_tenant and t.session = p_session and t.id = any(p_turns) and t.run is null
+    returning length(t.content) as chars
+  )
+  update session s
+  set pending = s.pending - d.turns, pending_chars = s.pending_chars - d.chars
+  from (select count(*) as turns, coalesce(sum(chars), 0) as chars from digested) d
+  where s.tenant = p_tenant and s.id = p_session;
   update dream_run r
   set turns = r.turns + cardinality(p_turns),
       created = r.created + n.created, reinforced = r.reinforced + n.reinforced,

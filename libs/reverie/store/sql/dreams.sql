@@ -10,6 +10,10 @@ select * from dream_claim($1, make_interval(secs => $2));
 -- Jobs whose ticket may be lost.
 select * from dreams_overdue(make_interval(secs => $1), $2);
 
+-- name: scopes_idle
+-- Scopes that fell silent with something undigested.
+select * from scopes_idle(make_interval(secs => $1), $2);
+
 -- name: dream_queue
 -- Lengths of the queue, for metrics.
 select * from dream_queue();
@@ -43,13 +47,18 @@ select dream_fail($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
 select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary
 from session s
 where s.tenant = $1 and s.scope = $2
-  and exists (select from turn t where t.tenant = $1 and t.session = s.id and t.run is null)
+  and s.pending > 0
 order by s.id limit $3;
 
 -- name: dream_turns
 -- Undigested turns of a session in order.
 select id, ord, role, content, at, tool from turn
 where tenant = $1 and session = $2 and run is null order by ord limit $3;
+
+-- name: session_turns
+-- The first turns of a session, digested or not.
+select id, ord, role, content, at, tool from turn
+where tenant = $1 and session = $2 order by ord limit $3;
 
 -- name: dream_known
 -- Active memories of a scope that a summary may draw on, the weightiest first.

@@ -45,3 +45,7 @@ update idempotency set status = $3, body = $4, headers = $5 where tenant = $1 an
 -- name: idempotency_abandon
 -- Frees a key whose work failed.
 delete from idempotency where tenant = $1 and key = $2 and status is null;
+
+-- name: clock_turn
+-- True for the one process that may do the rounds in this transaction.
+select pg_try_advisory_xact_lock(hashtext('reverie.clock'));

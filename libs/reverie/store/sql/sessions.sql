@@ -16,8 +16,7 @@ where tenant = $1 and id = $2 and covers($3, scope) and ($4::text is null or age
 -- Marks a session as ended, once; keeps the first time.
 update session set ended = coalesce(ended, now()), summary = coalesce($3, summary)
 where tenant = $1 and id = $2
-returning scope, exists (select from turn t
-  where t.tenant = $1 and t.session = $2 and t.run is null) as undigested;
+returning scope, pending;
 
 -- name: turns_append
 -- Appends turns in order, known external ids left out; answers the counts.

@@ -1,0 +1,137 @@
+"""From what a client sent to what is stored: validated, redacted, classified, hashed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from reverie.contracts.memories import EdgeTo, GitPlace, Remember
+from reverie.contracts.sessions import NewTurn as TurnBody
+from reverie.domain.access import Principal
+from reverie.domain.classify import classify, hints
+from reverie.domain.edges import parse_edge_kind
+from reverie.domain.errors import Invalid, TooLarge
+from reverie.domain.ids import new_id
+from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
+from reverie.domain.memory import NewEdge, NewMemory, content_hash
+from reverie.domain.redaction import redact, redact_value
+from reverie.domain.scopes import parse_scope
+from reverie.domain.turns import condense_tool
+from reverie.domain.words import index_text
+from reverie.ingest.settings import IngestSettings
+from reverie.store.sessions import NewTurn
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A memory ready to be written, how many secrets were replaced in it, and soft hints."""
+
+    memory: NewMemory
+    redactions: int
+    hints: tuple[str, ...]
+
+
+def accept(body: Remember, who: Principal, settings: IngestSettings) -> Accepted:
+    """Raises `Invalid`, `TooLarge` or `Forbidden`, naming the field."""
+    check_size("content", body.content, settings.content_limit, "content_limit")
+    scope = parse_scope(body.scope) if body.scope else who.default_scope()
+    who.check_write(scope)
+    _check_validity(body.valid_from, body.valid_to)
+    clean, redactions = _redacted(body)
+    kind = _kind(clean)
+    memory = NewMemory(
+        id=new_id(),
+        scope=scope,
+        kind=kind,
+        content=clean.content,
+        content_hash=content_hash(clean.content),
+        words=index_text(" ".join(filter(None, (clean.key, clean.content, *clean.tags)))),
+        tier=TREATMENT[kind].tier,
+        confidence=clean.confidence,
+        key=clean.key,
+        supersede_reason=clean.supersede_reason,
+        summary=clean.summary,
+        tags=tuple(dict.fromkeys(clean.tags)),
+        pinned=clean.pinned,
+        session=clean.session,
+        agent=who.agent,
+        edges=tuple(_edge(edge) for edge in clean.edges),
+        git=_git(clean.git),
+        metadata=clean.metadata,
+        valid_from=clean.valid_from,
+        valid_to=clean.valid_to,
+    )
+    return Accepted(memory, redactions, tuple(hints(clean.content, kind)))
+
+
+def check_size(field: str, text: str, limit: int, setting: str) -> None:
+    """Raises `TooLarge` where the text holds more bytes than the setting allows."""
+    size = len(text.encode())
+    if size > limit:
+        raise TooLarge(field, size, limit, setting)
+
+
+def _check_validity(start: datetime | None, stop: datetime | None) -> None:
+    if start and stop and stop < start:
+        raise Invalid("valid_to", "lies before valid_from")
+
+
+def _redacted(body: Remember) -> tuple[Remember, int]:
+    """The same body without secrets in any text of it, and how many were replaced."""
+    fields = {"content", "summary", "tags", "key", "supersede_reason", "metadata", "git"}
+    clean = redact_value(body.model_dump(include=fields, mode="json"))
+    edges = redact_value([edge.metadata for edge in body.edges])
+    linked = [
+        edge.model_copy(update={"metadata": metadata})
+        for edge, metadata in zip(body.edges, edges.value, strict=True)
+    ]
+    values: dict[str, Any] = {
+        **clean.value,
+        "git": None if body.git is None else GitPlace.model_construct(**clean.value["git"]),
+        "edges": linked,
+    }
+    return body.model_copy(update=values), clean.count + edges.count
+
+
+def _kind(body: Remember) -> Kind:
+    kind = parse_kind(body.kind) if body.kind else classify(body.content)
+    if kind in ANCHORS:
+        raise Invalid("kind", f"{kind.value} nodes are made from what memories touch")
+    return kind
+
+
+def _edge(edge: EdgeTo) -> NewEdge:
+    return NewEdge(edge.to, parse_edge_kind(edge.type), edge.weight, edge.metadata)
+
+
+def _git(place: GitPlace | None) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    lines = {path.removeprefix("./"): spans for path, spans in place.lines.items()}
+    files = [path.removeprefix("./") for path in place.files]
+    return {**place.model_dump(mode="json"), "files": files, "lines": lines}
+
+
+def accept_turn(turn: TurnBody, settings: IngestSettings) -> tuple[NewTurn, int]:
+    """A turn without secrets, a tool's output cut to a trace; how many secrets were replaced.
+
+    Raises `TooLarge`.
+    """
+    clean = redact(turn.content)
+    content = clean.text
+    if turn.role == "tool":
+        content = condense_tool(turn.tool, content, settings.tool_turn_chars)
+    else:
+        check_size("turns.content", turn.content, settings.turn_limit, "turn_limit")
+    words = "" if turn.role == "tool" else index_text(content)
+    stored = NewTurn(
+        id=new_id(),
+        role=turn.role,
+        content=content,
+        words=words,
+        tool=turn.tool,
+        external_id=turn.external_id,
+        at=turn.at,
+    )
+    return stored, clean.count

@@ -1,0 +1,79 @@
+"""Ingest, wired."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from reverie.bus.connection import connect
+from reverie.bus.consume import consume
+from reverie.bus.dead import rescue
+from reverie.bus.relay import relay
+from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
+from reverie.inference.slot import ModelSlot
+from reverie.ingest.handlers import on_remembered
+from reverie.ingest.parts import Parts
+from reverie.ingest.rounds import keep_time
+from reverie.ingest.routes import routes
+from reverie.ingest.settings import ingest_settings
+from reverie.runtime.needs import required
+from reverie.runtime.service import Service
+from reverie.runtime.settings import Settings
+from reverie.store.briefing import Briefings
+from reverie.store.clock import Clock
+from reverie.store.database import open_database
+from reverie.store.dreams import Dreams
+from reverie.store.enrichment import Enrichment
+from reverie.store.idempotency import IdempotencyTable
+from reverie.store.keys import Keys
+from reverie.store.memories import Memories
+from reverie.store.outbox import OutboxTable
+from reverie.store.sessions import Sessions
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Memories and turns come in here: the fast path answers, the slow one follows the bus."""
+    async with (
+        open_database(
+            required(settings.database_url, "database_url"),
+            settings.pool_max,
+            min_size=settings.pool_min,
+        ) as database,
+        connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
+    ):
+        parts = Parts(
+            settings=ingest_settings(settings),
+            bus=bus,
+            model=ModelSlot(
+                settings.model,
+                settings.home,
+                settings.model_dir,
+                settings.embed_threads,
+                settings.model_pull,
+            ),
+            memories=Memories(database),
+            sessions=Sessions(database),
+            dreams=Dreams(database),
+            enrichment=Enrichment(database),
+            briefings=Briefings(database),
+            outbox=OutboxTable(database),
+            idempotency=IdempotencyTable(database),
+            clock=Clock(database),
+        )
+        yield Service(
+            name="ingest",
+            port=settings.ingest_port,
+            routes=routes(parts),
+            keys=Keys(database),
+            idempotency=parts.idempotency,
+            checks={"postgres": database.check, "model": parts.model.check},
+            background=[
+                parts.model.keep_loaded,
+                partial(consume, bus, INGEST_ENRICH, partial(on_remembered, parts), 2),
+                partial(relay, bus, parts.outbox, grace=parts.settings.outbox_grace),
+                partial(consume, bus, DEAD_WATCH, partial(rescue, bus)),
+                partial(keep_time, parts),
+            ],
+        )

@@ -1,0 +1,96 @@
+"""The slow path of a write: chunks, vectors, file anchors, relations. Safe to repeat."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from reverie.bus.relay import publish_now
+from reverie.domain.anchors import paths, same_file
+from reverie.domain.chunks import chunk
+from reverie.domain.kinds import ANCHORS
+from reverie.domain.scopes import project_of
+from reverie.inference.embedder import Embedder
+from reverie.ingest.parts import Parts
+from reverie.runtime.telemetry import inject_headers, span
+from reverie.store.enrichment import Piece, Raw, Vector
+
+MAX_ANCHORS = 50
+
+
+async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> bool:
+    """Derives what is missing of a memory; says whether anything was written.
+
+    Without a model the anchors are made, and the memory stays due for its vectors.
+    """
+    raw = await parts.enrichment.read(tenant, memory)
+    if raw is None or raw.enriched_version >= raw.version or raw.kind in ANCHORS:
+        return False
+    with span("enrich", memory=str(memory)):
+        pieces = await _pieces(parts, tenant, raw)
+        touches = await _touches(parts, tenant, raw)
+        events = await parts.enrichment.write(
+            (tenant, tenant_name),
+            raw,
+            pieces,
+            touches,
+            parts.settings.relatives,
+            inject_headers(),
+        )
+        await publish_now(parts.bus, parts.outbox, tenant, events)
+    return bool(events)
+
+
+async def _pieces(parts: Parts, tenant: int, raw: Raw) -> list[Piece] | None:
+    """The chunks with their vectors; None where there is no model."""
+    embedder = parts.model.embedder
+    if embedder is None:
+        return None
+    count = parts.model.counter.count
+    size, overlap = parts.settings.chunk_tokens, parts.settings.chunk_overlap
+    spans = chunk(raw.content, count, size, overlap)
+    texts = [raw.content[one.start : one.stop] for one in spans]
+    hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
+    known = await parts.enrichment.known(tenant, hashes)
+    vectors = await _vectors(embedder, texts, hashes, known)
+    return [
+        Piece(one.start, one.stop, digest, vectors[digest])
+        for one, digest in zip(spans, hashes, strict=True)
+    ]
+
+
+async def _vectors(
+    embedder: Embedder, texts: Sequence[str], hashes: Sequence[bytes], known: Mapping[bytes, Vector]
+) -> dict[bytes, Vector]:
+    """Vectors by hash: those that stand, and the rest embedded in one batch."""
+    fresh = {h: text for h, text in zip(hashes, texts, strict=True) if h not in known}
+    made = await embedder.embed(list(fresh.values())) if fresh else np.empty((0, embedder.dims))
+    return {**known, **dict(zip(fresh, made, strict=True))}
+
+
+async def _touches(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
+    """The file nodes that the memory speaks of, with the lines it knows of each."""
+    project = project_of(raw.scope)
+    if project is None:
+        return {}
+    git = raw.git or {}
+    named = [*git.get("files", ()), *git.get("lines", {}), *paths(raw.content)]
+    files = _distinct(named)[:MAX_ANCHORS]
+    nodes = await parts.enrichment.anchors(tenant, project, files)
+    return {
+        node: {"lines": git.get("lines", {})[path]} if path in git.get("lines", {}) else {}
+        for path, node in nodes.items()
+    }
+
+
+def _distinct(files: Sequence[str]) -> list[str]:
+    """Each file once, by the name that came first: what the client said beats what prose says."""
+    kept: list[str] = []
+    for file in files:
+        if not any(file == other or same_file(file, other) for other in kept):
+            kept.append(file)
+    return kept

@@ -1,0 +1,34 @@
+"""The parts that ingest is wired from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.bus.port import Bus
+from reverie.inference.slot import ModelSlot
+from reverie.ingest.settings import IngestSettings
+from reverie.store.briefing import Briefings
+from reverie.store.clock import Clock
+from reverie.store.dreams import Dreams
+from reverie.store.enrichment import Enrichment
+from reverie.store.idempotency import IdempotencyTable
+from reverie.store.memories import Memories
+from reverie.store.outbox import OutboxTable
+from reverie.store.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything a door or a background task of ingest may use."""
+
+    settings: IngestSettings
+    bus: Bus
+    model: ModelSlot
+    memories: Memories
+    sessions: Sessions
+    dreams: Dreams
+    enrichment: Enrichment
+    briefings: Briefings
+    outbox: OutboxTable
+    idempotency: IdempotencyTable
+    clock: Clock

@@ -1,0 +1,188 @@
+"""What ingest takes over HTTP: memories, sessions, turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reverie.bus.relay import publish_now
+from reverie.contracts.base import Problem
+from reverie.contracts.events import Outgoing
+from reverie.contracts.memories import Remember, RememberBatch, Remembered, RememberedBatch
+from reverie.contracts.problems import problem_of
+from reverie.contracts.sessions import (
+    AppendedTurns,
+    AppendTurns,
+    DreamRequested,
+    EndedSession,
+    EndSession,
+    StartedSession,
+    StartSession,
+)
+from reverie.domain.access import Principal
+from reverie.domain.context import render
+from reverie.domain.errors import ReverieError
+from reverie.domain.ids import new_id
+from reverie.domain.memory import Outcome, Written
+from reverie.domain.redaction import redact
+from reverie.domain.scopes import home_scope, reading_scopes, slug
+from reverie.ingest.accept import Accepted, accept, accept_turn
+from reverie.ingest.parts import Parts
+from reverie.runtime.body import parse_value
+from reverie.runtime.calls import Call
+from reverie.runtime.routes import Route
+from reverie.runtime.telemetry import inject_headers
+from reverie.store.memories import event_of
+
+START_BUDGET = 2000
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of ingest."""
+    doors = Doors(parts)
+    return [
+        Route("POST", "/v1/remember", doors.remember, Remember, answer=Remembered, status=201,
+              summary="Remember one thing"),
+        Route("POST", "/v1/remember/batch", doors.batch, RememberBatch, answer=RememberedBatch,
+              summary="Remember many things, each judged by itself"),
+        Route("POST", "/v1/sessions/start", doors.start, StartSession, answer=StartedSession,
+              status=201, summary="Start a session and read what to know"),
+        Route("POST", "/v1/sessions/{id}/end", doors.end, EndSession, answer=EndedSession,
+              summary="End a session; it will be digested"),
+        Route("POST", "/v1/turns", doors.turns, AppendTurns, answer=AppendedTurns,
+              summary="Append turns of a conversation"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def remember(self, call: Call[Remember, None]) -> Remembered:
+        """`POST /v1/remember`."""
+        who = call.principal
+        accepted = accept(call.body, who, self._parts.settings)
+        await self._check_session(who, call.body)
+        [written] = await self._parts.memories.remember(
+            who, [accepted.memory], headers := inject_headers()
+        )
+        if isinstance(written, ReverieError):
+            raise written
+        self._publish(call, who, [event_of(who, written, headers)])
+        return _remembered(accepted, written)
+
+    async def batch(self, call: Call[RememberBatch, None]) -> RememberedBatch:
+        """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
+        who = call.principal
+        judged = [await self._judge(who, n, item) for n, item in enumerate(call.body.items)]
+        good = [one for one in judged if isinstance(one, Accepted)]
+        headers = inject_headers()
+        found = await self._parts.memories.remember(who, [one.memory for one in good], headers)
+        written = dict(zip((one.memory.id for one in good), found, strict=True))
+        self._publish(
+            call, who, [event_of(who, w, headers) for w in found if isinstance(w, Written)]
+        )
+        return RememberedBatch(items=[_item(one, written) for one in judged])
+
+    async def _judge(
+        self, who: Principal, place: int, item: dict[str, Any]
+    ) -> Accepted | ReverieError:
+        try:
+            body = parse_value(Remember, item, f"items.{place}")
+            await self._check_session(who, body)
+            return accept(body, who, self._parts.settings)
+        except ReverieError as error:
+            return error
+
+    async def _check_session(self, who: Principal, body: Remember) -> None:
+        """Raises `NotFound` where the session named is not one of this key."""
+        if body.session is not None:
+            await self._parts.sessions.get(who, body.session)
+
+    async def start(self, call: Call[StartSession, None]) -> StartedSession:
+        """`POST /v1/sessions/start`."""
+        who, body = call.principal, call.body
+        agent = who.agent or slug(body.agent)
+        project = slug(body.project) if body.project else who.project
+        scope = home_scope(project, agent, body.branch)
+        who.check_write(scope)
+        fields = {
+            "external_id": body.external_id,
+            "agent": agent,
+            "user": slug(body.user) if body.user else None,
+            "project": project,
+            "branch": body.branch,
+        }
+        session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
+        scopes = [one for one in reading_scopes(scope, agent, fields["user"]) if who.may_read(one)]
+        briefing = await self._parts.briefings.read(who, scopes)
+        block = render(briefing, START_BUDGET, self._parts.model.counter.count)
+        return StartedSession(session=session, scope=scope, context=block.markdown)
+
+    async def end(self, call: Call[EndSession, None]) -> EndedSession:
+        """`POST /v1/sessions/{id}/end`."""
+        who = call.principal
+        session = await self._parts.sessions.get(who, call.uuid("id"))
+        who.check_write(session.scope)
+        summary = redact(call.body.summary).text if call.body.summary else None
+        scope, pending = await self._parts.sessions.end(who, session.id, summary)
+        if not pending:
+            return EndedSession(session=session.id, dream=None)
+        return EndedSession(session=session.id, dream=await self._dream(call, scope, "session end"))
+
+    async def turns(self, call: Call[AppendTurns, None]) -> AppendedTurns:
+        """`POST /v1/turns`."""
+        who, settings = call.principal, self._parts.settings
+        session = await self._parts.sessions.get(who, call.body.session)
+        who.check_write(session.scope)
+        accepted = [accept_turn(turn, settings) for turn in call.body.turns]
+        done = await self._parts.sessions.append(who, session.id, [turn for turn, _ in accepted])
+        full = done.pending_chars >= settings.dream_after_chars
+        if done.accepted and (full or done.pending >= settings.dream_after_turns):
+            await self._dream(call, done.scope, "threshold")
+        return AppendedTurns(
+            accepted=done.accepted,
+            duplicates=done.duplicates,
+            redactions=sum(count for _, count in accepted),
+        )
+
+    async def _dream(self, call: Call[Any, Any], scope: str, reason: str) -> DreamRequested:
+        who = call.principal
+        status, ticket = await self._parts.dreams.request(
+            who.tenant, who.tenant_name, scope, reason, inject_headers()
+        )
+        self._publish(call, who, [ticket])
+        return DreamRequested(scope=scope, status=status)
+
+    def _publish(
+        self, call: Call[Any, Any], who: Principal, events: Sequence[Outgoing | None]
+    ) -> None:
+        """Puts what a write stored on the bus, after the reply."""
+        stored = [event for event in events if event is not None]
+        if stored:
+            call.after(lambda: publish_now(self._parts.bus, self._parts.outbox, who.tenant, stored))
+
+
+def _remembered(accepted: Accepted, written: Written) -> Remembered:
+    notes = list(accepted.hints)
+    if written.outcome is Outcome.DUPLICATE:
+        notes.append("this was known; its confidence went up")
+    return Remembered(
+        id=written.id,
+        status=written.outcome.value,
+        version=written.version,
+        redactions=accepted.redactions,
+        hints=notes,
+    )
+
+
+def _item(
+    judged: Accepted | ReverieError, written: dict[Any, Written | ReverieError]
+) -> Remembered | Problem:
+    result = judged if isinstance(judged, ReverieError) else written[judged.memory.id]
+    if isinstance(result, ReverieError):
+        return problem_of(result)
+    assert isinstance(judged, Accepted)
+    return _remembered(judged, result)

@@ -1,0 +1,38 @@
+"""What ingest needs of the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class IngestSettings:
+    """Limits in bytes or characters, times in seconds."""
+
+    content_limit: int
+    turn_limit: int
+    tool_turn_chars: int
+    dream_after_chars: int
+    dream_after_turns: int
+    dream_idle_seconds: float
+    outbox_grace: float
+    chunk_tokens: int = 400
+    chunk_overlap: int = 80
+    relatives: int = 5
+    sweep_seconds: float = 10.0
+    sweep_age: float = 30.0
+
+
+def ingest_settings(settings: Settings) -> IngestSettings:
+    """The part of the settings that ingest reads."""
+    return IngestSettings(
+        content_limit=settings.content_limit,
+        turn_limit=settings.turn_limit,
+        tool_turn_chars=settings.tool_turn_chars,
+        dream_after_chars=settings.dream_after_chars,
+        dream_after_turns=settings.dream_after_turns,
+        dream_idle_seconds=settings.dream_idle_minutes * 60,
+        outbox_grace=settings.outbox_grace,
+    )
