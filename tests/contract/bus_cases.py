@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from uuid import UUID
 
 from reverie.bus.consume import Handler
 from reverie.bus.dead import DeadLetter, list_dead
-from reverie.bus.port import Bus, Delivery, Message
+from reverie.bus.port import Bus, Delivery, Message, Stored
 from reverie.bus.streams import (
     DEAD_WATCH,
     DREAM_WORKERS,
@@ -17,7 +18,7 @@ from reverie.bus.streams import (
     STALENESS_CHANGES,
     ConsumerSpec,
 )
-from reverie.contracts.events import Outgoing, dream_subject, memory_subject
+from reverie.contracts.events import MEMORY, Outgoing, dream_subject, memory_subject
 from reverie.domain.ids import new_id
 
 REMEMBERED = memory_subject("acme", "remembered")
@@ -78,7 +79,18 @@ async def one_dead(bus: Bus, stream: str | None = None) -> DeadLetter:
     return letter
 
 
+async def stored(bus: Bus, stream: str = MEMORY) -> list[Stored]:
+    """All that lies in a stream."""
+    found: list[Stored] = []
+    while message := await bus.read(stream, found[-1].seq + 1 if found else 1, ">"):
+        found.append(message)
+    return found
+
+
 async def settled(bus: Bus, spec: ConsumerSpec = ENRICH) -> None:
+    """Wait for the last acknowledgement; to be called after a handler saw the last message, since
+    a server counts a new message a moment after it confirmed it."""
+
     async def idle() -> bool:
         return await bus.lag(spec) == 0
 
@@ -98,3 +110,41 @@ def failing_on(bad: str, error: Exception, inbox: Inbox) -> Handler:
         await inbox(message)
 
     return handle
+
+
+class Rows:
+    """An outbox in memory: rows with their age in seconds, locked while claimed."""
+
+    def __init__(self, *rows: Outgoing, age: float = 60.0):
+        self.rows = {row.id: (row, age) for row in rows}
+        self.locked: set[UUID] = set()
+        self.deleted: list[tuple[UUID, int]] = []
+
+    @asynccontextmanager
+    async def claim(self, limit: int, older_than: float) -> AsyncIterator[RowClaim]:
+        free = [
+            row
+            for row, age in self.rows.values()
+            if age >= older_than and row.id not in self.locked
+        ][:limit]
+        mine = {row.id for row in free}
+        self.locked |= mine
+        try:
+            yield RowClaim(self, free)
+        finally:
+            self.locked -= mine
+
+    async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
+        self.deleted += [(id_, tenant) for id_ in ids]
+        for id_ in ids:
+            self.rows.pop(id_, None)
+
+
+class RowClaim:
+    def __init__(self, outbox: Rows, rows: Sequence[Outgoing]):
+        self._outbox = outbox
+        self.rows = rows
+
+    async def done(self, ids: Sequence[UUID]) -> None:
+        for id_ in ids:
+            del self._outbox.rows[id_]

@@ -15,14 +15,16 @@ from tests.contract.bus_cases import (
     event,
     running,
     settled,
+    stored,
     take,
+    until,
 )
 
 from reverie.bus.consume import consume
 from reverie.bus.errors import Retry
 from reverie.bus.port import Bus, Message
 from reverie.bus.streams import STALENESS_CHANGES
-from reverie.contracts.events import git_subject, memory_subject
+from reverie.contracts.events import DREAM, git_subject, memory_subject
 from reverie.domain.errors import Invalid, TooLarge, Unavailable
 
 
@@ -144,22 +146,23 @@ async def test_a_long_handler_keeps_its_message_by_signs_of_life(bus: Bus) -> No
 
 
 async def test_as_many_messages_are_in_work_as_asked_for(bus: Bus) -> None:
-    together = asyncio.Barrier(3)
+    inbox, together = Inbox(), asyncio.Barrier(3)
     for _ in range(3):
         await bus.publish(event())
 
-    async def meet(_: Message) -> None:
+    async def meet(message: Message) -> None:
         await together.wait()
+        await inbox(message)
 
     async with running(consume(bus, ENRICH, meet, concurrency=3)):
-        await settled(bus)
+        assert {(await inbox.next()).deliveries for _ in range(3)} == {1}
 
 
 async def test_two_tickets_for_one_scope_are_one_message(bus: Bus) -> None:
     inbox = Inbox()
     await bus.publish(event(TICKET, "first"))
     await bus.publish(event(TICKET, "second"))
-    assert await bus.lag(WORKERS) == 1
+    assert [message.data for message in await stored(bus, DREAM)] == [b"first"]
     async with running(consume(bus, WORKERS, inbox)):
         assert (await inbox.next()).data == b"first"
         await settled(bus, WORKERS)
@@ -171,7 +174,7 @@ async def test_a_payload_over_the_limit_is_refused(bus: Bus) -> None:
     with pytest.raises(TooLarge) as caught:
         await bus.publish(event(payload="x" * (bus.max_payload + 1)))
     assert caught.value.limit == bus.max_payload
-    assert await bus.lag(ENRICH) == 0
+    assert await stored(bus) == []
 
 
 @pytest.mark.parametrize("subject", ["", "memory.a b.remembered", "memory.a\r\nPUB x.remembered"])
@@ -183,3 +186,20 @@ async def test_a_subject_that_is_none_is_refused(bus: Bus, subject: str) -> None
 async def test_a_subject_of_no_stream_is_unavailable(bus: Bus) -> None:
     with pytest.raises(Unavailable):
         await bus.publish(event("weather.today"))
+
+
+async def test_the_lag_counts_what_waits_and_what_is_in_work(bus: Bus) -> None:
+    for _ in range(3):
+        await bus.publish(event())
+
+    async def lags(by: int) -> None:
+        async def so() -> bool:
+            return await bus.lag(ENRICH) == by
+
+        await until(so)
+
+    await lags(3)
+    delivery = await take(bus, ENRICH)
+    await lags(3)
+    await delivery.ack()
+    await lags(2)

@@ -18,6 +18,7 @@ from tests.contract.bus_cases import (
     running,
     settled,
     take,
+    until,
 )
 
 from reverie.bus.consume import consume
@@ -98,14 +99,20 @@ async def test_an_advisory_that_makes_no_sense_is_rejected(bus: Bus) -> None:
         await rescue(bus, Message("", b"[]", {}, 1))
 
 
-async def bury_some(bus: Bus, *payloads: str) -> None:
+async def bury_some(bus: Bus, *payloads: str, waiting: int = 0) -> None:
+    """Bury these, and the `waiting` messages that are in the stream already."""
     for payload in payloads:
         await bus.publish(event(payload=payload))
+    before = len(await list_dead(bus))
 
-    async def refuse(message: Message) -> None:
-        raise Reject(message.data.decode())
+    async def refuse(_: Message) -> None:
+        raise Reject("refused")
+
+    async def all_there() -> bool:
+        return len(await list_dead(bus)) == before + len(payloads) + waiting
 
     async with running(consume(bus, ENRICH, refuse)):
+        await until(all_there)
         await settled(bus)
 
 
@@ -132,7 +139,7 @@ async def test_a_stream_is_replayed_whole_and_alone(bus: Bus) -> None:
 async def test_a_letter_that_dies_again_after_its_replay_is_kept_again(bus: Bus) -> None:
     await bury_some(bus, "hopeless")
     assert await replay(bus) == 1
-    await bury_some(bus)
+    await bury_some(bus, waiting=1)
     assert [letter.data for letter in await list_dead(bus)] == [b"hopeless"]
 
 
@@ -151,7 +158,7 @@ async def test_dead_letters_are_listed_in_pages_and_by_stream(bus: Bus) -> None:
 
 async def test_a_foreign_body_over_the_limit_is_buried_without_it(bus: Bus) -> None:
     await bus.send(REMEMBERED, b"x" * (bus.max_payload + 1), {})
-    await bury_some(bus)
+    await bury_some(bus, waiting=1)
     (letter,) = await list_dead(bus)
     assert (letter.data, letter.dropped) == (b"", bus.max_payload + 1)
     with pytest.raises(Conflict):

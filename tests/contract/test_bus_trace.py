@@ -33,13 +33,16 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 
 async def test_the_trace_goes_on_across_the_bus(bus: Bus, spans: InMemorySpanExporter) -> None:
     inside: list[int] = []
+    inbox = Inbox()
 
-    async def handle(_: Message) -> None:
+    async def handle(message: Message) -> None:
         inside.append(trace.get_current_span().get_span_context().trace_id)
+        await inbox(message)
 
     with tracing.TRACER.start_as_current_span("request") as request:
         await bus.publish(event())
     async with running(consume(bus, ENRICH, handle)):
+        await inbox.next()
         await settled(bus)
     assert inside == [request.get_span_context().trace_id]
     by_name = {span.name: span for span in spans.get_finished_spans()}

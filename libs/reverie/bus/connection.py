@@ -132,7 +132,8 @@ class NatsBus(Bus):
             except nats.js.errors.ServiceUnavailableError:
                 failures += 1
                 await self._restore(life, spec)
-            except (Unavailable, *_DRIVER_ERRORS) as error:
+            # Whatever the driver raises, a consumer that ends is worse than one that tries again.
+            except Exception as error:
                 failures += 1
                 log.info("bus_pull_failed", consumer=spec.name, error=type(error).__name__)
             await asyncio.sleep(_pause(failures))
@@ -199,31 +200,38 @@ class NatsBus(Bus):
         failures = 0
         while True:
             life = await self._open()
-            if life is not None:
+            if isinstance(life, _Life):
                 failures = 0
                 await self._live_through(life)
             elif failures == 0:
-                log.warning("bus_unreachable", client=self._name)
+                log.warning("bus_unreachable", client=self._name, error=str(life))
             await asyncio.sleep(_pause(failures))
             failures += 1
 
-    async def _open(self) -> _Life | None:
+    async def _open(self) -> _Life | Exception:
+        """A new connection, or why there is none."""
         client = Client()
         life = _Life(client, client.jetstream(timeout=DEADLINE), asyncio.Future())
+        why: list[Exception] = []
+
+        async def remember(error: Exception) -> None:
+            why.append(error)
+
         try:
             await client.connect(
                 self._servers,
                 name=self._name,
-                error_cb=_quiet,
+                error_cb=remember,
                 closed_cb=_ending(life),
                 allow_reconnect=False,
                 connect_timeout=CONNECT_SECONDS,
                 reconnect_time_wait=0,
                 max_reconnect_attempts=1,
             )
-        except _DRIVER_ERRORS:
+        # The keeper must outlive whatever the driver raises: nobody else would connect again.
+        except Exception as error:
             await _shut(client)
-            return None
+            return (why or [error])[-1]
         except asyncio.CancelledError:
             await _shut(client)
             raise
@@ -250,7 +258,7 @@ class NatsBus(Bus):
             return False
         try:
             await life.run(life.client.rtt(timeout=DEADLINE))  # type: ignore[arg-type]
-        except (Unavailable, *_DRIVER_ERRORS):
+        except Exception:
             return False
         return True
 
@@ -282,13 +290,8 @@ def _ending(life: _Life) -> Any:
     return closed
 
 
-async def _quiet(error: Exception) -> None:
-    """The keeper tells of what matters; the rest is detail of one try."""
-    log.debug("bus_driver_error", error=type(error).__name__)
-
-
 async def _shut(client: Client) -> None:
-    with suppress(*_DRIVER_ERRORS):
+    with suppress(Exception):
         async with asyncio.timeout(CLOSE_SECONDS):
             await client.close()
     # A peer that no longer reads keeps the driver from coming to this line itself.
