@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry
 
 from reverie.runtime.calls import AfterReply
 from reverie.runtime.metrics import RequestMetrics
-from reverie.runtime.problems import Next, route_of
+from reverie.runtime.problems import PROBLEM, Next, route_of
 from reverie.runtime.telemetry import current_trace_id, extract, inject_headers, mark_failed
 
 log = structlog.get_logger()
 
 TRACE_HEADER = "X-Trace-Id"
-LATER = "later"
+LATER: web.RequestKey[list[AfterReply]] = web.RequestKey("LATER", list)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _PROBES = frozenset({"/health", "/ready", "/metrics"})
 
@@ -90,7 +90,7 @@ class Observer:
                 await _send(request, response)
             finally:
                 self._after.start(request.get(LATER, ()))
-            code = request.get("problem")
+            code = request.get(PROBLEM)
             _finish_span(span, response.status, code)
             seconds = time.perf_counter() - started
             self._metrics.observe(method, route, response.status, seconds, code)

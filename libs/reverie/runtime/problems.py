@@ -16,6 +16,7 @@ from reverie.runtime.telemetry import current_trace_id
 log = structlog.get_logger()
 
 CONTENT_TYPE = "application/problem+json"
+PROBLEM = web.RequestKey("PROBLEM", str)
 _LONGEST_PATH = 200
 
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -43,7 +44,7 @@ def respond(
     request: web.Request, document: Problem, headers: dict[str, str] | None = None
 ) -> web.Response:
     """The document as a response, with the trace id that finds it in the logs."""
-    request["problem"] = document.code
+    request[PROBLEM] = document.code
     full = document.model_copy(
         update={"trace_id": current_trace_id(), "instance": request.path[:_LONGEST_PATH]}
     )
