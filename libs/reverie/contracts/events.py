@@ -6,10 +6,14 @@ A consumer compares versions with what stands, so a repeated or late event is ha
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from typing import Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
+
+from reverie.domain.ids import new_id
 
 MEMORY = "MEMORY"
 DREAM = "DREAM"
@@ -78,3 +82,15 @@ class Outgoing(BaseModel):
     subject: str
     payload: str
     headers: dict[str, str]
+
+
+def outgoing(
+    tenant: int,
+    subject: str,
+    body: Mapping[str, object],
+    headers: Mapping[str, str],
+    id: UUID | None = None,
+) -> Outgoing:
+    """An event as the outbox holds it; `id` is its row, a new one where it is not given."""
+    payload = json.dumps({**body, "v": 1, "tenant": tenant}, separators=(",", ":"))
+    return Outgoing(id=id or new_id(), subject=subject, payload=payload, headers=dict(headers))

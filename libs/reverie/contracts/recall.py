@@ -18,10 +18,9 @@ class Recall(Request):
     scopes: list[str] | None = Field(default=None, max_length=50)
     limit: int = Field(default=10, ge=1, le=100)
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
-    depth: int = Field(default=1, ge=0, le=5)
+    depth: int = Field(default=1, ge=0, le=1)
     kinds: list[str] | None = Field(default=None, max_length=20)
     include: list[Literal["turns", "archived"]] = Field(default_factory=list)
-    as_of: AwareDatetime | None = None
     session: UUID | None = None
 
 
@@ -57,9 +56,13 @@ class RecallAnswer(Answer):
 
 
 class ContextAnswer(Answer):
-    """`GET /v1/context`: the session-start block; `omitted` counts what the budget left out."""
+    """`GET /v1/context`: the session-start block; `omitted` counts what the budget left out.
+
+    `summaries`: the condensed state of each scope that has been dreamt over.
+    """
 
     markdown: str
     tokens: int
     memories: list[UUID] = Field(default_factory=list)
     omitted: int = 0
+    summaries: dict[str, str] = Field(default_factory=dict)

@@ -56,6 +56,12 @@ class ModelSlot:
         self.counter = loaded.counter
         self.embedder = CachedEmbedder(loaded)
 
+    def ready(self) -> Embedder:
+        """The embedder. Raises `Unavailable` while there is none."""
+        if self.embedder is None:
+            raise Unavailable("the embedding model", "`reverie models pull` fetches it")
+        return self.embedder
+
     async def check(self) -> None:
         """Raises `Unavailable` while the first try to load goes on."""
         if not self._tried.is_set():

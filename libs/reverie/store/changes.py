@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from reverie.contracts.events import Outgoing, git_subject, memory_subject
+from reverie.contracts.events import Outgoing, git_subject, memory_subject, outgoing
 from reverie.contracts.git import GitChange
 from reverie.domain.access import Principal
 from reverie.domain.ids import new_id
@@ -60,12 +60,8 @@ class Changes:
     ) -> tuple[UUID, bool, Outgoing]:
         """Stores a change once. Answers its id, whether it was known, and the event to publish."""
         project = slug(change.project)
-        event = Outgoing(
-            id=new_id(),
-            subject=git_subject(who.tenant_name, project),
-            payload="",
-            headers=dict(headers),
-        )
+        subject = git_subject(who.tenant_name, project)
+        event = new_id()
         found = await self._db.call(
             "change_add",
             who.tenant,
@@ -74,13 +70,13 @@ class Changes:
             change.branch,
             change.after,
             change.model_dump(mode="json"),
-            event.id,
-            event.subject,
+            event,
+            subject,
             dict(headers),
         )
-        body = {"v": 1, "tenant": who.tenant, "id": found["id"], "project": project}
-        payload = json.dumps(body, separators=(",", ":"))
-        return UUID(found["id"]), found["duplicate"], event.model_copy(update={"payload": payload})
+        body = {"id": found["id"], "project": project}
+        told = outgoing(who.tenant, subject, body, headers, event)
+        return UUID(found["id"]), found["duplicate"], told
 
     async def get(self, tenant: int, change: UUID) -> Stored | None:
         """A stored change."""
@@ -101,34 +97,37 @@ class Changes:
 
     async def apply(
         self,
-        tenant: int,
-        tenant_name: str,
+        tenant: tuple[int, str],
         change: Stored,
         marks: Sequence[Mark],
         moves: Sequence[tuple[str, str]],
         headers: Mapping[str, str],
-    ) -> None:
-        """Moves anchors, writes marks and closes the change, all at once and repeatable."""
-        async with self._db.tenant(tenant) as t:
+    ) -> list[Outgoing]:
+        """Moves anchors, writes marks and closes the change, all at once and repeatable.
+
+        Answers the event to publish, none where no memory was marked.
+        """
+        number, name = tenant
+        subject = memory_subject(name, "staled")
+        body = {"change": str(change.id), "memories": len({mark.memory for mark in marks})}
+        event = outgoing(number, subject, body, headers)
+        async with self._db.tenant(number) as t:
             await t.many("mark_add", [_mark(mark, change.id) for mark in marks])
             for old, new in moves:
                 hashed = bytes.fromhex(content_hash(new))
-                name = new.rsplit("/", 1)[-1].lower()
-                await t.rows("anchor_move", change.project, old, new, name, hashed)
+                base = new.rsplit("/", 1)[-1].lower()
+                await t.rows("anchor_move", change.project, old, new, base, hashed)
             await t.rows("change_done", change.id)
             if marks:
-                await t.rows(
-                    "announce",
-                    new_id(),
-                    memory_subject(tenant_name, "staled"),
-                    {"change": str(change.id), "memories": len({m.memory for m in marks})},
-                    dict(headers),
-                )
+                await t.rows("announce", event.id, subject, body, dict(headers))
+        return [event] if marks else []
 
-    async def unprocessed(self, age_seconds: float, limit: int = 100) -> list[tuple[int, UUID]]:
-        """(tenant, change) of changes whose event may be lost."""
+    async def unprocessed(
+        self, age_seconds: float, limit: int = 100
+    ) -> list[tuple[int, str, UUID]]:
+        """(tenant, tenant name, change) of changes whose event may be lost."""
         found = await self._db.rows("changes_unprocessed", age_seconds, limit)
-        return [(row["tenant"], row["id"]) for row in found]
+        return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
     async def stale(
         self, who: Principal, scopes: Sequence[str], below: UUID | None, limit: int

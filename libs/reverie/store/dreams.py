@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from reverie.contracts.events import Outgoing, dream_subject
+from reverie.contracts.events import Outgoing, dream_subject, outgoing
 from reverie.domain.access import Principal
-from reverie.domain.ids import new_id
 from reverie.domain.memory import Memory, NewMemory
 from reverie.domain.turns import TurnText
 from reverie.store import rows
@@ -239,10 +237,4 @@ class Dreams:
 
 
 def _ticket(tenant: int, tenant_name: str, scope: str, headers: Mapping[str, str]) -> Outgoing:
-    body = {"v": 1, "tenant": tenant, "scope": scope}
-    subject = dream_subject(tenant_name, scope)
-    return Outgoing(id=new_id(), subject=subject, payload=_json(body), headers=dict(headers))
-
-
-def _json(body: Mapping[str, object]) -> str:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return outgoing(tenant, dream_subject(tenant_name, scope), {"scope": scope}, headers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from reverie.contracts.events import Outgoing, memory_subject
+from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.ids import new_id
 from reverie.domain.memory import content_hash
 from reverie.store.database import Database, Tenant
@@ -104,12 +103,7 @@ class Enrichment:
             await t.rows("enrich_done", memory.id, memory.version)
             subject = memory_subject(name, "enriched")
             body = {"id": str(memory.id), "version": memory.version}
-            event = Outgoing(
-                id=new_id(),
-                subject=subject,
-                payload=json.dumps({"v": 1, "tenant": number, **body}),
-                headers=dict(headers),
-            )
+            event = outgoing(number, subject, body, headers)
             await t.rows("announce", event.id, subject, body, dict(headers))
         return [event]
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import asyncpg
 
-from reverie.contracts.events import Outgoing, memory_subject
+from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError, Unavailable
 from reverie.domain.ids import is_short_id
@@ -159,9 +159,9 @@ def event_of(who: Principal, written: Written, headers: Mapping[str, str]) -> Ou
     """The outbox row that a write left, to be published after the reply; None on a duplicate."""
     if written.event is None:
         return None
-    body = f'{{"v":1,"tenant":{who.tenant},"id":"{written.id}","version":{written.version}}}'
+    body = {"id": str(written.id), "version": written.version}
     subject = memory_subject(who.tenant_name, "remembered")
-    return Outgoing(id=written.event, subject=subject, payload=body, headers=dict(headers))
+    return outgoing(who.tenant, subject, body, headers, written.event)
 
 
 def _uuid(text: str) -> UUID:

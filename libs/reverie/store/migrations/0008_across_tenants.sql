@@ -112,10 +112,10 @@ begin atomic
 end;
 
 create function changes_unprocessed(p_age interval, p_limit int)
-returns table (tenant int, id uuid, project text)
+returns table (tenant int, tenant_name text, id uuid)
 language sql stable security definer
 begin atomic
-  select g.tenant, g.id, g.project from git_event g
+  select g.tenant, t.name, g.id from git_event g join tenant t on t.id = g.tenant
   where g.processed is null and g.received < clock_timestamp() - p_age
   order by g.received limit p_limit;
 end;

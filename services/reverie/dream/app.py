@@ -1,0 +1,55 @@
+"""Dream, wired: interchangeable workers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from reverie.bus.connection import connect
+from reverie.bus.consume import consume
+from reverie.bus.streams import DREAM_WORKERS
+from reverie.dream.handlers import on_ticket
+from reverie.dream.parts import Parts
+from reverie.dream.routes import routes
+from reverie.dream.settings import dream_settings
+from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.runtime.needs import required
+from reverie.runtime.service import Service
+from reverie.runtime.settings import Settings
+from reverie.store.database import open_database
+from reverie.store.dreams import Dreams
+from reverie.store.idempotency import IdempotencyTable
+from reverie.store.keys import Keys
+from reverie.store.outbox import OutboxTable
+from reverie.store.sessions import Sessions
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """A worker that any ticket wakes; as many as wanted may run."""
+    async with (
+        open_database(
+            required(settings.database_url, "database_url"),
+            settings.pool_max,
+            min_size=settings.pool_min,
+        ) as database,
+        connect(required(settings.nats_url, "nats_url"), "dream") as bus,
+    ):
+        parts = Parts(
+            settings=dream_settings(settings),
+            bus=bus,
+            counter=EstimatingTokenCounter(),
+            dreams=Dreams(database),
+            sessions=Sessions(database),
+            outbox=OutboxTable(database),
+        )
+        yield Service(
+            name="dream",
+            port=settings.dream_port,
+            routes=routes(parts),
+            keys=Keys(database),
+            idempotency=IdempotencyTable(database),
+            checks={"postgres": database.check},
+            background=[partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts))],
+        )

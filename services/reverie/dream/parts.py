@@ -1,0 +1,24 @@
+"""The parts that dream is wired from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.bus.port import Bus
+from reverie.dream.settings import DreamSettings
+from reverie.inference.tokens import TokenCounter
+from reverie.store.dreams import Dreams
+from reverie.store.outbox import OutboxTable
+from reverie.store.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that a worker or a door of dream may use."""
+
+    settings: DreamSettings
+    bus: Bus
+    counter: TokenCounter
+    dreams: Dreams
+    sessions: Sessions
+    outbox: OutboxTable

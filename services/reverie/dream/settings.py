@@ -1,0 +1,33 @@
+"""What dream needs of the settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from reverie.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class DreamSettings:
+    """Times in seconds; `batch` turns are read at once, `whole` shape a session's own memory."""
+
+    worker: str
+    lease_seconds: float
+    outbox_grace: float
+    batch: int = 2000
+    whole: int = 4000
+    max_attempts: int = 3
+    pause_seconds: float = 2.0
+    summary_memories: int = 400
+    summary_tokens: int = 800
+
+
+def dream_settings(settings: Settings) -> DreamSettings:
+    """The part of the settings that dream reads; a worker is named by host and process."""
+    return DreamSettings(
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+        lease_seconds=settings.dream_lease_seconds,
+        outbox_grace=settings.outbox_grace,
+    )

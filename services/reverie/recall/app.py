@@ -1,0 +1,55 @@
+"""Recall, wired: the gateway that agents talk to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from reverie.inference.slot import ModelSlot
+from reverie.recall.parts import Parts
+from reverie.recall.routes import forwards, routes
+from reverie.recall.settings import recall_settings
+from reverie.runtime.needs import required
+from reverie.runtime.service import Service
+from reverie.runtime.settings import Settings
+from reverie.store.briefing import Briefings
+from reverie.store.database import open_database
+from reverie.store.idempotency import IdempotencyTable
+from reverie.store.keys import Keys
+from reverie.store.memories import Memories
+from reverie.store.search import Search
+from reverie.store.sessions import Sessions
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Reads are answered here; writes are passed on. It needs no bus."""
+    async with open_database(
+        required(settings.database_url, "database_url"),
+        settings.pool_max,
+        min_size=settings.pool_min,
+    ) as database:
+        parts = Parts(
+            settings=recall_settings(settings),
+            model=ModelSlot(
+                settings.model,
+                settings.home,
+                settings.model_dir,
+                settings.embed_threads,
+                settings.model_pull,
+            ),
+            memories=Memories(database),
+            search=Search(database),
+            sessions=Sessions(database),
+            briefings=Briefings(database),
+        )
+        yield Service(
+            name="recall",
+            port=settings.recall_port,
+            routes=routes(parts),
+            forwards=forwards(parts),
+            keys=Keys(database),
+            idempotency=IdempotencyTable(database),
+            checks={"postgres": database.check, "model": parts.model.check},
+            background=[parts.model.keep_loaded],
+        )

@@ -1,0 +1,24 @@
+"""The parts that recall is wired from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.inference.slot import ModelSlot
+from reverie.recall.settings import RecallSettings
+from reverie.store.briefing import Briefings
+from reverie.store.memories import Memories
+from reverie.store.search import Search
+from reverie.store.sessions import Sessions
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that a door of recall may use."""
+
+    settings: RecallSettings
+    model: ModelSlot
+    memories: Memories
+    search: Search
+    sessions: Sessions
+    briefings: Briefings

@@ -1,0 +1,191 @@
+"""Recall: words and meaning side by side, fused, one hop of the graph, a token budget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import ReverieError
+from reverie.domain.kinds import ANCHORS
+from reverie.domain.memory import Memory
+from reverie.domain.ranking import RRF_K, Found, best_first, expand, fuse, weigh
+from reverie.domain.words import query_text
+from reverie.recall.parts import Parts
+from reverie.runtime.telemetry import span
+from reverie.store.search import Filter, Link, Scored, TurnHit
+
+log = structlog.get_logger("reverie.recall")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: the text, readable scope patterns, what may be found, how far to walk."""
+
+    text: str
+    only: Filter
+    limit: int
+    budget_tokens: int | None
+    hops: bool
+    turns: bool
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A memory or a turn in the answer."""
+
+    found: Found
+    item: Memory | TurnHit
+
+    @property
+    def content(self) -> str:
+        """The text that counts against the budget."""
+        return self.item.content
+
+
+@dataclass
+class Arms:
+    """What the arms brought, and which of them could not."""
+
+    degraded: list[str] = field(default_factory=list)
+
+    async def ask(self, name: str, seconds: float, arm: Awaitable[list[T]] | None) -> list[T]:
+        """An arm's answer; one that fails or is late brings nothing and is named; None is off."""
+        if arm is None:
+            return []
+        try:
+            async with asyncio.timeout(seconds):
+                with span(f"recall {name}"):
+                    return await arm
+        except (ReverieError, TimeoutError) as error:
+            log.warning("arm_failed", arm=name, error=type(error).__name__)
+        except Exception as error:
+            log.exception("arm_failed", arm=name, error=type(error).__name__)
+        self.degraded.append(name)
+        return []
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The hits in order, the tokens they take, and the arms that were missing."""
+
+    hits: list[Hit]
+    tokens: int
+    degraded: list[str]
+
+
+async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
+    """Never raises because an arm failed; `degraded` names it."""
+    arms = Arms()
+    words = query_text(question.text)
+    seconds = parts.settings.arm_seconds
+    by_words, by_meaning, turns = await asyncio.gather(
+        arms.ask("words", seconds, _words(parts, who, words, question)),
+        arms.ask("meaning", seconds, _meaning(parts, who, question)),
+        arms.ask("turns", seconds, _turns(parts, who, words, question) if question.turns else None),
+    )
+    lists = {"words": [s.id for s in by_words], "meaning": [s.id for s in by_meaning]}
+    found = fuse(lists)
+    if question.hops:
+        links = await arms.ask("graph", seconds, _links(parts, who, question, found))
+        found = expand(found, links)
+    memories = await _memories(parts, who, question, found, arms)
+    hits = _together(memories, turns)
+    kept, tokens = within(hits, question.limit, question.budget_tokens, parts.model.counter.count)
+    return Answer(kept, tokens, sorted(arms.degraded))
+
+
+async def _words(parts: Parts, who: Principal, words: str, question: Question) -> list[Scored]:
+    return await parts.search.words(who, words, question.only, parts.settings.candidates)
+
+
+async def _meaning(parts: Parts, who: Principal, question: Question) -> list[Scored]:
+    [vector] = await parts.model.ready().embed([question.text])
+    return await parts.search.meaning(who, vector, question.only, parts.settings.candidates)
+
+
+async def _turns(parts: Parts, who: Principal, words: str, question: Question) -> list[TurnHit]:
+    return await parts.search.turns(who, words, question.only.scopes, parts.settings.candidates)
+
+
+async def _links(
+    parts: Parts, who: Principal, question: Question, found: Sequence[Found]
+) -> list[Link]:
+    seeds = [one.id for one in found[: parts.settings.hop_seeds]]
+    if not seeds:
+        return []
+    return await parts.search.around(who, seeds, question.only.scopes, parts.settings.hop_fan_out)
+
+
+async def _memories(
+    parts: Parts, who: Principal, question: Question, found: Sequence[Found], arms: Arms
+) -> list[Hit]:
+    """The memories behind the ids, weighed; anchors are no answer, twins come once."""
+
+    async def load() -> list[Memory]:
+        ids = [one.id for one in found]
+        return list((await parts.search.load(who, ids, question.only.scopes)).values())
+
+    loaded = {m.id: m for m in await arms.ask("store", parts.settings.arm_seconds, load())}
+    now = datetime.now(UTC)
+    hits = {
+        one.id: Hit(weigh(one, loaded[one.id], now), loaded[one.id])
+        for one in found
+        if one.id in loaded and _wanted(loaded[one.id], question.only)
+    }
+    ordered = best_first(hit.found for hit in hits.values())
+    once: dict[str, UUID] = {}
+    for one in ordered:
+        once.setdefault(loaded[one.id].content_hash, one.id)
+    return [hits[one.id] for one in ordered if once[loaded[one.id].content_hash] == one.id]
+
+
+def _wanted(memory: Memory, only: Filter) -> bool:
+    kinds = only.kinds
+    if kinds is not None:
+        return memory.kind.value in kinds and memory.status.value in only.status
+    return memory.kind not in ANCHORS and memory.status.value in only.status
+
+
+def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
+    """Memories and raw turns in one order: the best of each stand side by side.
+
+    A turn is scored by its rank alone, as if one arm of two had found it, and gives way to a
+    memory that was made of it.
+    """
+    told = {
+        turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
+    }
+    top = max((hit.found.score for hit in memories), default=1.0)
+    raw = [
+        Hit(Found(turn.id, top * (RRF_K + 1) / (RRF_K + 1 + rank), {"turns": rank + 1}), turn)
+        for rank, turn in enumerate(turn for turn in turns if turn.id not in told)
+    ]
+    return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
+
+
+def within(
+    hits: Sequence[Hit], limit: int, budget: int | None, count: Callable[[str], int]
+) -> tuple[list[Hit], int]:
+    """At most `limit` hits whose contents together take at most `budget` tokens.
+
+    One that does not fit is passed over for a smaller one behind it.
+    """
+    kept: list[Hit] = []
+    used = 0
+    for hit in hits:
+        if len(kept) == limit:
+            break
+        cost = count(hit.content)
+        if budget is None or used + cost <= budget:
+            kept.append(hit)
+            used += cost
+    return kept, used

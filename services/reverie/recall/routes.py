@@ -1,0 +1,225 @@
+"""What recall answers over HTTP, and what it passes on to the other services."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.contracts.memories import Edge, MemoryDetail, MemoryPage
+from reverie.contracts.recall import ContextAnswer, Recall, RecallAnswer
+from reverie.contracts.sessions import TurnPage
+from reverie.contracts.views import memory_body
+from reverie.domain.access import Principal
+from reverie.domain.context import render
+from reverie.domain.errors import Invalid, TooLarge
+from reverie.domain.kinds import parse_kind
+from reverie.domain.memory import Memory, Status
+from reverie.domain.scopes import parse_scope, reading_scopes, slug
+from reverie.domain.words import query_text
+from reverie.recall.answers import memory_detail, recalled, turn_body
+from reverie.recall.parts import Parts
+from reverie.recall.rank import Question, recall
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call, Reply
+from reverie.runtime.forward import Forward
+from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.routes import Route
+from reverie.store.memories import VISIBLE, ListFilter
+from reverie.store.search import Filter
+
+
+class ContextQuery(Query):
+    """Whose context: a session's, a project's, or all that the key may read."""
+
+    session: UUID | None = None
+    project: str | None = None
+    scope: list[str] | None = None
+    budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
+
+
+class MemoryQuery(PageQuery):
+    """Filters of `GET /v1/memories`."""
+
+    scope: str | None = None
+    kind: list[str] | None = None
+    status: list[Status] | None = None
+    tag: str | None = None
+    session: UUID | None = None
+
+
+class ById(Position):
+    """A cursor of a list in the order of ids."""
+
+    id: UUID
+
+
+class ByOrd(Position):
+    """A cursor of a list in the order of turns."""
+
+    ord: int
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of recall."""
+    doors = Doors(parts)
+    return [
+        Route("POST", "/v1/recall", doors.recall, Recall, answer=RecallAnswer,
+              summary="Find the memories that answer a question"),
+        Route("GET", "/v1/context", doors.context, query=ContextQuery, answer=ContextAnswer,
+              summary="What an agent should know at session start"),
+        Route("GET", "/v1/memories", doors.memories, query=MemoryQuery, answer=MemoryPage,
+              summary="List memories, newest first"),
+        Route("GET", "/v1/memories/{id}", doors.memory, answer=MemoryDetail,
+              summary="One memory with its neighbours; the id may be short"),
+        Route("GET", "/v1/sessions/{id}/turns", doors.turns, query=PageQuery, answer=TurnPage,
+              summary="The turns of a session, in order"),
+    ]  # fmt: skip
+
+
+def forwards(parts: Parts) -> list[Forward]:
+    """What the gateway passes on, so that an agent needs one address."""
+    settings = parts.settings
+    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions")
+    to_dream = ("/v1/dream", "/v1/dreams")
+    to_staleness = ("/v1/git", "/v1/stale")
+    return [
+        *(Forward(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
+        *(Forward(prefix, "dream", settings.dream_url) for prefix in to_dream),
+        *(Forward(prefix, "staleness", settings.staleness_url) for prefix in to_staleness),
+    ]
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def recall(self, call: Call[Recall, None]) -> RecallAnswer:
+        """`POST /v1/recall`."""
+        who, body = call.principal, call.body
+        question = await self._question(who, body)
+        answer = await recall(self._parts, who, question)
+        memories = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
+        among = await self._edges(who, memories) if question.hops else []
+        words = query_text(body.query)
+        return RecallAnswer(
+            memories=[recalled(hit, words) for hit in answer.hits],
+            edges=among,
+            search_mode=_mode(answer.degraded),
+            degraded=answer.degraded,
+            tokens=answer.tokens,
+            trace_id=call.trace_id,
+        )
+
+    async def _question(self, who: Principal, body: Recall) -> Question:
+        size = len(body.query.encode())
+        if size > self._parts.settings.content_limit:
+            raise TooLarge("query", size, self._parts.settings.content_limit, "content_limit")
+        status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
+        kinds = [parse_kind(kind).value for kind in body.kinds] if body.kinds else None
+        scopes = await self._scopes(who, body.scopes, body.session)
+        return Question(
+            text=body.query,
+            only=Filter(scopes, status, kinds),
+            limit=body.limit,
+            budget_tokens=body.budget_tokens,
+            hops=body.depth > 0,
+            turns="turns" in body.include,
+        )
+
+    async def _scopes(
+        self, who: Principal, named: list[str] | None, session: UUID | None
+    ) -> list[str]:
+        """The scope patterns to look through: those named, a session's, or all that may be read."""
+        if named is not None:
+            scopes = [parse_scope(scope) for scope in named]
+            who.check_read(scopes)
+            return scopes
+        if session is None:
+            return list(who.reads)
+        found = await self._parts.sessions.get(who, session)
+        sees = [f"session/{session}", *reading_scopes(found.scope, found.agent, found.user_name)]
+        return [scope for scope in sees if who.may_read(scope)]
+
+    async def _edges(self, who: Principal, ids: list[UUID]) -> list[Edge]:
+        found = await self._parts.search.among(who, ids) if ids else []
+        return [
+            Edge(id=one, source=src, target=dst, type=kind, weight=weight)
+            for one, src, dst, kind, weight in found
+        ]
+
+    async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
+        """`GET /v1/context`."""
+        who, query = call.principal, call.query
+        if query.project and (query.scope or query.session):
+            raise Invalid("project", "give a project, scopes or a session, not several of them")
+        named = query.scope
+        if query.project:
+            home = f"project/{slug(query.project)}"
+            who.check_read([home])
+            named = [one for one in reading_scopes(home, who.agent, None) if who.may_read(one)]
+        scopes = await self._scopes(who, named, query.session)
+        briefing = await self._parts.briefings.read(who, scopes)
+        budget = query.budget_tokens or self._parts.settings.context_tokens
+        block = render(briefing, budget, self._parts.model.counter.count)
+        return ContextAnswer(
+            markdown=block.markdown,
+            tokens=block.tokens,
+            memories=list(block.shown),
+            omitted=block.omitted,
+            summaries=dict(briefing.summaries),
+        )
+
+    async def memories(self, call: Call[None, MemoryQuery]) -> MemoryPage:
+        """`GET /v1/memories`."""
+        who, query = call.principal, call.query
+        if query.scope:
+            who.check_read([parse_scope(query.scope)])
+        only = ListFilter(
+            scope=parse_scope(query.scope) if query.scope else None,
+            kinds=[parse_kind(kind).value for kind in query.kind] if query.kind else None,
+            status=[_listed(status) for status in query.status] if query.status else VISIBLE,
+            tag=query.tag,
+            session=query.session,
+        )
+        below = decode_cursor(query.cursor, ById)
+        found = await self._parts.memories.page(
+            who, below.id if below else None, query.limit + 1, only
+        )
+        items, following = cut_page(found, query.limit, lambda memory: ById(id=memory.id))
+        return MemoryPage(items=[memory_body(one) for one in items], next=following)
+
+    async def memory(self, call: Call[None, None]) -> Reply:
+        """`GET /v1/memories/{id}`."""
+        who = call.principal
+        memory = await self._parts.memories.get(
+            who, await self._parts.memories.resolve(who, call.path["id"])
+        )
+        near = await self._parts.memories.neighbours(who, memory.id)
+        return Reply(body=memory_detail(memory, near), headers={"ETag": f'"{memory.version}"'})
+
+    async def turns(self, call: Call[None, PageQuery]) -> TurnPage:
+        """`GET /v1/sessions/{id}/turns`."""
+        who, query = call.principal, call.query
+        session = await self._parts.sessions.get(who, call.uuid("id"))
+        after = decode_cursor(query.cursor, ByOrd)
+        found = await self._parts.sessions.turns(
+            who, session.id, after.ord if after else -1, query.limit + 1
+        )
+        items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
+        return TurnPage(items=[turn_body(one) for one in items], next=following)
+
+
+def _mode(degraded: list[str]) -> str:
+    """Which arms answered: hybrid, words, meaning or none."""
+    there = [arm for arm in ("words", "meaning") if arm not in degraded and "store" not in degraded]
+    return "hybrid" if len(there) == 2 else (there[0] if there else "none")
+
+
+def _listed(status: Status) -> str:
+    if status is Status.DELETED:
+        raise Invalid("status", "forgotten memories are not listed")
+    return status.value

@@ -1,0 +1,32 @@
+"""What recall needs of the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.runtime.settings import Settings, base_url
+
+
+@dataclass(frozen=True)
+class RecallSettings:
+    """Times in seconds; `candidates` is how many each arm may bring."""
+
+    ingest_url: str
+    dream_url: str
+    staleness_url: str
+    content_limit: int
+    candidates: int = 100
+    arm_seconds: float = 3.0
+    hop_seeds: int = 20
+    hop_fan_out: int = 8
+    context_tokens: int = 2000
+
+
+def recall_settings(settings: Settings) -> RecallSettings:
+    """The part of the settings that recall reads."""
+    return RecallSettings(
+        ingest_url=settings.ingest_url or base_url(settings.host, settings.ingest_port),
+        dream_url=settings.dream_url or base_url(settings.host, settings.dream_port),
+        staleness_url=settings.staleness_url or base_url(settings.host, settings.staleness_port),
+        content_limit=settings.content_limit,
+    )

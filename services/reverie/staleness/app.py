@@ -1,0 +1,54 @@
+"""Staleness, wired."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from reverie.bus.connection import connect
+from reverie.bus.consume import consume
+from reverie.bus.streams import STALENESS_CHANGES
+from reverie.runtime.needs import required
+from reverie.runtime.service import Service
+from reverie.runtime.settings import Settings
+from reverie.staleness.handlers import catch_up, on_changed
+from reverie.staleness.parts import Parts
+from reverie.staleness.routes import routes
+from reverie.staleness.settings import staleness_settings
+from reverie.store.changes import Changes
+from reverie.store.database import open_database
+from reverie.store.idempotency import IdempotencyTable
+from reverie.store.keys import Keys
+from reverie.store.outbox import OutboxTable
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Git changes come in here, and marks on memories go out."""
+    async with (
+        open_database(
+            required(settings.database_url, "database_url"),
+            settings.pool_max,
+            min_size=settings.pool_min,
+        ) as database,
+        connect(required(settings.nats_url, "nats_url"), "staleness") as bus,
+    ):
+        parts = Parts(
+            settings=staleness_settings(settings),
+            bus=bus,
+            changes=Changes(database),
+            outbox=OutboxTable(database),
+        )
+        yield Service(
+            name="staleness",
+            port=settings.staleness_port,
+            routes=routes(parts),
+            keys=Keys(database),
+            idempotency=IdempotencyTable(database),
+            checks={"postgres": database.check},
+            background=[
+                partial(consume, bus, STALENESS_CHANGES, partial(on_changed, parts)),
+                partial(catch_up, parts),
+            ],
+        )

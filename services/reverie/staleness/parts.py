@@ -1,0 +1,20 @@
+"""The parts that staleness is wired from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.bus.port import Bus
+from reverie.staleness.settings import StalenessSettings
+from reverie.store.changes import Changes
+from reverie.store.outbox import OutboxTable
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that a door of staleness may use."""
+
+    settings: StalenessSettings
+    bus: Bus
+    changes: Changes
+    outbox: OutboxTable

@@ -1,0 +1,65 @@
+"""From a stored change to marks on memories: anchors that changed, memories that touch them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.relay import publish_now
+from reverie.contracts.git import GitChange
+from reverie.domain.anchors import same_file
+from reverie.domain.staleness import Anchored, Change, ChangedFile, Commit, Lines, assess
+from reverie.runtime.telemetry import inject_headers, span
+from reverie.staleness.parts import Parts
+from reverie.store.changes import Touching
+
+log = structlog.get_logger("reverie.staleness")
+
+
+async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: UUID) -> None:
+    """Marks what a change makes doubtful and moves renamed anchors. Safe to repeat."""
+    stored = await parts.changes.get(tenant, change_id)
+    if stored is None or stored.processed:
+        return
+    with span("apply change", files=len(stored.body.files)):
+        change = to_domain(stored.body)
+        touching = await parts.changes.touching(tenant, stored.project, _names(change))
+        result = assess(change, [_anchored(one) for one in touching], same_file)
+        moves = sorted({(move.old, move.new) for move in result.moves})
+        events = await parts.changes.apply(
+            (tenant, tenant_name), stored, result.marks, moves, inject_headers()
+        )
+        await publish_now(parts.bus, parts.outbox, tenant, events)
+    memories = len({mark.memory for mark in result.marks})
+    log.info("change_applied", change=str(change_id), memories=memories, moves=len(moves))
+
+
+def to_domain(body: GitChange) -> Change:
+    """The change as the rules read it: commits oldest first."""
+    commits = sorted(
+        (Commit(one.sha, one.subject, one.committed_at) for one in body.commits),
+        key=lambda commit: commit.committed_at,
+    )
+    files = tuple(
+        ChangedFile(one.path, one.status, one.old_path, tuple(one.hunks), one.commit)
+        for one in body.files
+    )
+    return Change(tuple(commits), files)
+
+
+def _names(change: Change) -> list[str]:
+    """The last components, in lower case, of all paths that may be anchored."""
+    paths = (path for file in change.files for path in (file.path, file.known_as))
+    return sorted({path.rsplit("/", 1)[-1].lower() for path in paths})
+
+
+def _anchored(one: Touching) -> Anchored:
+    return Anchored(one.memory, one.path, one.known_at, _lines(one))
+
+
+def _lines(one: Touching) -> Lines | None:
+    """The lines that the memory knows of this file, where its writer sent them."""
+    spans: Sequence[Sequence[int]] | None = (one.git or {}).get("lines", {}).get(one.path)
+    return None if spans is None else tuple((first, last) for first, last in spans)

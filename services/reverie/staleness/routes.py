@@ -1,0 +1,110 @@
+"""What staleness takes and answers over HTTP."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from reverie.bus.relay import publish_now
+from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
+from reverie.contracts.views import memory_body
+from reverie.domain.errors import Invalid
+from reverie.domain.redaction import redact
+from reverie.domain.scopes import parse_scope, slug
+from reverie.domain.staleness import Grade, worst
+from reverie.runtime.calls import Call
+from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.routes import Route
+from reverie.runtime.telemetry import inject_headers
+from reverie.staleness.parts import Parts
+from reverie.store.changes import Stale
+
+
+class StaleQuery(PageQuery):
+    """Filters of `GET /v1/stale`: a project with all in it, or one scope."""
+
+    project: str | None = None
+    scope: str | None = None
+
+
+class ById(Position):
+    """A cursor of a list in the order of ids."""
+
+    id: UUID
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of staleness."""
+    doors = Doors(parts)
+    return [
+        Route("POST", "/v1/git/changes", doors.change, GitChange, answer=GitAccepted, status=202,
+              summary="Say what a push changed"),
+        Route("GET", "/v1/stale", doors.stale, query=StaleQuery, answer=StalePage,
+              summary="Memories that may no longer be true, and why"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def change(self, call: Call[GitChange, None]) -> GitAccepted:
+        """`POST /v1/git/changes`."""
+        who = call.principal
+        who.check_git(f"project/{slug(call.body.project)}")
+        change = _checked(call.body)
+        stored, duplicate, event = await self._parts.changes.add(who, change, inject_headers())
+        if not duplicate:
+            parts = self._parts
+            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, [event]))
+        return GitAccepted(event=stored, duplicate=duplicate)
+
+    async def stale(self, call: Call[None, StaleQuery]) -> StalePage:
+        """`GET /v1/stale`."""
+        who, query = call.principal, call.query
+        if query.project and query.scope:
+            raise Invalid("project", "give a project or a scope, not both")
+        scopes = list(who.reads)
+        if query.project:
+            home = f"project/{slug(query.project)}"
+            who.check_read([home])
+            scopes = [f"{home}/*" if who.may_read(f"{home}/feature/x") else home]
+        elif query.scope:
+            scopes = [parse_scope(query.scope)]
+            who.check_read(scopes)
+        below = decode_cursor(query.cursor, ById)
+        found = await self._parts.changes.stale(
+            who, scopes, below.id if below else None, query.limit + 1
+        )
+        items, following = cut_page(found, query.limit, lambda one: ById(id=one.memory.id))
+        return StalePage(items=[_item(one) for one in items], next=following)
+
+
+def _checked(change: GitChange) -> GitChange:
+    """The change with plain repository paths, and no secret in a subject."""
+    for place, file in enumerate(change.files):
+        _check_path(f"files.{place}.path", file.path)
+        if file.old_path:
+            _check_path(f"files.{place}.old_path", file.old_path)
+        if file.status == "renamed" and not file.old_path:
+            raise Invalid(f"files.{place}.old_path", "is required where a file was renamed")
+    commits = [
+        one.model_copy(update={"subject": redact(one.subject).text}) for one in change.commits
+    ]
+    return change.model_copy(update={"commits": commits})
+
+
+def _check_path(field: str, path: str) -> None:
+    if path.startswith("/") or ".." in path.split("/") or any(ord(char) < 32 for char in path):
+        raise Invalid(field, "is not a path inside a repository")
+
+
+def _item(one: Stale) -> StaleItem:
+    evidence = [Evidence.model_validate(each) for each in one.evidence]
+    return StaleItem(
+        memory=memory_body(one.memory),
+        grade=worst(Grade(each.grade) for each in evidence).value,
+        score=one.memory.staleness,
+        evidence=evidence,
+    )
