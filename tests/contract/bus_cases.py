@@ -119,9 +119,11 @@ class Rows:
         self.rows = {row.id: (row, age) for row in rows}
         self.locked: set[UUID] = set()
         self.deleted: list[tuple[UUID, int]] = []
+        self.claims = 0
 
     @asynccontextmanager
     async def claim(self, limit: int, older_than: float) -> AsyncIterator[RowClaim]:
+        self.claims += 1
         free = [
             row
             for row, age in self.rows.values()

@@ -197,13 +197,14 @@ class NatsBus(Bus):
             await life.run(ensure(life.js, self._replicas, consumers.values()))
 
     async def _keep(self) -> None:
-        failures = 0
+        failures, told = 0, set[str]()
         while True:
             life = await self._open()
             if isinstance(life, _Life):
-                failures = 0
+                failures, told = 0, set()
                 await self._live_through(life)
-            elif failures == 0:
+            elif str(life) not in told:
+                told.add(str(life))
                 log.warning("bus_unreachable", client=self._name, error=str(life))
             await asyncio.sleep(_pause(failures))
             failures += 1
