@@ -188,8 +188,10 @@ async def open_sample(settings: Settings) -> AsyncIterator[Service]:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, sample.go.set)
 
     print("opened", flush=True)
-    yield sample.service(port=settings.ingest_port, background=[work])
-    print(f"closed with {len(sample.notes)} notes and {len(sample.did)} done", flush=True)
+    try:
+        yield sample.service(port=settings.ingest_port, background=[work])
+    finally:
+        print(f"closed with {len(sample.notes)} notes and {len(sample.did)} done", flush=True)
 
 
 if __name__ == "__main__":

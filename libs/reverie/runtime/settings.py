@@ -140,7 +140,7 @@ class Settings(BaseSettings):
         6.0, description="seconds that requests in flight have to finish at shutdown"
     )
 
-    model: str = Field("bge-small-en-v1.5-int8", description="the embedding model")
+    model: str = Field("bge-small-en-v1.5", description="the embedding model")
     model_dir: Path | None = Field(
         None, description="a folder that holds the model's files; unset: models/ in the home folder"
     )

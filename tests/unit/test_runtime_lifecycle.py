@@ -1,0 +1,151 @@
+"""Long tasks are kept alive; keys and checks behave at their edges."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.integration.runtime_sample import Note
+
+from reverie.domain.errors import Invalid, Unavailable
+from reverie.runtime.auth import CachedKeys, key_hash
+from reverie.runtime.body import parse_value
+from reverie.runtime.health import run_checks
+from reverie.runtime.lifecycle import in_background, supervise
+from reverie.runtime.metrics import exposition, gauge
+from reverie.runtime.paging import Position, cut_page, decode_cursor, encode_cursor
+from reverie.testing.keys import MemoryKeys, principal
+
+
+async def test_a_task_that_crashes_is_started_again() -> None:
+    runs: list[int] = []
+
+    async def work() -> None:
+        runs.append(len(runs))
+        if len(runs) < 4:
+            raise RuntimeError
+
+    await supervise(work, first_pause=0.001)
+    assert runs == [0, 1, 2, 3]
+
+
+async def test_tasks_are_cancelled_at_the_end_and_may_clean_up() -> None:
+    told: list[str] = []
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("cleaned")
+
+    async with in_background([work]):
+        await started.wait()
+    assert told == ["cleaned"]
+
+
+async def test_a_crash_of_one_task_leaves_the_others_alone() -> None:
+    crashed, fine = asyncio.Event(), asyncio.Event()
+
+    async def bad() -> None:
+        crashed.set()
+        raise RuntimeError
+
+    async def good() -> None:
+        await crashed.wait()
+        fine.set()
+        await asyncio.Event().wait()
+
+    async with in_background([bad, good]):
+        await fine.wait()
+    assert crashed.is_set()
+
+
+async def test_checks_run_side_by_side_each_with_its_deadline() -> None:
+    met = asyncio.Barrier(2)
+
+    async def meets() -> None:
+        await met.wait()
+
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    results = await run_checks({"a": meets, "b": meets, "c": hangs}, seconds=0.2)
+    assert (results["a"].ok, results["b"].ok, results["c"].ok) == (True, True, False)
+
+
+async def test_a_kept_key_is_asked_for_again_when_its_time_is_over() -> None:
+    keys = MemoryKeys()
+    keys.add("k", principal())
+    cached = CachedKeys(keys, seconds=0)
+    assert await cached.find(key_hash("k")) == principal()
+    keys.revoke("k")
+    assert await cached.find(key_hash("k")) is None
+
+
+async def test_the_key_cache_is_bounded() -> None:
+    keys = MemoryKeys()
+    cached = CachedKeys(keys, seconds=math.inf, size=2)
+    for name in ("a", "b", "c"):
+        keys.add(name, principal())
+        await cached.find(key_hash(name))
+    keys.down = True
+    assert await cached.find(key_hash("b")) == principal()
+    assert await cached.find(key_hash("c")) == principal()
+    with pytest.raises(Unavailable):
+        await cached.find(key_hash("a"))
+
+
+async def test_a_finder_that_breaks_in_its_own_way_counts_as_unavailable() -> None:
+    class Broken:
+        async def find(self, key_hash: bytes) -> None:
+            raise OSError("connection refused")
+
+    with pytest.raises(Unavailable, match="key store"):
+        await CachedKeys(Broken(), seconds=1).find(b"")
+
+
+class At(Position):
+    name: str
+    number: int
+
+
+def test_a_cursor_gives_back_its_position() -> None:
+    position = At(name="naïve/ü", number=-1)
+    cursor = encode_cursor(position)
+    assert decode_cursor(cursor, At) == position
+    assert cursor.replace("-", "").replace("_", "").isalnum()
+    assert decode_cursor(None, At) is None
+
+
+def test_the_last_page_has_no_cursor() -> None:
+    def at(number: int) -> At:
+        return At(name="", number=number)
+
+    assert cut_page([1, 2, 3], 3, at) == ([1, 2, 3], None)
+    page, following = cut_page([1, 2, 3, 4], 3, at)
+    assert page == [1, 2, 3]
+    assert decode_cursor(following, At) == at(3)
+    assert cut_page([], 3, at) == ([], None)
+
+
+def test_a_part_of_a_body_is_named_by_where_it_stands() -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_value(Note, {"text": "a", "inner": {"level": -1}}, "items.3")
+    assert caught.value.field == "items.3.inner.level"
+    with pytest.raises(Invalid) as caught:
+        parse_value(Note, {"text": "a\0"}, "items.3")
+    assert caught.value.field == "items.3.text"
+    assert parse_value(Note, {"text": "a"}, "items.3").text == "a"
+
+
+def test_a_gauge_is_read_when_it_is_scraped() -> None:
+    registry = CollectorRegistry()
+    waiting = [1.0]
+    gauge(registry, "reverie_waiting", "Waiting.", lambda: waiting[0])
+    assert b"reverie_waiting 1.0" in exposition(registry)
+    waiting[0] = 7.0
+    assert b"reverie_waiting 7.0" in exposition(registry)
