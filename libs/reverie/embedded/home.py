@@ -64,6 +64,12 @@ def open_home(root: Path) -> Home:
     return home
 
 
+def existing_home(root: Path) -> Home | None:
+    """The folder tree where there is one; nothing is created."""
+    home = Home(root.expanduser().resolve())
+    return home if home.run.is_dir() else None
+
+
 def _create(home: Home) -> None:
     # 0711 on the way to the data: root hands Postgres to `nobody`, who must pass through.
     modes = {home.root: 0o711, home.run: 0o711, home.logs: 0o700}

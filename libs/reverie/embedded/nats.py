@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from reverie.domain.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
+from reverie.embedded.greeting import greet
 from reverie.embedded.home import Home, read_note, secret, write_note, write_private
 
 USER = "reverie"
-STOPS = ((signal.SIGTERM, 2.5), (signal.SIGKILL, 1.0))
+STOPS = ((signal.SIGTERM, 1.2), (signal.SIGKILL, 0.5))
 """Orderly shutdown, then the kernel; seconds for each."""
 
 CONFIG = """\
@@ -94,7 +93,7 @@ def find(home: Home) -> Nats | None:
 
 
 def stop(server: Nats) -> None:
-    """End the server in order. At most 3.5 seconds."""
+    """End the server in order. At most 1.7 seconds."""
     processes.stop(server.pid, STOPS, server.child)
 
 
@@ -111,23 +110,6 @@ def healthy(server: Nats) -> bool:
         return bool(greet(server.host, server.port, login).get("jetstream"))
     except OSError:
         return False
-
-
-def greet(host: str, port: int, login: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a NATS server says of itself (`version`, `jetstream`, `max_payload`, ...).
-
-    With `login` it also has to accept that. Raises `OSError` where it does not.
-    """
-    with socket.create_connection((host, port), timeout=2) as s, s.makefile("rb") as lines:
-        said = lines.readline()
-        if not said.startswith(b"INFO "):
-            raise ConnectionError("this is no NATS server")
-        if login is not None:
-            s.sendall(b"CONNECT " + json.dumps(login).encode() + b"\r\nPING\r\n")
-            if not lines.readline().startswith(b"PONG"):
-                raise ConnectionError("NATS refused the password")
-    info: dict[str, Any] = json.loads(said[5:])
-    return info
 
 
 def _config(home: Home) -> Path:

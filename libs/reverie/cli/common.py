@@ -1,0 +1,85 @@
+"""What all commands share: settings, exit codes, how things are printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from reverie.domain.errors import Invalid, ReverieError
+
+if TYPE_CHECKING:
+    from reverie.runtime.settings import Settings
+
+OK = 0
+FAILED = 1
+USAGE = 2
+NOT_RUNNING = 3
+
+CODES = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running."
+
+Home = Annotated[
+    Path | None,
+    typer.Option("--home", help="The folder that holds all data (default ~/.reverie)."),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any setting; may be repeated."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def settings_from(
+    home: Path | None, sets: Sequence[str] | None, flags: Mapping[str, object] | None = None
+) -> Settings:
+    """The settings of this command: flags, then `--set`, environment, files."""
+    from reverie.runtime.settings import load_settings
+
+    return load_settings({**_pairs(sets or ()), "home": home, **(flags or {})})
+
+
+def _pairs(sets: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for one in sets:
+        name, equals, value = one.partition("=")
+        if not equals:
+            raise Invalid("--set", f"expected NAME=VALUE, as in recall_port=4000, not {one!r}")
+        pairs[name.strip().lower().replace("-", "_")] = value
+    return pairs
+
+
+def out() -> Console:
+    """Standard output; colours only on a terminal and without NO_COLOR."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def err() -> Console:
+    """Standard error."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def say(error: ReverieError) -> None:
+    """An error as one line on standard error."""
+    line = " ".join(str(error).split())
+    err().print(f"[red]reverie:[/] {_escaped(line)}")
+
+
+def short_home(path: Path | str) -> str:
+    """A path with `~` for the user's home folder."""
+    text, own = str(path), str(Path.home())
+    return "~" + text[len(own) :] if text == own or text.startswith(own + "/") else text
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

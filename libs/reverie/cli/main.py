@@ -1,0 +1,59 @@
+"""The `reverie` command. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from reverie.cli import demo, doctor, keys, migrate, models, serve, status, up
+from reverie.cli.common import CODES, FAILED, USAGE, say
+from reverie.domain.errors import Invalid, ReverieError
+
+app = typer.Typer(
+    name="reverie",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Long-term memory for coding agents.\n\nExample: [bold]reverie up[/]",
+    epilog=CODES,
+)
+
+app.command("up")(up.up)
+app.command("demo")(demo.demo)
+app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
+app.add_typer(keys.app, name="key")
+app.add_typer(models.app, name="models")
+app.command("migrate")(migrate.migrate)
+app.command("serve")(serve.serve)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"reverie {version('reverie')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True),
+) -> None:
+    """Long-term memory for coding agents."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on standard error."""
+    try:
+        app()
+    except ReverieError as error:
+        say(error)
+        sys.exit(USAGE if isinstance(error, Invalid) else FAILED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Where the database is that an operator's command works on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reverie.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from reverie.runtime.settings import Settings
+
+
+def admin_url(settings: Settings) -> str:
+    """The address for operators: the one that is set, or that of the running embedded Postgres.
+
+    Raises `Unavailable` where neither is there.
+    """
+    given = settings.migrate_database_url or settings.database_url
+    if given is not None:
+        return given.get_secret_value()
+    from reverie.embedded import postgres
+    from reverie.embedded.home import existing_home
+
+    home = existing_home(settings.home)
+    found = postgres.find(home) if home else None
+    if found is None:
+        raise Unavailable("Postgres", f"run `reverie up` (nothing runs on {settings.home})")
+    return found.admin_url()

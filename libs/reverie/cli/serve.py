@@ -1,0 +1,43 @@
+"""`reverie serve NAME`: one service in this process."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from reverie.cli.common import Home, Sets, settings_from
+
+
+class ServiceName(StrEnum):
+    """The four services."""
+
+    INGEST = "ingest"
+    RECALL = "recall"
+    DREAM = "dream"
+    STALENESS = "staleness"
+
+
+Name = Annotated[ServiceName, typer.Argument(help="Which service.", show_choices=True)]
+
+
+def serve(name: Name, home: Home = None, sets: Sets = None) -> None:
+    """Run one service on the Postgres and NATS that the settings name.
+
+    It wants REVERIE_DATABASE_URL and REVERIE_NATS_URL, and ends on SIGTERM.
+
+    Example: [bold]reverie serve recall --set recall_port=8080[/]
+
+    Exit codes: 0 stopped when told to, 1 failed, 2 usage, 69 something it needs
+    does not answer, 78 a setting is wrong.
+    """
+    from importlib import import_module
+
+    from reverie.domain.redaction import redact
+    from reverie.runtime.service import serve as run
+
+    settings = settings_from(home, sets)
+    service = import_module(f"reverie.{name.value}.app")
+    code = run(service.open_service, settings, name.value, lambda text: redact(text).text)
+    raise typer.Exit(code)

@@ -1,0 +1,59 @@
+"""Ask a service of this machine how it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Health:
+    """What `/ready` said: `status` is None where nobody answered."""
+
+    status: int | None
+    body: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the service can work."""
+        return self.status == 200
+
+    @property
+    def problem(self) -> str:
+        """One line on what is missing; empty where nothing is."""
+        if self.ready:
+            return ""
+        if self.status is None:
+            return "does not answer"
+        checks: dict[str, Any] = self.body.get("checks") or {}
+        failed = [
+            f"{name}: {check.get('hint') or 'not ready'}"
+            for name, check in checks.items()
+            if not check.get("ok")
+        ]
+        return "; ".join(failed) or f"answers {self.status}"
+
+
+def ask_ready(url: str, seconds: float = 3.0) -> Health:
+    """`GET /ready` of a service at its base URL; never raises."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    try:
+        connection.request("GET", "/ready")
+        answer = connection.getresponse()
+        return Health(answer.status, _object(answer.read()))
+    except (OSError, HTTPException):
+        return Health(None)
+    finally:
+        connection.close()
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

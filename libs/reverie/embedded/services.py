@@ -1,0 +1,122 @@
+"""The four services as child processes on a lifeline.
+
+Their stdin is a pipe whose other end the supervisor alone holds: when the supervisor dies,
+however it dies, they read the end of it and shut down by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from reverie.embedded import ports, processes
+from reverie.embedded.addresses import SERVICES
+from reverie.embedded.home import Home, read_note, write_note
+from reverie.runtime.settings import PREFIX, Settings
+
+STOPS = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 0.5))
+GRACE = 3.0
+"""Seconds that requests in flight get at shutdown, so that all ends within ten."""
+
+GRPC_PORT = 3457
+KEPT_BACK = {"api_key", "migrate_database_url"}
+"""Settings that no service needs."""
+
+
+class ServiceProcess:
+    """One service; may be started again after its end."""
+
+    def __init__(self, name: str, home: Home, environment: Mapping[str, str], stdin: int) -> None:
+        self.name = name
+        self.log = home.logs / f"{name}.log"
+        self._home = home
+        self._environment = environment
+        self._stdin = stdin
+        self._child: processes.Child | None = None
+
+    def start(self) -> None:
+        """Start the process; it is not ready yet."""
+        command = [sys.executable, "-P", "-m", "reverie.cli.main", "serve", self.name]
+        self._child = processes.spawn(command, self.log, env=self._environment, stdin=self._stdin)
+        pids = read_note(self._home, "services")
+        write_note(self._home, "services", pids | {self.name: self._child.pid})
+
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._child is not None and self._child.poll() is None
+
+    def stop(self) -> None:
+        """End it in order; at most 4.5 seconds."""
+        if self._child is not None:
+            processes.stop(self._child.pid, STOPS, self._child)
+
+
+def end_leftovers(home: Home) -> None:
+    """End services of a supervisor that was killed; they may still be on their way out."""
+    left = {
+        name: pid
+        for name, pid in read_note(home, "services").items()
+        if isinstance(pid, int) and processes.runs(pid, "serve", name)
+    }
+    for pid in left.values():
+        processes.stop(pid, [(signal.SIGTERM, 0.01)])
+    for pid in left.values():
+        processes.stop(pid, STOPS)
+
+
+def choose_ports(settings: Settings) -> dict[str, int]:
+    """A port per service: the one that is set, or a free one where that is taken or 0."""
+    chosen: dict[str, int] = {}
+    for name in SERVICES:
+        taken = {GRPC_PORT, settings.postgres_port, settings.nats_port, *chosen.values()}
+        chosen[name] = ports.choose(_port(settings, name), settings.host, taken)
+    return chosen
+
+
+def moved(settings: Settings, chosen: Mapping[str, int]) -> list[str]:
+    """Services that did not get the port that is set."""
+    return [n for n, port in chosen.items() if _port(settings, n) not in {0, port}]
+
+
+def environment(
+    settings: Settings, database_url: str, nats_url: str, chosen: Mapping[str, int]
+) -> dict[str, str]:
+    """What a service process is told: all settings that were given, and where things are."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
+    given = {name: getattr(settings, name) for name in settings.model_fields_set}
+    told = {PREFIX + k.upper(): _text(v) for k, v in _told(given)}
+    told |= {f"{PREFIX}{name.upper()}_PORT": str(port) for name, port in chosen.items()}
+    told |= {
+        "REVERIE_HOME": str(settings.home),
+        "REVERIE_DATABASE_URL": database_url,
+        "REVERIE_NATS_URL": nats_url,
+        "REVERIE_SHUTDOWN_SECONDS": str(min(settings.shutdown_seconds, GRACE)),
+        "REVERIE_LIFELINE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    return own | told
+
+
+def _told(given: Mapping[str, object]) -> Iterable[tuple[str, object]]:
+    return ((k, v) for k, v in given.items() if v is not None and k not in KEPT_BACK)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _port(settings: Settings, name: str) -> int:
+    return int(getattr(settings, f"{name}_port"))
+
+
+def last_words(home: Home, name: str) -> tuple[Path, str]:
+    """The log of a part, and its last lines."""
+    log = home.logs / f"{name}.log"
+    return log, processes.last_lines(log)
