@@ -1,0 +1,218 @@
+"""Credentials told by the name they are given: `.env`, JSON, YAML, code, flags, prose.
+
+The name says that a secret is meant; whether the value is one, `redaction_values` judges.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET, TOKEN, Span
+from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
+
+WEAK = "WEAK"
+
+# Each begins with a literal of its own, so that the search skips from one to the next.
+_KEYWORDS = (
+    (PASSWORD, r"passwor[dt]s?|passwd|passphrase|passcode"),
+    (PASSWORD, r"pass(?!w|phrase|code)"),
+    (PASSWORD, r"pwd"),
+    (PASSWORD, r"pw(?<![a-z0-9]pw)(?!d)"),
+    (PASSWORD, r"kennwort"),
+    (PASSWORD, r"contraseña"),
+    (PASSWORD, r"mot de passe"),
+    (PASSWORD, r"senha(?<![a-z]senha)"),
+    (PASSWORD, r"пароль"),
+    (PASSWORD, r"密[码碼]"),
+    (PASSWORD, r"パスワード"),
+    (PASSWORD, r"비밀번호"),
+    (SECRET, r"secret"),
+    (TOKEN, r"token"),
+    (TOKEN, r"credentials?"),
+    (TOKEN, r"jwt"),
+    (TOKEN, r"bearer"),
+    (API_KEY, r"key"),
+    (WEAK, r"auth"),
+    (WEAK, r"cookie"),
+    (WEAK, r"sig(?<![a-z0-9]sig)"),
+    (WEAK, r"signature"),
+    (WEAK, r"salt"),
+)
+_KEY_OF = re.compile(
+    r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
+    r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
+    r"license|deploy|webhook|secret)[_\- ]?\Z"
+)
+_TYPED = r":[ ]{0,2}[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfu]{0,2}[\"'`])"
+_PROSE = r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was):?(?=[ ])|是|は"
+_SEP = rf"{_TYPED}|===?|!==?|:=|=>|[=:>：]|[(,](?=[ ]{{0,4}}[\"'`])|{_PROSE}"
+_VALUE = (
+    r"\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
+    r"|[rbfu]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
+    r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
+)
+_REST = (
+    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\\{{0,3}}[\"'`]?\]?)"
+    rf"(?:[ ](?:string|str|&str))?(?P<gap>[ \t]{{0,8}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
+    rf"(?:{_VALUE})"
+)
+_ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in _KEYWORDS)
+_NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
+_FLAG = re.compile(
+    r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token)"
+    r"|(?P<API_KEY>api-?key|secret-key|access-key)|(?P<SECRET>secret))[ \t]{1,4}"
+    r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
+)
+_FLAG_KINDS = (PASSWORD, TOKEN, API_KEY, SECRET)
+_TAILS = words_of(
+    "base key keybase accesskey value val str string text prod production dev development staging "
+    "stage test live main primary secondary old new current default raw plain plaintext hex b64 "
+    "base64"
+)
+_NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+_QUOTES = frozenset("'\"`<")
+_COMPARING = frozenset({"(", ",", "==", "===", "!=", "!=="})
+_BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
+_IS = ("is", "was", "是", "は")
+_SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
+_PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
+_ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
+
+
+def assigned(text: str, lower: str) -> Iterator[Span]:
+    """Credentials in assigning positions. `lower`: the text in ASCII lower case, same length."""
+    for kind, pattern in _ASSIGNMENTS:
+        yield from _assigned_to(kind, pattern, text, lower)
+    if "--" in lower:
+        yield from _flags(text, lower)
+
+
+def _assigned_to(kind: str, pattern: re.Pattern[str], text: str, lower: str) -> Iterator[Span]:
+    position, looked = 0, -1
+    while match := pattern.search(lower, position):
+        span = _judged(kind, text, lower, match)
+        bare = match.start("bare")
+        if span:
+            yield span
+            position = span[1]
+        elif bare > 0 and match.start() >= looked:
+            # A refused value may itself be a name with a value: looked into once.
+            position, looked = bare, match.end()
+        else:
+            position = match.end()
+
+
+def _flags(text: str, lower: str) -> Iterator[Span]:
+    for match in _FLAG.finditer(lower):
+        start, end = match.span("bare")
+        kind = next(kind for kind in _FLAG_KINDS if match[kind])
+        if is_secret(kind, text[start:end], Form.ENV):
+            yield start, end, kind
+
+
+def name_kind(name: str) -> str | None:
+    """What kind of secret a name promises, `WEAK` where it only hints; None for other names."""
+    lower = name.lower()
+    for kind, pattern in _NAMES:
+        match = pattern.search(lower)
+        promised = match and _promised(kind, lower, match)
+        if promised:
+            return promised
+    return None
+
+
+def _promised(kind: str, lower: str, match: re.Match[str]) -> str | None:
+    """What the name promises once the words beside its keyword are read too."""
+    rest = match["tail"]
+    if rest:
+        rest = rest.replace("_", "").replace("-", "").rstrip("0123456789")
+        if rest and rest != "s" and rest not in _TAILS:
+            return None
+    if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 14), match.start()):
+        return WEAK
+    return WEAK if rest == "s" and kind != PASSWORD else kind
+
+
+def _judged(kind: str, text: str, lower: str, match: re.Match[str]) -> Span | None:
+    promised = _promised(kind, lower, match)
+    if promised is None or (match["word"] == "pass" and not _pass_alone(text, match.start())):
+        return None
+    form, start, end = _placed(text, match)
+    if form is None:
+        return None
+    value = text[start:end]
+    if is_aws_secret(value) and promised in {SECRET, API_KEY, WEAK} and _says_aws(text, match):
+        return start, end, AWS_KEY
+    if not is_secret(promised, value, form):
+        return None
+    return start, end, SECRET if promised == WEAK else promised
+
+
+def _says_aws(text: str, match: re.Match[str]) -> bool:
+    name = _left(text, match).lower() + match["tail"]
+    return "aws" in name or "access" in name
+
+
+def _placed(text: str, match: re.Match[str]) -> tuple[Form | None, int, int]:
+    """How the value is written (None: not as one), and where it stands."""
+    group = next(g for g in ("escaped", "quoted", "bare") if match[g] is not None)
+    start, end = match.span(group)
+    if group != "bare":
+        return _quoted_form(text, match), start, end
+    sep = match["sep"].strip(" :：") or ":"
+    if sep == ">":
+        return (Form.QUOTED if text.startswith("</", end) else None), start, end
+    if sep == "=" and not match["gap"] + match["space"] and _upper_name(text, match):
+        return Form.ENV, start, _after(_ENV_REST, text, start)
+    end = _after(_SPECIAL_REST, text, end)
+    if sep.endswith(_IS):
+        return Form.PROSE, start, _trimmed(text, start, end, ").]}!?:")
+    if sep not in _BARE_SEPS or text[end : end + 1] in _QUOTES or _is_verdict(text, match):
+        return None, start, end
+    return Form.BARE, start, _trimmed(text, start, end, ").]}:")
+
+
+def _quoted_form(text: str, match: re.Match[str]) -> Form | None:
+    sep = match["sep"].strip(" ")
+    if sep == "," and not _first_argument(text, match):
+        return None
+    return Form.CALL if sep in _COMPARING else Form.QUOTED
+
+
+def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Where a pattern that matches at `start`, and be it nothing, ends."""
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _first_argument(text: str, match: re.Match[str]) -> bool:
+    """Whether the name is a quoted first argument: `get("API_KEY", "...")`."""
+    start = match.start() - len(_left(text, match))
+    return bool(match["close"]) and text[max(0, start - 2) : start - 1] == "("
+
+
+def _pass_alone(text: str, start: int) -> bool:
+    """Whether `pass` is a word of the name (DB_PASS, userPass, dbpass), not the end of another."""
+    before = text[max(0, start - 5) : start]
+    camel = text[start : start + 1].isupper() and before[-1:].islower()
+    return camel or not before[-1:].isalnum() or before.lower().endswith(_PASS_OF)
+
+
+def _is_verdict(text: str, match: re.Match[str]) -> bool:
+    """Whether the name is `pass` alone, which test runners print before names of tests."""
+    return match["word"] == "pass" and not _left(text, match).rstrip("-")
+
+
+def _trimmed(text: str, start: int, end: int, marks: str) -> int:
+    return start + len(text[start:end].rstrip(marks))
+
+
+def _upper_name(text: str, match: re.Match[str]) -> bool:
+    return (_left(text, match) + text[match.start() : match.end("tail")]).isupper()
+
+
+def _left(text: str, match: re.Match[str]) -> str:
+    """The part of the identifier before the keyword, 48 characters of it at most."""
+    chunk = text[max(0, match.start() - 48) : match.start()]
+    return chunk[len(chunk.rstrip(_NAME_CHARS)) :]

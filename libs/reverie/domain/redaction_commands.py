@@ -1,0 +1,61 @@
+"""Credentials told by the command, statement or pair they stand in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reverie.domain.redaction_assignments import WEAK, name_kind
+from reverie.domain.redaction_patterns import PASSWORD, SECRET, Span
+from reverie.domain.redaction_values import Form, is_secret
+
+_WORD = r"[\"']?(?P<value>[^\s\"'`;|<>]{4,256}+)"
+_BEFORE = r"[^\n|;]{0,80}?[ ]"
+
+# Each with the literal it needs, in lower case; the value is judged as one in a shell line.
+_COMMANDS = tuple(
+    (literal, re.compile(pattern))
+    for literal, pattern in (
+        ("curl", rf"curl[ ]{_BEFORE}?(?:-u|--user)[ =][\"']?[^\s:\"'`$]{{1,64}}+:{_WORD[5:]}"),
+        ("sshpass", rf"sshpass[ ]+-p[ ]{{0,4}}{_WORD}"),
+        ("redis-cli", rf"redis-cli{_BEFORE}-a[ ]{{1,4}}{_WORD}"),
+        ("mysql", rf"mysql{_BEFORE}-p(?=[^\s]*\d){_WORD}"),
+        ("docker login", rf"docker login{_BEFORE}-p[ ]{{1,4}}{_WORD}"),
+        ("identified", rf"identified[ ](?:with[ ]\w{{1,40}}[ ])?by[ ]{{1,4}}{_WORD}"),
+        ("password", r"password[ ]{1,4}'(?P<value>[^'\n$:%]{4,128}+)'"),
+        ("password", rf"(?:login|user)[ ][^\s]{{1,64}}+\s{{1,8}}+password[ ]{{1,4}}{_WORD}"),
+    )
+)
+_NAMED = (
+    ("env ", re.compile(r"(?:^|\n)[ \t]{0,8}env[ ]{1,4}(?P<name>\w{1,64}+)[ ]{1,4}" + _WORD)),
+    (
+        "value",
+        re.compile(
+            r"name\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?(?P<name>[a-z0-9_.\-]{1,64}+)\\?[\"']?"
+            r"[\s,]{1,60}\\?[\"']?value\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
+            r"(?P<value>[^\s\"'`<>\\,}]{4,512}+)"
+        ),
+    ),
+)
+
+
+def commanded(text: str, lower: str) -> Iterator[Span]:
+    """Credentials of shell commands, SQL, netrc, Dockerfiles and name/value pairs.
+
+    `lower` is the text in ASCII lower case, of the same length.
+    """
+    for literal, pattern in _COMMANDS:
+        if literal in lower:
+            yield from _judged(text, pattern.finditer(lower))
+    for literal, pattern in _NAMED:
+        if literal in lower:
+            yield from _judged(text, pattern.finditer(lower))
+
+
+def _judged(text: str, matches: Iterator[re.Match[str]]) -> Iterator[Span]:
+    for match in matches:
+        start, end = match.span("value")
+        name = match.groupdict().get("name")
+        kind = name_kind(text[slice(*match.span("name"))]) if name else PASSWORD
+        if kind and is_secret(kind, text[start:end], Form.ENV):
+            yield start, end, SECRET if kind == WEAK else kind

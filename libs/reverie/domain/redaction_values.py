@@ -1,0 +1,207 @@
+"""Whether a value that is given to a telling name is a secret, or only stands for one.
+
+References, types, placeholders, paths and words of names are not. What counts as enough depends
+on how the value is written and on how much its name promises: `password` more than `token`,
+`token` more than `key`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+
+from reverie.domain.redaction_patterns import PASSWORD, SECRET, looks_random
+
+
+class Form(StrEnum):
+    """How a value is written: quoted, an argument, in an environment file, in code, in prose."""
+
+    QUOTED = "quoted"
+    CALL = "call"
+    ENV = "env"
+    BARE = "bare"
+    PROSE = "prose"
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text: a set that reads as a line."""
+    return frozenset(text.split())
+
+
+_STANDS_FOR = words_of(
+    "passw passphrase secret token apikey api_key api-key credential placeholder example redacted "
+    "changeme change_me change-me your_ your- dummy fake sample insert replace todo"
+)
+_WORDS = words_of(
+    "none null nil undefined true false string bytes object number required optional missing "
+    "hidden visible error todo empty test testing foobar inherit auto default unknown public "
+    "private bearer basic oauth oauth2 hmac input field label show hide reset forgot incorrect "
+    "wrong invalid valid write read pass file stdin prompt always never expired enabled "
+    "disabled keychain header query body cookie session value text identifier integer boolean "
+    "varchar change update delete create"
+)
+_SAYING = words_of(
+    "the and are was for not you your our must should can cannot may will has have with from this "
+    "that enter please when too short long wrong set use used user login sign choose confirm new "
+    "old invalid incorrect required reset least does did but all any its into characters"
+)
+_TYPE_NAME = re.compile(
+    r"(?:u?int|float|uint|sha|md|base|utf|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d\w*", re.IGNORECASE
+)
+_REFERENCE = re.compile(
+    r"\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
+    r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
+    r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
+    r"|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
+)
+_TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*")
+_SLUG = re.compile(r"[A-Za-z]+(?:[-_.:/ ][A-Za-z]+)*[-_.]?\d{0,3}")
+_WORDY = re.compile(r"[A-Za-z_\-. ]*\d{0,2}")
+_CAPITALISED = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]+")
+_GENERIC = re.compile(r"(?:arg|val|value|var|param|user|str|field|item|data|input|pw|x|y)\d+")
+_DIGEST = re.compile(
+    r"(?:sha\d+[-:])?(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64})|sha\d+-.*"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    re.IGNORECASE,
+)
+_AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
+_KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
+_PHRASE = re.compile(r"[a-z]{3,}(?: [a-z]{3,}){3,11}")
+_SPECIAL = re.compile(r"[!@#$%^&*+=~?€£]")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+_CODE_MARK = re.compile(r"[()\[\]{}<>|\\]")
+_PIECES = re.compile(r"[-_./: ]+")
+
+
+def is_aws_secret(value: str) -> bool:
+    """Whether a value has the form of an AWS secret access key: 40 of base64, mixed."""
+    if not _AWS_SECRET.fullmatch(value) or not _DIGIT.search(value):
+        return False
+    return value.lower() != value and value.upper() != value
+
+
+def is_secret(kind: str, value: str, form: Form) -> bool:
+    """Whether the value, so written and named for that kind, is a secret itself."""
+    value = value.strip()
+    if len(value) < 4 or len(set(value)) <= 2 or _stands_for(value):
+        return False
+    if kind == PASSWORD:
+        return _PASSWORD_RULES[form](value)
+    if kind == SECRET and form in {Form.QUOTED, Form.ENV}:
+        return _short_secret(value) or _key_like(value)
+    if kind not in {SECRET, "API_KEY", "TOKEN"}:
+        return _hinted(value)
+    return _KEY_RULES[form](value)
+
+
+def _stands_for(value: str) -> bool:
+    """References, placeholders, types, names of constants."""
+    lower = value.lower()
+    if lower in _WORDS or _TYPE_NAME.fullmatch(value) or _GENERIC.fullmatch(lower):
+        return True
+    if _REFERENCE.match(value) or _TEMPLATE.search(value) or _CONSTANT.fullmatch(value):
+        return True
+    return _WORDY.fullmatch(value) is not None and any(word in lower for word in _STANDS_FOR)
+
+
+def _digit(value: str) -> bool:
+    return _DIGIT.search(value) is not None
+
+
+def _letter(value: str) -> bool:
+    return _LETTER.search(value) is not None
+
+
+def _quoted_password(value: str) -> bool:
+    words = value.split()
+    if len(words) > 1:
+        short = len(words) <= 3 and _digit(value) and _SPECIAL.search(value)
+        return bool(short) or (_PHRASE.fullmatch(value) is not None and _SAYING.isdisjoint(words))
+    if _digit(value) or _SPECIAL.search(value):
+        return True
+    pieces = _PIECES.split(value)
+    if len(pieces) > 1:
+        return len(pieces) >= 4 and "." not in value
+    return len(value) >= 5 and not _CAPITALISED.fullmatch(value)
+
+
+def _env_password(value: str) -> bool:
+    return len(value.split()) == 1
+
+
+def _bare_password(value: str) -> bool:
+    if _SPECIAL.search(value) and not _operators(value):
+        return True
+    inside = _digit(value) and "." not in value and not _operators(value)
+    return len(value) >= 5 and inside
+
+
+def _prose_password(value: str) -> bool:
+    return len(value) >= 6 and _digit(value) and _letter(value)
+
+
+def _called_password(value: str) -> bool:
+    return _digit(value) and _quoted_password(value)
+
+
+def _operators(value: str) -> bool:
+    """Marks of code: calls, indexes, blocks, generics."""
+    return _CODE_MARK.search(value) is not None
+
+
+def _short_secret(value: str) -> bool:
+    if len(value.split()) != 1 or _SLUG.fullmatch(value):
+        return False
+    return (_digit(value) and _letter(value)) or (len(value) >= 6 and bool(_SPECIAL.search(value)))
+
+
+def _key_like(value: str) -> bool:
+    """Enough for `token = "..."`: digits within letters, or one long run, or a random mix."""
+    if len(value.split()) != 1 or len(value) < 8:
+        return False
+    if len(value) >= 20 and value.isalnum() and not value.isdigit():
+        return True
+    if _SLUG.fullmatch(value):
+        return len(value) >= 16 and looks_random(value)
+    return _digit(value) and _letter(value)
+
+
+def _bare_key(value: str) -> bool:
+    if _operators(value):
+        return False
+    if _IDENTIFIER.fullmatch(value):
+        return len(value) >= 12 and looks_random(value)
+    return len(value) >= 12 and _key_like(value) and looks_random(value)
+
+
+def _called_key(value: str) -> bool:
+    return len(value) >= 12 and _digit(value) and looks_random(value)
+
+
+def _hinted(value: str) -> bool:
+    """Enough for `key: ...`: long and random, and neither a digest, an id nor a path."""
+    if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
+        return False
+    pieces = [piece for piece in _PIECES.split(value) if piece]
+    return not any(piece.isalpha() and len(piece) >= 4 for piece in pieces)
+
+
+_Rule = Callable[[str], bool]
+_PASSWORD_RULES: dict[Form, _Rule] = {
+    Form.QUOTED: _quoted_password,
+    Form.ENV: _env_password,
+    Form.BARE: _bare_password,
+    Form.PROSE: _prose_password,
+    Form.CALL: _called_password,
+}
+_KEY_RULES: dict[Form, _Rule] = {
+    Form.QUOTED: _key_like,
+    Form.ENV: _key_like,
+    Form.BARE: _bare_key,
+    Form.PROSE: _bare_key,
+    Form.CALL: _called_key,
+}

@@ -1,0 +1,127 @@
+"""What redaction promises beyond its labelled set."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reverie.domain.redaction import redact, redact_value
+
+WORD = "hunter" + "2"
+KEY = "sk-" + "proj-" + "aB3dE5gH7jK9" * 4
+AWS_ID = "AKIA" + "QWERTYUIOPASDFGH"
+DASHES = "-" * 5
+
+PARTS = st.sampled_from(
+    [
+        "password", "PASSWORD", "token", "api_key", "secret", "key", "Bearer ", "Basic ", "is ",
+        "://", "user:", "@host", "sk-", "ghp_", "eyJ", ".eyJ", "rv_", "AKIA", "aB3dE5gH7jK9mN1p",
+        "0123456789abcdef", "hunter2", "s3cr3t!", "[REDACTED_TOKEN]", "[REDACTED", "]", "=", ":",
+        ": ", '"', "'", "\\", "\\n", "\n", " ", ",", "&", "?", "(", ")", "<", ">", "--", "-u ",
+        "curl ", "${X}", "是", "：", "İ", f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "authorization",
+        f"{DASHES}END PRIVATE KEY{DASHES}", "name: ", "value: ", "A" * 20, "mysql ", "-p",
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=200), st.lists(PARTS, max_size=30).map("".join))
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(PARTS, inner, max_size=4)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(TEXTS)
+def test_redacting_what_was_redacted_changes_nothing(text: str) -> None:
+    once = redact(text)
+    twice = redact(once.text)
+    assert (twice.text, twice.count, twice.kinds) == (once.text, 0, ())
+
+
+@settings(max_examples=400, deadline=None)
+@given(JSON)
+def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
+    once = redact_value(value)
+    twice = redact_value(once.value)
+    assert (twice.value, twice.count) == (once.value, 0)
+
+
+@settings(max_examples=400, deadline=None)
+@given(TEXTS, TEXTS)
+def test_a_known_key_is_found_whatever_stands_around_it(before: str, after: str) -> None:
+    assert KEY not in redact(f"{before} {KEY} {after}").text
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_a_text_without_findings_is_returned_as_it_is(text: str) -> None:
+    found = redact(text)
+    assert (found.text == text) == (found.count == 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted", "kinds"),
+    [
+        (f"use {KEY} here", "use [REDACTED_API_KEY] here", ("API_KEY",)),
+        (f"id {AWS_ID}", "id [REDACTED_AWS_KEY]", ("AWS_KEY",)),
+        (f"DB_PASSWORD={WORD}", "DB_PASSWORD=[REDACTED_PASSWORD]", ("PASSWORD",)),
+        (f"pg://a:{WORD}@h/x", "pg://a:[REDACTED_URL_PASSWORD]@h/x", ("URL_PASSWORD",)),
+    ],
+)
+def test_the_placeholder_says_what_was_there_and_the_rest_stays(
+    text: str, redacted: str, kinds: tuple[str, ...]
+) -> None:
+    found = redact(text)
+    assert (found.text, found.count, found.kinds) == (redacted, 1, kinds)
+
+
+def test_a_private_key_goes_whole_and_what_follows_stays() -> None:
+    body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEF" + "Ab9+/" * 7 for _ in range(5))
+    begin, end = f"{DASHES}BEGIN PRIVATE KEY{DASHES}", f"{DASHES}END PRIVATE KEY{DASHES}"
+    assert redact(f"a\n{begin}\n{body}\n{end}\nb").text == "a\n[REDACTED_PRIVATE_KEY]\nb"
+    cut = redact(f"a\n{begin}\n{body}\n\nThe rest of the answer.").text
+    assert cut.startswith("a\n[REDACTED_PRIVATE_KEY]")
+    assert cut.endswith("The rest of the answer.")
+
+
+def test_a_password_keeps_no_tail_after_marks_of_its_own() -> None:
+    odd = "Tr0ub" + "4dor&3=x"
+    assert redact(f"DB_PASSWORD={odd}").text == "DB_PASSWORD=[REDACTED_PASSWORD]"
+
+
+def test_a_name_given_a_name_given_a_value_is_seen_through() -> None:
+    assert WORD not in redact(f"token: password={WORD}").text
+
+
+def test_a_key_says_what_its_value_is() -> None:
+    found = redact_value({"db": {"password": WORD, "port": 5432}, "tags": [KEY], "n": None})
+    assert found.value == {
+        "db": {"password": "[REDACTED_PASSWORD]", "port": 5432},
+        "tags": ["[REDACTED_API_KEY]"],
+        "n": None,
+    }
+    assert (found.count, found.kinds) == (2, ("API_KEY", "PASSWORD"))
+
+
+def test_a_number_under_a_password_is_one() -> None:
+    assert redact_value({"password": 12345678, "tokens": 12345678}).value == {
+        "password": "[REDACTED_PASSWORD]",
+        "tokens": 12345678,
+    }
+
+
+def test_credentials_in_keys_are_replaced_and_no_entry_is_lost() -> None:
+    other = KEY.replace("aB", "bA")
+    found = redact_value({KEY: 1, other: 2, "x": 3})
+    assert sorted(found.value.values()) == [1, 2, 3]
+    assert not any(re.search("proj", key) for key in found.value)
+
+
+def test_a_value_without_credentials_comes_back_equal() -> None:
+    value = {"commit": "0123456789abcdef" * 2 + "01234567", "lines": [1, 2.5], "ok": True}
+    found = redact_value(value)
+    assert (found.value, found.count, found.kinds) == (value, 0, ())
