@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+import aiohttp
 from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import Answer, Page, Request, Tag, Text
@@ -19,7 +21,7 @@ from reverie.runtime.calls import Call, Reply
 from reverie.runtime.forward import Forward
 from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
-from reverie.runtime.service import Service, serve
+from reverie.runtime.service import Service, running, serve
 from reverie.runtime.settings import Settings, load_settings
 from reverie.testing.idempotency import MemoryIdempotency
 from reverie.testing.keys import MemoryKeys, principal
@@ -29,6 +31,8 @@ OTHER_KEY = "key-of-another-tenant"
 ADMIN_KEY = "key-of-the-admin"
 NARROW_KEY = "key-of-a-narrow-reader"
 SECRET = "hunter2-must-never-show"
+BODY_LIMIT = 4096
+GOOD = {"text": "hello"}
 
 
 class Inner(Request):
@@ -173,6 +177,28 @@ def gateway(sample: Sample, upstream: str) -> Service:
         keys=sample.keys,
         forwards=[Forward("/v1/notes", "ingest", upstream), Forward("/v1/big", "ingest", upstream)],
     )
+
+
+@asynccontextmanager
+async def sample_client(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the running sample, with the writer's key and tight limits."""
+    settings = Settings(body_limit=BODY_LIMIT, request_timeout=0.5, key_cache_seconds=60)
+    async with (
+        running(sample.service(), settings) as url,
+        aiohttp.ClientSession(url, headers={"Authorization": f"Bearer {KEY}"}) as session,
+    ):
+        yield session
+
+
+async def problem_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    """The problem document of an answer, checked for what all of them have."""
+    assert response.content_type == "application/problem+json"
+    document: dict[str, Any] = json.loads(await response.read())
+    assert document["status"] == response.status
+    assert document["type"] == f"urn:reverie:problem:{document['code']}"
+    assert document["trace_id"] == response.headers["X-Trace-Id"]
+    assert "Traceback" not in document["detail"]
+    return document
 
 
 @asynccontextmanager

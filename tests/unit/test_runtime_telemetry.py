@@ -73,7 +73,7 @@ def test_attributes_are_cleaned_before_they_leave(tmp_path: Path) -> None:
 
     with (
         telemetry(Settings(spans_file=path), "test", redact),
-        span("work", url="nats://u:p@h") as s,
+        span("work", url="nats://u:p@h") as one,
     ):
         one.set_attribute("one", "hunter2")
         one.set_attribute("many", ["hunter2", "b"])
