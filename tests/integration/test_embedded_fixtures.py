@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from reverie.embedded.nats import greet
+from reverie.embedded.greeting import greet
 from reverie.testing.servers import Database, NatsServer
 
 

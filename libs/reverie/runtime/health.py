@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from reverie.contracts.base import Answer
 from reverie.domain.errors import ReverieError
 from reverie.runtime.calls import Call, Reply
-from reverie.runtime.metrics import CONTENT_TYPE, exposition
+from reverie.runtime.metrics import CONTENT_TYPE, Readings, exposition
 from reverie.runtime.routes import Route
 
 CHECK_SECONDS = 2.0
@@ -55,7 +55,10 @@ def package_version() -> str:
 
 
 def health_routes(
-    service: str, checks: Mapping[str, Check], registry: CollectorRegistry
+    service: str,
+    checks: Mapping[str, Check],
+    registry: CollectorRegistry,
+    readings: Readings,
 ) -> list[Route]:
     """The three open routes of every service."""
     started = time.monotonic()
@@ -65,6 +68,7 @@ def health_routes(
         return Health(service=service, version=package_version(), uptime=uptime)
 
     async def metrics(_: Call[None, None]) -> Reply:
+        await readings.refresh()
         return Reply(200, exposition(registry), {"Content-Type": CONTENT_TYPE})
 
     return [

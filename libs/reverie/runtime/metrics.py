@@ -1,8 +1,11 @@
-"""Prometheus metrics: rate, errors and duration of each route, and gauges by callback."""
+"""Prometheus metrics: rate, errors and duration of each route, and gauges that are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import (
     CollectorRegistry,
@@ -16,7 +19,10 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from reverie.domain.errors import ReverieError
+
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+_READ_SECONDS = 2.0
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -66,6 +72,33 @@ class RequestMetrics:
 def gauge(registry: CollectorRegistry, name: str, text: str, read: Callable[[], float]) -> None:
     """A gauge whose value is read when it is scraped."""
     Gauge(name, text, registry=registry).set_function(read)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A gauge whose value has to be asked for: of the store, or of the bus."""
+
+    name: str
+    text: str
+    read: Callable[[], Awaitable[float]]
+
+
+class Readings:
+    """Reads its gauges anew at every scrape; one that fails is not a number."""
+
+    def __init__(self, registry: CollectorRegistry, readings: Sequence[Reading]) -> None:
+        self._gauges = [(one, Gauge(one.name, one.text, registry=registry)) for one in readings]
+
+    async def refresh(self) -> None:
+        """Sets every gauge to what stands now."""
+        await asyncio.gather(*(self._set(one, gauge) for one, gauge in self._gauges))
+
+    async def _set(self, reading: Reading, gauge: Gauge) -> None:
+        try:
+            async with asyncio.timeout(_READ_SECONDS):
+                gauge.set(await reading.read())
+        except (ReverieError, TimeoutError):
+            gauge.set(math.nan)
 
 
 def exposition(registry: CollectorRegistry) -> bytes:

@@ -20,7 +20,7 @@ from reverie.runtime.health import Check, health_routes
 from reverie.runtime.idempotency import IdempotencyStore
 from reverie.runtime.lifecycle import Background, in_background, stop_signal
 from reverie.runtime.logs import Redact, configure_logs
-from reverie.runtime.metrics import new_registry
+from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.problems import problems
 from reverie.runtime.routes import Door, Route, add_routes
@@ -52,6 +52,7 @@ class Service:
     idempotency: IdempotencyStore | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
     background: Sequence[Background] = ()
+    readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
 
 
@@ -73,7 +74,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         settings.body_limit,
         settings.request_timeout,
     )
-    own = health_routes(service.name, service.checks, service.registry)
+    readings = Readings(service.registry, service.readings)
+    own = health_routes(service.name, service.checks, service.registry, readings)
     add_routes(app, [*own, *service.routes], door)
     app.cleanup_ctx.append(partial(_background, service))
     add_forwards(app, service.forwards, settings.body_limit, settings.request_timeout)

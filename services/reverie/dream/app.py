@@ -11,6 +11,7 @@ from reverie.bus.consume import consume
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.dream.handlers import on_ticket
 from reverie.dream.parts import Parts
+from reverie.dream.readings import readings
 from reverie.dream.routes import routes
 from reverie.dream.settings import dream_settings
 from reverie.inference.tokens import EstimatingTokenCounter
@@ -51,5 +52,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
+            readings=readings(parts),
             background=[partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts))],
         )

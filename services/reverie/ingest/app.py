@@ -14,6 +14,7 @@ from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
+from reverie.ingest.readings import readings
 from reverie.ingest.rounds import keep_time
 from reverie.ingest.routes import routes
 from reverie.ingest.settings import ingest_settings
@@ -69,6 +70,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
+            readings=readings(parts),
             background=[
                 parts.model.keep_loaded,
                 partial(consume, bus, INGEST_ENRICH, partial(on_remembered, parts), 2),

@@ -25,6 +25,8 @@ log = structlog.get_logger("reverie.recall")
 
 T = TypeVar("T")
 
+TURN_WEIGHT = 0.9
+
 
 @dataclass(frozen=True)
 class Question:
@@ -156,17 +158,18 @@ def _wanted(memory: Memory, only: Filter) -> bool:
 
 
 def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
-    """Memories and raw turns in one order: the best of each stand side by side.
+    """Memories and raw turns in one order: the best turn stands just below the best memory.
 
-    A turn is scored by its rank alone, as if one arm of two had found it, and gives way to a
-    memory that was made of it.
+    Turns are scored by their rank alone, since another corpus gave them; a turn gives way to
+    a memory that was made of it.
     """
     told = {
         turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
     }
     top = max((hit.found.score for hit in memories), default=1.0)
+    best = TURN_WEIGHT * top * (RRF_K + 1)
     raw = [
-        Hit(Found(turn.id, top * (RRF_K + 1) / (RRF_K + 1 + rank), {"turns": rank + 1}), turn)
+        Hit(Found(turn.id, best / (RRF_K + 1 + rank), {"turns": rank + 1}), turn)
         for rank, turn in enumerate(turn for turn in turns if turn.id not in told)
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))

@@ -9,6 +9,7 @@ from functools import partial
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
 from reverie.bus.streams import STALENESS_CHANGES
+from reverie.runtime.metrics import Reading
 from reverie.runtime.needs import required
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
@@ -17,6 +18,7 @@ from reverie.staleness.parts import Parts
 from reverie.staleness.routes import routes
 from reverie.staleness.settings import staleness_settings
 from reverie.store.changes import Changes
+from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
@@ -40,6 +42,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             changes=Changes(database),
             outbox=OutboxTable(database),
         )
+
+        async def behind() -> float:
+            return float((await Clock(database).behind()).changes)
+
         yield Service(
             name="staleness",
             port=settings.staleness_port,
@@ -47,6 +53,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
+            readings=[
+                Reading("reverie_changes_unprocessed", "Git changes not yet applied.", behind),
+            ],
             background=[
                 partial(consume, bus, STALENESS_CHANGES, partial(on_changed, parts)),
                 partial(catch_up, parts),

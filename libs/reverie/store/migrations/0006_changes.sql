@@ -11,6 +11,7 @@ create table git_event (
   processed timestamptz,
   primary key (tenant, id)
 );
+create index git_event_unprocessed on git_event (received) where processed is null;
 create unique index git_event_after on git_event (tenant, project, branch, after);
 
 create table stale_mark (

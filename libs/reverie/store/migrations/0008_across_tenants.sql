@@ -111,6 +111,14 @@ begin atomic
   order by m.updated limit p_limit;
 end;
 
+create function work_behind() returns table (memories bigint, changes bigint)
+language sql stable security definer
+begin atomic
+  select (select count(*) from memory m where m.enriched_version < m.version
+            and m.status in ('active', 'superseded')),
+         (select count(*) from git_event g where g.processed is null);
+end;
+
 create function changes_unprocessed(p_age interval, p_limit int)
 returns table (tenant int, tenant_name text, id uuid)
 language sql stable security definer

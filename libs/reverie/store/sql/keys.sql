@@ -14,6 +14,10 @@ select outbox_done($1);
 -- Removes rows that their writer published.
 delete from outbox where tenant = $1 and id = any($2::uuid[]);
 
+-- name: work_behind
+-- Memories that the slow path has not reached, and changes not yet applied.
+select memories, changes from work_behind();
+
 -- name: outbox_age
 -- How many rows wait, and since when.
 select * from outbox_age();

@@ -1,0 +1,85 @@
+"""The real model: its tokens, its queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.domain.errors import Unavailable
+from reverie.inference.catalogue import BGE_SMALL
+from reverie.inference.embedder import OnnxEmbedder, load_embedder
+from reverie.inference.tokens import EstimatingTokenCounter, ModelTokenCounter
+from reverie.testing.models import model_home
+
+PROSE = "We decided to sweep the outbox with a relay, because a writer may die in between. " * 20
+
+
+@pytest.fixture(scope="module")
+def counter() -> ModelTokenCounter:
+    return ModelTokenCounter.load(model_home() / "models" / BGE_SMALL.name)
+
+
+@pytest.fixture
+def small() -> Iterator[OnnxEmbedder]:
+    folder = model_home() / "models" / BGE_SMALL.name
+    embedder = OnnxEmbedder(BGE_SMALL, folder, max_waiting=2)
+    yield embedder
+    embedder.close()
+
+
+def test_counting_adds_up_and_cutting_keeps_the_limit(counter: ModelTokenCounter) -> None:
+    assert counter.count("") == 0
+    assert counter.count("hello world") == 2
+    cut = counter.cut(PROSE, 50)
+    assert PROSE.startswith(cut)
+    assert 45 <= counter.count(cut) <= 50
+    assert counter.cut("short", 50) == "short"
+
+
+def test_a_word_too_long_for_the_vocabulary_is_not_one_token(counter: ModelTokenCounter) -> None:
+    blob = "Zm9vYmFy" * 500
+    assert counter.count(blob) > 1000
+    assert counter.count(counter.cut(f"before {blob} after", 100)) <= 100
+
+
+def test_the_estimate_is_not_below_the_model_on_prose(counter: ModelTokenCounter) -> None:
+    assert EstimatingTokenCounter().count(PROSE) >= counter.count(PROSE)
+
+
+async def test_what_overruns_the_queue_is_refused_and_the_rest_is_answered(
+    small: OnnxEmbedder,
+) -> None:
+    calls = [small.embed([f"text {n} {'word ' * 200}"]) for n in range(5)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, Unavailable)]
+    assert len(refused) == 3
+    assert (await small.embed(["free again"])).shape == (1, small.dims)
+
+
+async def test_a_query_does_not_wait_for_the_whole_of_a_long_call(small: OnnxEmbedder) -> None:
+    order: list[str] = []
+
+    async def run(name: str, texts: list[str]) -> None:
+        await small.embed(texts)
+        order.append(name)
+
+    await asyncio.gather(run("long", ["many words here " * 100] * 16), run("query", ["a query"]))
+    assert order == ["query", "long"]
+
+
+async def test_a_cancelled_call_gives_its_place_back(small: OnnxEmbedder) -> None:
+    for _ in range(3):
+        task = asyncio.create_task(small.embed(["many words here " * 100] * 8))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (await small.embed(["still here"])).shape == (1, small.dims)
+
+
+def test_a_model_that_is_not_there_is_not_fetched_unasked(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"no model_quantized\.onnx there"):
+        load_embedder(home=tmp_path, download=False)

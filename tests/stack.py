@@ -1,0 +1,115 @@
+"""The four services in one process, on real Postgres and NATS, talked to over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiohttp
+from pydantic import SecretStr
+
+from reverie.bus.streams import ensure_streams
+from reverie.domain.access import Role
+from reverie.dream import app as dream
+from reverie.ingest import app as ingest
+from reverie.recall import app as recall
+from reverie.runtime.service import running
+from reverie.runtime.settings import Settings
+from reverie.staleness import app as staleness
+from reverie.store.bootstrap import NewKey, create_key
+from reverie.testing.servers import Database
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back: the status, the decoded body, the headers."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A running system and a key of its own tenant."""
+
+    url: str
+    urls: dict[str, str]
+    admin_url: str
+    http: aiohttp.ClientSession
+    key: str
+
+    def key_of(self, **fields: Any) -> str:
+        """Another key: NewKey's fields."""
+        return create_key(self.admin_url, NewKey("test", **fields))
+
+    async def call(
+        self, method: str, path: str, json: Any = None, key: str | None = None, **more: Any
+    ) -> Reply:
+        """One request through the gateway."""
+        headers = {"Authorization": f"Bearer {key or self.key}", **more.pop("headers", {})}
+        url = path if path.startswith("http") else self.url + path
+        async with self.http.request(method, url, json=json, headers=headers, **more) as answer:
+            body = await answer.json(content_type=None) if await answer.read() else None
+            return Reply(answer.status, body, dict(answer.headers))
+
+    async def post(self, path: str, json: Any, **more: Any) -> Any:
+        """The body of a POST that must succeed."""
+        reply = await self.call("POST", path, json, **more)
+        assert reply.status < 300, reply
+        return reply.body
+
+    async def get(self, path: str, **more: Any) -> Any:
+        """The body of a GET that must succeed."""
+        reply = await self.call("GET", path, **more)
+        assert reply.status < 300, reply
+        return reply.body
+
+
+async def eventually(
+    look: Callable[[], Awaitable[T]], seconds: float = 20.0, pause: float = 0.05
+) -> T:
+    """What `look` answers once that is true; fails after `seconds`."""
+    async with asyncio.timeout(seconds):
+        while not (found := await look()):  # noqa: ASYNC110
+            await asyncio.sleep(pause)
+        return found
+
+
+@asynccontextmanager
+async def running_stack(
+    database: Database, nats_url: str, model_home: Path, **overrides: Any
+) -> AsyncIterator[Stack]:
+    """All four services on free ports; the model is taken from `model_home`."""
+    await ensure_streams(nats_url)
+    key = create_key(database.admin_url, NewKey("stack", Role.ADMIN))
+    settings = Settings(
+        home=model_home,
+        database_url=SecretStr(database.service_url),
+        nats_url=SecretStr(nats_url),
+        **{"outbox_grace": 0.5, "key_cache_seconds": 0, "log_level": "warning", **overrides},
+    )
+    urls: dict[str, str] = {}
+    async with AsyncExitStack() as stack:
+        for name, module in (("staleness", staleness), ("dream", dream), ("ingest", ingest)):
+            service = await stack.enter_async_context(module.open_service(settings))
+            urls[name] = await stack.enter_async_context(running(service, settings))
+        gateway = settings.model_copy(update={f"{name}_url": url for name, url in urls.items()})
+        service = await stack.enter_async_context(recall.open_service(gateway))
+        urls["recall"] = await stack.enter_async_context(running(service, gateway))
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        made = Stack(urls["recall"], urls, database.admin_url, http, key)
+        for url in urls.values():
+            await eventually(lambda url=url: _ready(http, url))  # type: ignore[misc]
+        yield made
+
+
+async def _ready(http: aiohttp.ClientSession, url: str) -> bool:
+    async with http.get(url + "/ready") as answer:
+        return answer.status == 200
