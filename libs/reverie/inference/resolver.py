@@ -25,7 +25,7 @@ from reverie.inference.sources import Sources, configured
 
 LOCK_SECONDS = 900.0
 
-_SETTING = "models.folder"
+_SETTING = "model_dir"
 
 Check = Callable[[Model, Path], str | None]
 
