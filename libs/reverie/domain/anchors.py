@@ -54,7 +54,8 @@ _COMMON_NAMES = re.compile(
     re.I,
 )
 _URL = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://[^\s<>()\"'`]+|\b(?:git@|mailto:)\S+|\S+@[\w-]+\.\w+", re.I
+    r"\b[a-z][a-z0-9+.-]{0,15}://[^\s<>()\"'`]+|\b(?:git@|mailto:)\S+|[\w.+-]{1,64}@[\w-]{1,64}\.\w+",
+    re.I,
 )
 _DIFF = re.compile(r"^(?:diff --git|---|\+\+\+) .*$", re.M)
 _DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
@@ -73,7 +74,8 @@ _CODES = re.compile(
 )
 _NOT_CODES = re.compile(r"(?:UTF|SHA|ISO|RFC|AES|MD|IPV|HTTP|PR|GPT|ES|BSD|CC|X|BASE|MP)-\d+")
 _PACKAGES = re.compile(
-    r"(?<![\w/.])(?:@[a-z0-9-]+/[a-z0-9_-]+(?![\w./-])|(?:github\.com|gitlab\.com|golang\.org|gopkg\.in)"
+    r"(?<![\w/.])(?:@[a-z0-9-]+/[a-z0-9_-]+(?![\w./-])|(?:github\.com|gitlab\.com|golang\.org"
+    r"|gopkg\.in)"
     r"/[\w.-]+(?:/[\w.-]+)*[\w])(?:@v?[\w.-]*\w)?"
 )
 

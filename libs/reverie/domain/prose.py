@@ -1,0 +1,125 @@
+"""Markdown as agents write it, taken apart into blocks, sentences and plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+# A longer line is a dump, not prose.
+MAX_LINE = 2_000
+
+Sort = Literal["heading", "text", "item", "row"]
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
+_BOLD_LINE = re.compile(r"\s*(?:\d+[.)]\s+)?\*\*([^*]+?):?\*\*:?\s*$")
+_ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
+_ROW = re.compile(r"\s*\|(.+)\|\s*$")
+_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|[\s|:+-]+$")
+_DRAWING = re.compile(r"[│┌└├─▼▲═║╔╚┐┘┤┬┴┼]|^\s*(?:→|↓)")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]*)[^)\n]*\)")
+_EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|_{1,3})(?=\S)([^`\n]*?\S)\1(?![\w*`])")
+_STARS = re.compile(r"\*\*")
+_TAG = re.compile(r"</?[a-z][a-z-]*(?:\s[^<>]*)?/?>")
+_SYMBOLS = re.compile(
+    "[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\u26a1\u231a-\u23ff]+\\s*"
+)
+_CHECK = re.compile(r"^\[[ xX⚡]?\]\s*")
+_NUMBER = re.compile(r"^\d{1,3}[.)]\s+")
+_END = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)\s+(?=[\"'`(\[]?[A-Z0-9\u4e00-\u9fff`])"
+    r"|(?<=[。！？])|\n"
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A paragraph, list item, heading or table row, as written but for its list mark."""
+
+    sort: Sort
+    text: str
+    depth: int = 0
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks in order; code, quotes, drawings and rules are left out."""
+    found: list[Block] = []
+    gap = True
+    for line in _outside_code(text):
+        if not line.strip() or _RULE.fullmatch(line):
+            gap = True
+            continue
+        block = _block(line)
+        if not gap and found and block.sort == "text" and found[-1].sort in {"text", "item"}:
+            last = found[-1]
+            found[-1] = Block(last.sort, f"{last.text} {line.strip()}", last.depth)
+        else:
+            found.append(block)
+        gap = block.sort == "heading"
+    return found
+
+
+def plain(text: str) -> str:
+    """One line without emphasis, links' targets, tags and pictures; code stays in backticks."""
+    text = _LINK.sub(r"\1", text)
+    pieces = re.split(r"(`[^`\n]*`)", text)
+    text = "".join(piece if piece.startswith("`") else _undressed(piece) for piece in pieces)
+    return _NUMBER.sub("", _CHECK.sub("", " ".join(text.split()))).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a plain text, English or Chinese; a stop inside `code` ends none."""
+    found: list[str] = []
+    for piece in _END.split(text):
+        if found and found[-1].count("`") % 2:
+            found[-1] = f"{found[-1]} {piece}"
+        elif piece.strip():
+            found.append(piece.strip())
+    return found
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters, cut behind a sentence, else behind a word."""
+    if len(text) <= limit:
+        return text
+    head = text[:limit]
+    stop = max(head.rfind(mark) for mark in (". ", "; ", "。", "；"))
+    if stop > limit // 2:
+        return head[: stop + 1].rstrip("; ")
+    word = head[: limit - 1].rsplit(" ", 1)[0]
+    return f"{(word if len(word) > limit // 2 else head[: limit - 1]).rstrip(' ,;:-')}…"
+
+
+def _undressed(text: str) -> str:
+    text = _SYMBOLS.sub("", _TAG.sub(" ", text))
+    return _STARS.sub("", _EMPHASIS.sub(r"\2", text))
+
+
+def _outside_code(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.splitlines():
+        match = _FENCE.match(line)
+        if match and (not fence or match[1].startswith(fence)):
+            fence = "" if fence else match[1]
+            yield ""
+        elif (
+            not fence
+            and len(line) <= MAX_LINE
+            and not _DRAWING.search(line)
+            and not line.lstrip().startswith(">")
+        ):
+            yield line
+
+
+def _block(line: str) -> Block:
+    if match := _HEADING.fullmatch(line):
+        return Block("heading", match[2], len(match[1]))
+    if match := _BOLD_LINE.fullmatch(line):
+        return Block("heading", match[1], 7)
+    if match := _ROW.fullmatch(line):
+        return Block("row", match[1])
+    if match := _ITEM.fullmatch(line):
+        return Block("item", match[2], len(match[1].expandtabs(4)))
+    return Block("text", line.strip())

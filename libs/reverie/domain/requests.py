@@ -1,0 +1,102 @@
+"""What a user's message asks, without pastes, wrappers and quoted output."""
+
+from __future__ import annotations
+
+import re
+
+from reverie.domain.points import said_plainly
+from reverie.domain.prose import blocks, plain, sentences, shorten
+from reverie.domain.slices import COMMAND, NOISE
+
+MAX_REQUEST = 500
+
+_NAME = re.compile(r"<command-name>\s*(/?[\w:-]+)")
+_ARGUMENTS = re.compile(r"<command-args>\s*([^<]*?)\s*</command-args>", re.S)
+_TITLE = re.compile(r"\btitle:\s*(.+)")
+_NUMBER = re.compile(r"^number:\s*(\d+)", re.M)
+_PASTE = re.compile(
+    r"diff --git|<persisted-output>|^@@ |^[+-]{3} [ab]/|^#+ (?:Context|Your task)\b|^Traceback \("
+    r"|^\s*at \S+\(.*:\d+\)|^\[\d\d/\d\d/\d\d |^Run \S+@|^\$ ",
+    re.M,
+)
+_OUTPUT_LINE = re.compile(
+    r"^\s*(?:[✨📦📍✅❌👀☁️•●⚠]|\d{1,2}s$|\[\d|-{4,}|={4,}|[\w.-]+@[\w.-]+[:$#]|/\S+/\S+|at \S+\("
+    r"|\S+: \S+: |[A-Z]\w+ing \S+ https?://|\w+=\S*$|[{}\[\]]|//|return\b|if \w+ ?[!=]="
+    r"|\w+ :?= |Run \S+[@=/]|(?:with|env|on|jobs):\s*$|[a-z][\w-]*: ?\S*$|\S+ing \S+$"
+    r"|(?:ERROR|Error|error|FAIL|WARN(?:ING)?|fatal|panic)\b:?)"
+)
+_ERROR_LINE = re.compile(r"\b(?:ERROR|[Ee]rror|FAIL(?:ED)?|fatal|panic|not found)\b")
+_POLITE = re.compile(
+    r"^(?:(?:please|ok(?:ay)?|so|now|hey|hi|also|and|yup|yes|that'?s good|but|can you|could you"
+    r"|let'?s (?!not)"
+    r"(?:go ahead and |also )?|i(?:'d| would) like you to|we need to|go ahead and)[,!.:]?\s+)+",
+    re.I,
+)
+
+
+def asked(content: str) -> str:
+    """The request in a message: at most `MAX_REQUEST` characters, one line; "" where none is.
+
+    A slash command is its name and arguments; of a pasted context only its title is kept.
+    """
+    if NOISE.match(content):
+        return ""
+    if COMMAND.match(content):
+        return _command(content)
+    if _PASTE.search(content[:300]):
+        return _titled(content) or shorten(" ".join(_said(content)), MAX_REQUEST)
+    said = re.sub(
+        r"^(?:yup|yes|yep|ok(?:ay)?)[,!.]?\s+(?=\S+\s)", "", " ".join(_said(content)), flags=re.I
+    )
+    return shorten(said, MAX_REQUEST)
+
+
+def is_command(request: str) -> bool:
+    """Whether a request, as `asked` gives it, is a slash command."""
+    return request.startswith("/")
+
+
+def subject_of(content: str, request: str) -> str:
+    """A few words for what a request is about, or "" where it says too little."""
+    first = next(iter(sentences(request)), "")
+    subject = _POLITE.sub("", first).strip(" .:;,")
+    return shorten(subject, 110) if len(subject) >= 16 else ""
+
+
+def _command(content: str) -> str:
+    name, arguments = _NAME.search(content), _ARGUMENTS.search(content)
+    if not name:
+        return plain(content.strip().partition("\n")[0])[:MAX_REQUEST]
+    words = (name[1], arguments[1] if arguments else "")
+    return plain(" ".join(filter(None, words)))[:MAX_REQUEST]
+
+
+def _titled(content: str) -> str:
+    title, number = _TITLE.search(content), _NUMBER.search(content)
+    if not title:
+        return ""
+    return plain(f"#{number[1]} {title[1]}" if number else title[1])[:MAX_REQUEST]
+
+
+def _said(content: str) -> list[str]:
+    """The user's own sentences, then the error that a pasted output ends in."""
+    lines = content.splitlines()
+    pasted = [line for line in lines if _OUTPUT_LINE.match(line)]
+    prose = "\n".join("" if _OUTPUT_LINE.match(line) else line for line in lines)
+    said: list[str] = []
+    for block in blocks(prose):
+        if block.sort == "text" or (block.sort in {"item", "heading"} and len(said) < 6):
+            said += said_plainly_by_the_user(block.text)
+    error = next((plain(line) for line in pasted if _ERROR_LINE.search(line)), "")
+    once = dict.fromkeys([*said, shorten(error, 200)])
+    return [_stopped(sentence) for sentence in once if sentence]
+
+
+def _stopped(sentence: str) -> str:
+    return sentence if sentence[-1] in ".!?:;,…。！？：，；" else f"{sentence}."
+
+
+def said_plainly_by_the_user(text: str) -> list[str]:
+    """A user's sentences: "I want" and questions count, unlike an agent's."""
+    whole = [sentence for sentence in sentences(plain(text)) if len(sentence) > 3]
+    return whole if len(whole) < 8 else said_plainly(text)[:8]

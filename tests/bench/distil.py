@@ -1,0 +1,82 @@
+"""What the digest makes of real sessions: counts, and samples to read with one's own eyes.
+
+python tests/bench/distil.py [FOLDER OF SPECSTORY FILES]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from reverie.agent.specstory import read_transcript
+from reverie.domain import cues
+from reverie.domain.distil import Distilled, distil, session_memory
+from reverie.domain.kinds import Kind
+from reverie.domain.slices import slice_turns
+from reverie.domain.turns import TurnText, condense_tool
+
+DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
+SAMPLES = 30
+SEED = 7
+
+
+def turns_of(path: Path) -> list[TurnText]:
+    """The turns as they would be stored: tool outputs condensed."""
+    epoch = datetime(2000, 1, 1, tzinfo=UTC)
+    return [
+        TurnText(
+            UUID(int=i),
+            i,
+            turn.role,
+            condense_tool(turn.tool, turn.content) if turn.role == "tool" else turn.content,
+            turn.at or epoch,
+            turn.tool,
+        )
+        for i, turn in enumerate(read_transcript(path).turns)
+    ]
+
+
+def report(path: Path) -> list[Distilled]:
+    """Prints one line for a session and gives its memories."""
+    turns = turns_of(path)
+    started = time.perf_counter()
+    slices = slice_turns(turns)
+    whole = session_memory(slices)
+    memories = distil(slices) + ([whole] if whole else [])
+    spent = time.perf_counter() - started
+    kinds = Counter(memory.kind.value for memory in memories)
+    listed = " ".join(f"{kind}:{count}" for kind, count in kinds.most_common())
+    print(
+        f"{path.name[:40]:40} turns {len(turns):4} slices {len(slices):2} "
+        f"memories {len(memories):3} {spent * 1000:5.0f} ms  {listed}"
+    )
+    return memories
+
+
+def main(folder: Path) -> int:
+    """Reports on every file; exit code 2 where there is none."""
+    files = sorted(folder.glob("*.md"))
+    if not files:
+        print(f"no transcripts in {folder}", file=sys.stderr)
+        return 2
+    memories = [memory for path in files for memory in report(path)]
+    told = [memory for memory in memories if memory.files or cues.CAUSE.search(memory.content)]
+    size = sum(len(memory.content) for memory in memories) / len(memories)
+    each = len(memories) / len(files)
+    print(f"\n{len(memories)} memories, {each:.1f} a session, {size:.0f} characters each")
+    print(f"with a path or a reason: {len(told) / len(memories):.0%}")
+    lasting = [memory for memory in memories if memory.kind is not Kind.SESSION]
+    chosen = random.Random(SEED).sample(lasting, min(SAMPLES, len(lasting)))
+    for memory in chosen:
+        print(f"\n[{memory.kind.value} {memory.priority:.2f}] {memory.content}")
+        print(f"    files {list(memory.files)} tags {list(memory.tags)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT))

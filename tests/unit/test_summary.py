@@ -1,0 +1,87 @@
+"""The summary of a scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reverie.domain.kinds import Kind
+from reverie.domain.summary import summarise
+
+DAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Note:
+    kind: Kind
+    content: str
+    pinned: bool = False
+    confidence: float = 0.8
+    updated_at: datetime = DAY
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+NOTES = [
+    Note(Kind.BUG, "The pool leaked because of timeouts"),
+    Note(Kind.CONVENTION, "Always run the linter"),
+    Note(Kind.DECISION, "Use NATS", updated_at=DAY - timedelta(days=3)),
+    Note(Kind.DECISION, "Use Postgres"),
+    Note(Kind.SESSION, "Session: add a flag\n- asked this → did that"),
+]
+
+
+def test_kinds_have_their_sections_in_a_fixed_order() -> None:
+    assert summarise(NOTES, words, 200) == (
+        "## Conventions\n- Always run the linter\n\n"
+        "## Decisions\n- Use Postgres\n- Use NATS\n\n"
+        "## Bugs and fixes\n- The pool leaked because of timeouts\n\n"
+        "## Recent sessions\n- Session: add a flag"
+    )
+
+
+def test_pinned_comes_first_then_the_surer_then_the_newer() -> None:
+    pinned = Note(Kind.DECISION, "Pinned", pinned=True, confidence=0.1)
+    sure = Note(Kind.DECISION, "Sure", confidence=1.0, updated_at=DAY - timedelta(days=9))
+    lines = summarise([*NOTES, sure, pinned], words, 200).splitlines()
+    start = lines.index("## Decisions")
+    assert lines[start + 1 : start + 4] == ["- Pinned", "- Sure", "- Use Postgres"]
+
+
+def test_a_loud_section_leaves_room_for_the_others() -> None:
+    loud = [Note(Kind.CONVENTION, f"Rule number {i} says always do this") for i in range(100)]
+    text = summarise([*loud, *NOTES], words, 120)
+    assert "## Decisions" in text
+    assert "## Bugs and fixes" in text
+
+
+def test_anchors_are_not_summarised_and_nothing_gives_nothing() -> None:
+    assert summarise([Note(Kind.FILE, "src/a.py")], words, 100) == ""
+    assert summarise([], words, 100) == ""
+    assert summarise(NOTES, words, 0) == ""
+
+
+@settings(database=None, max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            Note,
+            kind=st.sampled_from(Kind),
+            content=st.text(min_size=1, max_size=80),
+            pinned=st.booleans(),
+            confidence=st.floats(0, 1),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 120),
+)
+def test_it_keeps_to_the_cap_and_does_not_depend_on_the_order(notes: list[Note], cap: int) -> None:
+    notes = [replace(note, updated_at=DAY + timedelta(hours=i)) for i, note in enumerate(notes)]
+    text = summarise(notes, words, cap)
+    assert words(text) <= cap
+    assert summarise(list(reversed(notes)), words, cap) == text
