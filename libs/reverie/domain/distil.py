@@ -45,6 +45,7 @@ _BASE = {
     Kind.SKILL: 0.5,
     Kind.SESSION: 0.5,
 }
+_REPORTED = frozenset({Kind.DECISION, Kind.BUG, Kind.LESSON, Kind.SPEC, Kind.TASK})
 _CHECK = re.compile(
     r"^(?:\w+=\S+ )*(?:(?:go (?:test|build|vet|generate|mod tidy)|golangci-lint|gofmt|goreleaser"
     r"|(?:npm|pnpm|yarn|bun)(?: run)? \w+|make|just|cargo|pytest|tox|nox|ruff|mypy|uv run|eslint"
@@ -239,9 +240,7 @@ def _commands(turns: Iterable[TurnText]) -> list[_Draft]:
 
 
 def _made(draft: _Draft, roots: Sequence[str], known: Sequence[str]) -> Distilled:
-    kind = draft.kind or classify(draft.about or draft.content)
-    if kind is Kind.DECISION and not draft.kind and cues.SUGGESTION.search(draft.about):
-        kind = Kind.CONTEXT
+    kind = draft.kind or _kind_of_report(draft.about or draft.content)
     named = [_whole(file, known) for file in paths(draft.content, roots)]
     named += [file for turn in draft.changed for file in _worked_on(turn, roots)]
     files = tuple(dict.fromkeys(named))[:MAX_FILES]
@@ -256,6 +255,14 @@ def _made(draft: _Draft, roots: Sequence[str], known: Sequence[str]) -> Distille
         turns=tuple(dict.fromkeys(turn.id for turn in draft.turns)),
         at=draft.turns[-1].at,
     )
+
+
+def _kind_of_report(text: str) -> Kind:
+    """What an agent reports: rules and wishes are the user's to state, advice is no decision."""
+    kind = classify(re.sub(r"`[^`]*`", " ", text))
+    if kind not in _REPORTED or (kind is not Kind.BUG and cues.SUGGESTION.search(text)):
+        return Kind.CONTEXT
+    return kind
 
 
 def _whole(file: str, known: Sequence[str]) -> str:
