@@ -65,6 +65,11 @@ REFUTED = re.compile(
     r"|不对|不是这样|错了",
     re.I,
 )
+FINDING = re.compile(
+    r"\b(?:already|actually|in fact|intentional(?:ly)?|as expected|no changes? (?:is|are)? ?needed"
+    r"|not needed|only (?:one|place)|confirmed|conclusion|verdict)\b|已经|其实|实际上|结论",
+    re.I,
+)
 SUGGESTION = re.compile(
     r"\b(?:consider|could (?:be|benefit|also)|might (?:be|want)|may want|would benefit|suggest)\b"
     r"|建议|可以考虑",
@@ -142,8 +147,8 @@ NARRATION = re.compile(
     r"|i(?:'ve| have)? (?:now |just )?(?:see|understand|found|have (?:a |the |now|all|everything)"
     r"|need|can see|want|now|gathered|thoroughly|made (?:the|all)|completed)\b"
     r"|i should\b|i can\b|i could\b|i'?d (?:propose|suggest|be)"
-    r"|looking at|running|checking|reading|searching|here(?:'s| is| are)\b|based on"
-    r"|launch|time to|based on (?:my|the)|the (?:output|research|exploration"
+    r"|looking at|running|checking|reading|searching|here(?:'s| is| are)\b"
+    r"|launch|time to|the (?:output|research|exploration"
     r"|results?) (?:now )?(?:shows?"
     r"|reveals?|are|is)|(?:all|both|the)?\s*(?:\d+ )?(?:existing |new |unit |full "
     r"|inverted )*(?:tests?|"

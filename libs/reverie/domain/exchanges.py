@@ -75,7 +75,12 @@ def outcome_of(exchange: Exchange) -> tuple[TurnText, list[str]] | None:
     last = exchange.last
     if last is None or exchange.refuted:
         return None
-    weighed = [(weight_of(point) + (i == 0), point) for i, point in enumerate(points(last.content))]
+    # A conclusion is said in a sentence, and often first.
+    weighed = [
+        (weight_of(point) + (i == 0) + (not point.item), point)
+        for i, point in enumerate(points(last.content))
+        if weight_of(point) > 0
+    ]
     ranked = sorted((pair for pair in weighed if pair[0] > 1), key=lambda pair: -pair[0])
     said = [shorten(point.said, 300) for _, point in ranked]
     return (last, said) if said else None
@@ -87,7 +92,15 @@ def weight_of(point: Point) -> int:
     if len(text) < 24 or text.endswith("?") or _PLACE.fullmatch(text):
         return 0
     heavy = (cues.CAUSE, cues.LESSON, cues.REMEMBER)
-    light = (cues.FIX, cues.FAILURE, cues.DECISION, cues.CONVENTION, cues.TASK, cues.DONE)
+    light = (
+        cues.FIX,
+        cues.FAILURE,
+        cues.DECISION,
+        cues.CONVENTION,
+        cues.TASK,
+        cues.DONE,
+        cues.FINDING,
+    )
     weight = sum(2 for cue in heavy if cue.search(text))
     weight += sum(1 for cue in light if cue.search(text))
     named = paths(point.said if point.item else text)

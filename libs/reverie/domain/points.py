@@ -79,8 +79,8 @@ def _greetingless(sentence: str) -> str:
 _OPENING = re.compile(
     r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
     r"|you'?re right"
-    r"|got it|understood|my mistake|excellent)\s*[,!.:–—-]+\s+|^(?:but|and|or|so|also"
-    r"|however),?\s+",
+    r"|got it|understood|my mistake|excellent)\s*[,!.:–—-]+\s+"
+    r"|^based on (?:my|the|this) [\w ]{1,40},\s+|^(?:but|and|or|so|also|however),?\s+",
     re.I,
 )
 
