@@ -107,7 +107,9 @@ def _flags(text: str, lower: str) -> Iterator[Span]:
     for match in _FLAG.finditer(lower):
         start, end = match.span("bare")
         kind = next(kind for kind in _FLAG_KINDS if match[kind])
-        if is_secret(kind, text[start:end], Form.ENV):
+        value = text[start:end]
+        # A word after the flag may be prose about it.
+        if not value.isalpha() and is_secret(kind, value, Form.ENV):
             yield start, end, kind
 
 

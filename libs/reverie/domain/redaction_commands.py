@@ -9,21 +9,26 @@ from reverie.domain.redaction_assignments import WEAK, name_kind
 from reverie.domain.redaction_patterns import PASSWORD, SECRET, Span
 from reverie.domain.redaction_values import Form, is_secret
 
-_WORD = r"[\"']?(?P<value>[^\s\"'`;|<>]{4,256}+)"
+_BARE = r"(?P<value>[^\s\"'`;|<>]{4,256}+)"
+_WORD = rf"[\"']?{_BARE}"
+_HAS_DIGIT = r"(?=[^\s]{0,256}\d)"
 _BEFORE = r"[^\n|;]{0,80}?[ ]"
 
 # Each with the literal it needs, in lower case; the value is judged as one in a shell line.
 _COMMANDS = tuple(
     (literal, re.compile(pattern))
     for literal, pattern in (
-        ("curl", rf"curl[ ]{_BEFORE}?(?:-u|--user)[ =][\"']?[^\s:\"'`$]{{1,64}}+:{_WORD[5:]}"),
+        ("curl", rf"curl[ ]{_BEFORE}?(?:-u|--user)[ =][\"']?[^\s:\"'`$]{{1,64}}+:{_BARE}"),
         ("sshpass", rf"sshpass[ ]+-p[ ]{{0,4}}{_WORD}"),
         ("redis-cli", rf"redis-cli{_BEFORE}-a[ ]{{1,4}}{_WORD}"),
-        ("mysql", rf"mysql{_BEFORE}-p(?=[^\s]*\d){_WORD}"),
+        ("mysql", rf"mysql{_BEFORE}-p{_HAS_DIGIT}{_WORD}"),
         ("docker login", rf"docker login{_BEFORE}-p[ ]{{1,4}}{_WORD}"),
-        ("identified", rf"identified[ ](?:with[ ]\w{{1,40}}[ ])?by[ ]{{1,4}}{_WORD}"),
+        ("identified", rf"identified[ ](?:with[ ]\w{{1,40}}[ ])?by[ ]{{1,4}}(?=[\"']){_WORD}"),
         ("password", r"password[ ]{1,4}'(?P<value>[^'\n$:%]{4,128}+)'"),
-        ("password", rf"(?:login|user)[ ][^\s]{{1,64}}+\s{{1,8}}+password[ ]{{1,4}}{_WORD}"),
+        (
+            "password",
+            rf"(?:login|user)[ ][^\s]{{1,64}}+\s{{1,8}}+password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}",
+        ),
     )
 )
 _NAMED = (

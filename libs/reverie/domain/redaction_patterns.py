@@ -183,9 +183,9 @@ def _key_end(text: str, start: int, limit: int) -> int | None:
 
 _URL_LOGIN = re.compile(r"://([^\s/@:\"'`<>]{0,128}+):([^\s/\"'`<>]{1,256}+)")
 _TEMPLATE_LOGIN = re.compile(
-    r"(?:user(?:name)?|usr|name|login|me):(?:pass(?:w(?:or)?d)?|pwd|pw|secret)", re.IGNORECASE
+    r"(?:user(?:name)?|usr|name|login|me):(?:pass(?:w(?:or)?d)?|pwd|pw|secret|token)", re.IGNORECASE
 )
-_REFERENCE = re.compile(r"[$%#&]?[{<(\[].*|\$\w+|%\w*%?|[*x.…X]+")
+_REFERENCE = re.compile(r"[$%#&]?[{<(\[].*|\$\w+|%\w*%?|[*x.…X]+|REDACTED")
 
 
 _URL_TOKEN = re.compile(r"://([^\s/@:\"'`<>]{16,256}+)@")
@@ -194,8 +194,8 @@ _URL_TOKEN = re.compile(r"://([^\s/@:\"'`<>]{16,256}+)@")
 def url_passwords(text: str) -> Iterator[Span]:
     """Passwords between `://user:` and `@`, and tokens for a user, in an address of any scheme."""
     for match in _URL_LOGIN.finditer(text):
-        password, at, _ = match[2].rpartition("@")
-        if not at or _REFERENCE.fullmatch(password):
+        password, _, _ = match[2].rpartition("@")
+        if not password or _REFERENCE.fullmatch(password):
             continue
         if not _TEMPLATE_LOGIN.fullmatch(f"{match[1]}:{password}"):
             yield match.start(2), match.start(2) + len(password), URL_PASSWORD
@@ -207,7 +207,7 @@ def url_passwords(text: str) -> Iterator[Span]:
 _BEARER = re.compile(r"bearer(?:\s|%20|\+){1,4}([a-z0-9._~+/=\-]{12,}+)")
 _BASIC = re.compile(r"basic\s{1,4}([a-z0-9+/]{8,}+={0,2})")
 _HEADER_TOKEN = re.compile(
-    r"authorization[\"'\\]{0,4}\s{0,4}[:=,]\s{0,4}[\"'\\]{0,4}"
+    r"authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
     r"(?:(?:bearer|token|basic|digest|apikey|key|splunk|bot|ghp?)\s{1,4})?"
     r"([a-z0-9._~+/=\-]{8,}+)"
 )
