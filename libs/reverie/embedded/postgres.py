@@ -226,9 +226,11 @@ def _ready(home: Home, pid: int) -> bool:
 def _ensure_database(server: Postgres, home: Home) -> None:
     try:
         admin.ensure_database(server.admin_url("postgres"), DATABASE)
-    except Unavailable as e:
+    except BaseException as e:
         stop(server)
-        raise Unavailable("Postgres", f"{e.hint} (data: {home.postgres})") from None
+        if isinstance(e, Unavailable):
+            raise Unavailable("Postgres", f"{e.hint} (data: {home.postgres})") from None
+        raise
 
 
 def _postmaster(home: Home) -> list[str]:

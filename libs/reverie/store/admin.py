@@ -49,7 +49,8 @@ def server_facts(url: str) -> ServerFacts:
 def ensure_database(url: str, name: str) -> None:
     """Make a database where it is missing. Raises `Unavailable`."""
     with _session(url) as db:
-        if not db.execute("select from pg_database where datname = %s", [name]).fetchone():
+        known = db.execute("select from pg_database where datname = %s", [name]).fetchone()
+        if known is None:
             db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
 
