@@ -11,7 +11,7 @@ from inspect import cleandoc
 from typing import Any, ClassVar
 
 
-@dataclass
+@dataclass(eq=False)
 class ReverieError(Exception):
     """Something went wrong inside Reverie."""
 
@@ -25,7 +25,7 @@ class ReverieError(Exception):
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-@dataclass
+@dataclass(eq=False)
 class Invalid(ReverieError):
     """{field}: {reason}"""
 
@@ -34,7 +34,7 @@ class Invalid(ReverieError):
     reason: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Malformed(ReverieError):
     """{reason}"""
 
@@ -42,7 +42,7 @@ class Malformed(ReverieError):
     reason: str
 
 
-@dataclass
+@dataclass(eq=False)
 class TooLarge(ReverieError):
     """{field} holds {size} bytes; the limit is {limit} ({setting})"""
 
@@ -53,14 +53,14 @@ class TooLarge(ReverieError):
     setting: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Unauthenticated(ReverieError):
     """the key is missing or unknown: send `Authorization: Bearer <key>`"""
 
     code = "unauthenticated"
 
 
-@dataclass
+@dataclass(eq=False)
 class Forbidden(ReverieError):
     """this key may not {action} scope {scope}"""
 
@@ -69,7 +69,7 @@ class Forbidden(ReverieError):
     scope: str
 
 
-@dataclass
+@dataclass(eq=False)
 class NotFound(ReverieError):
     """no {what} {id} that this key may read"""
 
@@ -78,7 +78,7 @@ class NotFound(ReverieError):
     id: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Conflict(ReverieError):
     """{reason}"""
 
@@ -87,7 +87,7 @@ class Conflict(ReverieError):
     current: dict[str, Any] | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class IdempotencyMismatch(ReverieError):
     """the idempotency key {key} was used before with another body: choose a new key"""
 
@@ -95,7 +95,7 @@ class IdempotencyMismatch(ReverieError):
     key: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Unavailable(ReverieError):
     """{what} does not answer: {hint}"""
 
@@ -105,7 +105,7 @@ class Unavailable(ReverieError):
     retry_after: float = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Misconfigured(ReverieError):
     """{setting}: {reason}"""
 

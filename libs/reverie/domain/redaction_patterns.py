@@ -78,7 +78,7 @@ def _has_digit(text: str) -> bool:
 def _pattern(prefix: str, rest: str) -> re.Pattern[str]:
     # After `\n` written out, as in JSON, the letter n belongs to the escape.
     head = re.escape(prefix)
-    return re.compile(rf"({head}(?:(?<![{_SAFE}]{head})|(?<=\\[nrt]{head})){rest})")
+    return re.compile(rf"({head}(?:(?<![{_ALNUM}]{head})|(?<=\\[nrt]{head})){rest})")
 
 
 def _shape(

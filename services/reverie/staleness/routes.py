@@ -7,9 +7,10 @@ from uuid import UUID
 from reverie.bus.relay import publish_now
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
 from reverie.contracts.views import memory_body
+from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import parse_scope, slug
+from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.domain.staleness import Grade, worst
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
@@ -63,22 +64,29 @@ class Doors:
     async def stale(self, call: Call[None, StaleQuery]) -> StalePage:
         """`GET /v1/stale`."""
         who, query = call.principal, call.query
-        if query.project and query.scope:
-            raise Invalid("project", "give a project or a scope, not both")
-        scopes = list(who.reads)
-        if query.project:
-            home = f"project/{slug(query.project)}"
-            who.check_read([home])
-            scopes = [f"{home}/*" if who.may_read(f"{home}/feature/x") else home]
-        elif query.scope:
-            scopes = [parse_scope(query.scope)]
-            who.check_read(scopes)
+        scopes = _scopes(who, query)
         below = decode_cursor(query.cursor, ById)
         found = await self._parts.changes.stale(
             who, scopes, below.id if below else None, query.limit + 1
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.memory.id))
         return StalePage(items=[_item(one) for one in items], next=following)
+
+
+def _scopes(who: Principal, query: StaleQuery) -> list[str]:
+    """What to look through: a scope, a project with what lies in it, or all that may be read."""
+    project = slug(query.project) if query.project else None
+    if query.scope:
+        scope = parse_scope(query.scope)
+        if project and project_of(scope) != project:
+            raise Invalid("scope", f"does not lie in project {project}")
+        who.check_read([scope])
+        return [scope]
+    if project is None:
+        return list(who.reads)
+    home = f"project/{project}"
+    who.check_read([home])
+    return [home, *(one for one in (f"{home}/*",) if "*" in who.reads or one in who.reads)]
 
 
 def _checked(change: GitChange) -> GitChange:
