@@ -39,7 +39,8 @@ def settings_from(
     """The settings of this command: flags, then `--set`, environment, files."""
     from reverie.runtime.settings import load_settings
 
-    return load_settings({**_pairs(sets or ()), "home": home, **(flags or {})})
+    given = {k: v for k, v in {"home": home, **(flags or {})}.items() if v is not None}
+    return load_settings({**_pairs(sets or ()), **given})
 
 
 def _pairs(sets: Sequence[str]) -> dict[str, str]:

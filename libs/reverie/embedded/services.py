@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from reverie.domain.errors import Misconfigured
 from reverie.embedded import ports, processes
 from reverie.embedded.addresses import SERVICES
 from reverie.embedded.home import Home, read_note, write_note
@@ -70,12 +71,22 @@ def end_leftovers(home: Home) -> None:
 
 
 def choose_ports(settings: Settings) -> dict[str, int]:
-    """A port per service: the one that is set, or a free one where that is taken or 0."""
+    """A port per service: the one that is set, or a free one where that is taken or 0.
+
+    Raises `Misconfigured` where the host is none of this machine's.
+    """
     chosen: dict[str, int] = {}
     for name in SERVICES:
         taken = {GRPC_PORT, settings.postgres_port, settings.nats_port, *chosen.values()}
-        chosen[name] = ports.choose(_port(settings, name), settings.host, taken)
+        chosen[name] = _choose(_port(settings, name), settings.host, taken)
     return chosen
+
+
+def _choose(preferred: int, host: str, taken: set[int]) -> int:
+    try:
+        return ports.choose(preferred, host, taken)
+    except OSError as error:
+        raise Misconfigured("host", f"cannot listen on {host}: {error.strerror}") from None
 
 
 def moved(settings: Settings, chosen: Mapping[str, int]) -> list[str]:

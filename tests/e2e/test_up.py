@@ -1,0 +1,135 @@
+"""`reverie up`, as root and as a normal user: up, in use, killed, up again, down."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.embedded.home import open_home, write_note
+from reverie.embedded.lock import only_one
+from reverie.embedded.probe import ask_ready
+from reverie.embedded.processes import alive
+from reverie.testing.servers import Database, NatsServer, TestRun
+from tests.e2e.runner import ANY_PORT, Up, as_user, gone, post, until
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+USERS = ["root", "nobody"] if os.geteuid() == 0 else [ME]
+
+KILLED = ("dream", "postgres", "nats")
+
+Start = Callable[..., Up]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[Up] = []
+
+    def run(home: Path, *flags: str, prefix: list[str] | None = None) -> Up:
+        up = Up(home, *ANY_PORT, *flags, prefix=prefix)
+        started.append(up)
+        return up
+
+    yield run
+    for up in started:
+        up.clean_up()
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_up_works_for_every_user_below_a_closed_folder_and_ctrl_c_leaves_no_process(
+    start: Start, test_run: TestRun, user: str
+) -> None:
+    closed = test_run.new_folder("closed")
+    closed.chmod(0o700)
+    os.chown(closed, pwd.getpwnam(user).pw_uid, -1)
+    up = start(closed / "home", prefix=as_user(user))
+    up.ready()
+    status = up.command("status", "--json")
+    found = json.loads(status.stdout)
+    assert (status.returncode, found["ready"]) == (0, True), found
+    assert {part["name"] for part in found["parts"]} >= {"recall", "postgres", "nats"}
+    assert up.command("doctor").returncode == 0
+    everyone = up.descendants()
+    assert set(up.pids().values()) <= everyone
+    code, said = up.end(signal.SIGINT)
+    assert (code, said) == (0, "")
+    assert gone(everyone)
+    assert up.command("status").returncode == 3
+
+
+def test_kill_9_of_the_supervisor_ends_the_services_and_the_next_up_adopts_the_servers(
+    start: Start, reverie_home: Path
+) -> None:
+    first = start(reverie_home)
+    gateway = first.ready()["gateway"]
+    key = (reverie_home / "secrets" / "api_key").read_text().strip()
+    post(f"{gateway}/v1/remember", key, {"content": "The lighthouse keeper prefers oolong."})
+    before = first.pids()
+    first.process.kill()
+    first.process.wait()
+    services = {pid for name, pid in before.items() if name not in {"postgres", "nats"}}
+    until(lambda: gone(services))
+    assert alive(before["postgres"])
+    assert alive(before["nats"])
+
+    second = start(reverie_home)
+    gateway = second.ready()["gateway"]
+    after = second.pids()
+    assert (after["postgres"], after["nats"]) == (before["postgres"], before["nats"])
+    found = post(f"{gateway}/v1/recall", key, {"query": "what does the lighthouse keeper prefer"})
+    assert "oolong" in found["memories"][0]["content"]
+    assert second.end(signal.SIGTERM)[0] == 0
+    assert gone(set(after.values()))
+
+
+def test_what_dies_is_started_again_and_the_data_is_there(start: Start, reverie_home: Path) -> None:
+    up = start(reverie_home)
+    addresses = up.ready()
+    key = (reverie_home / "secrets" / "api_key").read_text().strip()
+    post(f"{addresses['gateway']}/v1/remember", key, {"content": "Herons nest behind the mill."})
+    before = up.pids()
+    for name in KILLED:
+        os.kill(before[name], signal.SIGKILL)
+    until(lambda: all(pid != before[name] for name, pid in up.pids().items() if name in KILLED))
+    until(lambda: all(ask_ready(url).ready for url in addresses["services"].values()))
+    found = post(f"{addresses['gateway']}/v1/recall", key, {"query": "where do herons nest"})
+    assert "mill" in found["memories"][0]["content"]
+
+
+def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: Path) -> None:
+    home = open_home(reverie_home)
+    write_note(home, "up", {"pid": 4711, "gateway": "http://127.0.0.1:3456"})
+    with only_one(home):
+        code, said = start(reverie_home).end_by_itself()
+    assert code == 1
+    assert len(said.splitlines()) == 1
+    assert "4711" in said
+    assert "http://127.0.0.1:3456" in said
+
+
+def test_two_urls_run_the_services_without_any_embedded_server(
+    start: Start, reverie_home: Path, empty_database: Database, nats_server: NatsServer
+) -> None:
+    urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
+    up = start(reverie_home, *urls, "--set", "api_key=rv_chosen_by_me_0123456789")
+    gateway = up.ready()["gateway"]
+    assert set(up.pids()) == {"recall", "ingest", "dream", "staleness"}
+    assert not (reverie_home / "postgres").exists()
+    answer = post(f"{gateway}/v1/remember", "rv_chosen_by_me_0123456789", {"content": "Elsewhere."})
+    assert answer["status"] == "created"
+    assert up.end()[0] == 0
+
+
+def test_a_setting_that_cannot_be_is_one_line_and_leaves_nothing(
+    start: Start, reverie_home: Path
+) -> None:
+    code, said = start(reverie_home, "--host", "203.0.113.7").end_by_itself()
+    assert code == 1
+    assert said.startswith("reverie: host: cannot listen on 203.0.113.7")
+    assert len(said.splitlines()) == 1
+    assert not (reverie_home / "postgres" / "postmaster.pid").exists()

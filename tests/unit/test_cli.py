@@ -1,0 +1,122 @@
+"""The command line: help, exit codes, one-line errors, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from reverie.cli import main as command_line
+from reverie.cli.main import app
+
+COMMANDS = [
+    "up",
+    "demo",
+    "status",
+    "doctor",
+    "migrate",
+    "serve",
+    "key create",
+    "key list",
+    "key revoke",
+    "models list",
+    "models pull",
+    "models verify",
+]
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "reverie.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | (env or {}),
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0
+    assert f"Example: reverie {command}" in shown.stdout
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["dance"]).exit_code == 2
+
+
+def test_status_of_nothing_says_so_in_json_and_by_its_code(tmp_path: Path) -> None:
+    flags = [
+        f"--set={name}_port={port}"
+        for port, name in enumerate(("recall", "ingest", "dream", "staleness"), start=1)
+    ]
+    shown = CliRunner().invoke(app, ["status", "--json", "--home", str(tmp_path / "no"), *flags])
+    found = json.loads(shown.stdout)
+    assert (shown.exit_code, found["running"], found["gateway"]) == (3, False, None)
+    assert not (tmp_path / "no").exists()
+
+
+def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path: Path) -> None:
+    done = run("key", "list", "--home", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("reverie: Postgres does not answer: run `reverie up`")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "says", "code"),
+    [("recall_port", "--set: expected NAME=VALUE", 2), ("recal_port=1", "did you mean", 1)],
+)
+def test_a_setting_that_is_none_is_refused_in_words(
+    tmp_path: Path, setting: str, says: str, code: int
+) -> None:
+    done = run("status", "--home", str(tmp_path), "--set", setting)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_color_means_no_colour() -> None:
+    colour = re.compile(r"\x1b\[[\d;]*3\dm")
+    forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert colour.search(run("--help", env=forced | {"NO_COLOR": ""}).stdout)
+    assert not colour.search(run("--help", env=forced | {"NO_COLOR": "1"}).stdout)
+
+
+@pytest.mark.parametrize("service", ["ingest", "recall", "dream", "staleness"])
+def test_a_service_loads_no_embedded_part(service: str) -> None:
+    code = (
+        f"import sys, reverie.cli.main, reverie.{service}.app, reverie.runtime.service;"
+        "print(*[m for m in sys.modules if m.startswith('reverie.embedded')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_help_loads_no_driver_and_no_model() -> None:
+    heavy = ("asyncpg", "psycopg", "nats", "onnxruntime", "numpy", "aiohttp", "pydantic")
+    code = f"import sys, {command_line.__name__}; print(*[m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+    broken = ["--set", f"postgres_bin={tmp_path}", "--set", f"nats_bin={tmp_path}"]
+    shown = CliRunner().invoke(app, ["doctor", "--json", "--home", str(tmp_path / "h"), *broken])
+    errors = [f["what"] for f in json.loads(shown.stdout) if f["level"] == "error"]
+    assert shown.exit_code == 1
+    assert any("REVERIE_POSTGRES_BIN" in what for what in errors)
+    assert any("REVERIE_NATS_BIN" in what for what in errors)

@@ -1,0 +1,189 @@
+"""The small pieces under the embedded servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from reverie.domain.errors import Conflict, Misconfigured
+from reverie.embedded import binaries, home, ports, privileges
+from reverie.embedded.backing import without_password
+from reverie.embedded.home import open_home
+from reverie.embedded.lock import is_held, only_one
+from reverie.embedded.probe import Health, ask_ready
+from reverie.embedded.processes import LOG_LIMIT, append_to, last_lines
+from reverie.embedded.services import environment
+from reverie.embedded.watch import watch
+from reverie.runtime.settings import Settings
+
+STRANGER = 54_321
+
+
+def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None:
+    place = open_home(tmp_path / "home")
+    first = home.secret(place, "nats")
+    assert home.secret(place, "nats") == first
+    assert len(first) >= 43
+    assert stat.S_IMODE((place.secrets / "nats").stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    open_home(closed)
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+def test_a_home_that_cannot_be_made_is_a_setting_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misconfigured, match="REVERIE_HOME"):
+        open_home(tmp_path / "file" / "home")
+
+
+def test_a_folder_closed_to_others_is_not_reachable_for_a_stranger(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "below").mkdir(parents=True)
+    for folder in (top, top / "below"):
+        folder.chmod(0o711)
+    inside = privileges.reachable(top / "below", STRANGER, STRANGER)
+    assert inside == privileges.reachable(tmp_path, STRANGER, STRANGER)
+    top.chmod(0o700)
+    assert not privileges.reachable(top / "below", STRANGER, STRANGER)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
+def test_root_without_a_way_to_the_data_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    assert privileges.run_as(tmp_path / "postgres").passes_closed_folders
+    monkeypatch.setattr(privileges, "permitted", lambda: 0)
+    with pytest.raises(Misconfigured, match=r"Run as a normal user, or set REVERIE_HOME"):
+        privileges.run_as(tmp_path / "postgres")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
+def test_the_smaller_capability_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    both, override = 1 << 1 | 1 << 2, 1 << 1
+    monkeypatch.setattr(privileges, "permitted", lambda: both)
+    assert "--ambient-caps=-all,+dac_read_search" in privileges.run_as(tmp_path / "p").prefix
+    monkeypatch.setattr(privileges, "permitted", lambda: override)
+    assert "--ambient-caps=-all,+dac_override" in privileges.run_as(tmp_path / "p").prefix
+
+
+def test_a_taken_port_gives_way_to_a_free_one() -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.LOOPBACK, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not ports.is_free(port)
+        assert ports.choose(port) != port
+    assert ports.choose(port) == port
+
+
+def test_binaries_come_from_a_folder_where_one_is_set(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="REVERIE_POSTGRES_BIN"):
+        binaries.postgres_bin(tmp_path)
+    for name in ("postgres", "initdb", "nats-server"):
+        (tmp_path / name).touch(0o755)
+    assert binaries.postgres_bin(tmp_path) == tmp_path.resolve()
+    assert binaries.nats_server(tmp_path) == tmp_path.resolve() / "nats-server"
+
+
+def test_one_home_has_one_supervisor(tmp_path: Path) -> None:
+    place = open_home(tmp_path)
+    assert not is_held(place)
+    with only_one(place):
+        assert is_held(place)
+        with pytest.raises(Conflict, match="already up"), only_one(place):
+            pass
+    assert not is_held(place)
+
+
+def test_a_log_is_bounded_and_its_end_can_be_read(tmp_path: Path) -> None:
+    log = tmp_path / "dream.log"
+    log.write_bytes(b"x" * LOG_LIMIT + b"\none\ntwo\n")
+    os.close(append_to(log))
+    assert log.stat().st_size == 0
+    assert last_lines(log.with_name("dream.log.1"), 2) == "one\ntwo"
+
+
+def test_services_are_not_told_what_they_do_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_secret")
+    settings = Settings.model_validate(
+        {"api_key": "rv_secret", "migrate_database_url": "postgresql://root@h/d", "pool_max": 3}
+    )
+    told = environment(settings, "postgresql://h/d", "nats://h", {"recall": 1})
+    assert "rv_secret" not in str(told)
+    assert "root@h" not in str(told)
+    assert told["REVERIE_POOL_MAX"] == "3"
+    assert told["REVERIE_RECALL_PORT"] == "1"
+    assert told["REVERIE_LIFELINE"] == "1"
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    shown = without_password("nats://me:secret@a:4222,nats://me:secret@b:4222")
+    assert shown == "nats://a:4222,nats://b:4222"
+
+
+def test_nobody_at_an_address_is_no_health() -> None:
+    health = ask_ready(f"http://127.0.0.1:{ports.free_port()}")
+    assert (health.status, health.ready, health.problem) == (None, False, "does not answer")
+
+
+def test_a_service_that_is_not_ready_says_what_it_lacks() -> None:
+    checks = {"bus": {"ok": True}, "postgres": {"ok": False, "hint": "is it running?"}}
+    assert Health(503, {"checks": checks}).problem == "postgres: is it running?"
+
+
+class _Mortal:
+    """A part that dies as soon as it is looked at, a number of times."""
+
+    name = "mortal"
+
+    def __init__(self, lives: int, all_used: asyncio.Event) -> None:
+        self.starts = 0
+        self._lives = lives
+        self._all_used = all_used
+
+    def start(self) -> None:
+        self.starts += 1
+        if self.starts == self._lives:
+            self._all_used.set()
+
+    def running(self) -> bool:
+        return self.starts >= self._lives
+
+    def stop(self) -> None:
+        raise AssertionError("the watch stops nothing")
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+async def test_what_ends_is_started_again_at_growing_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reverie.embedded.watch.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("reverie.embedded.watch.LOOK", 0.001)
+    stop, notes = asyncio.Event(), _Notes()
+    part = _Mortal(3, stop)
+    await watch([part], stop, notes)  # type: ignore[arg-type]
+    assert notes.notes == [
+        f"mortal ended; it starts again in {pause} s" for pause in ("0.01", "0.02", "0.04")
+    ]
+    assert part.starts == 3
