@@ -73,7 +73,7 @@ def test_the_smaller_capability_is_preferred(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    both, override = 1 << 1 | 1 << 2, 1 << 1
+    both, override = 1 << 1 | 1 << 2 | 1 << 8, 1 << 1 | 1 << 8
     monkeypatch.setattr(privileges, "permitted", lambda: both)
     assert "--ambient-caps=-all,+dac_read_search" in privileges.run_as(tmp_path / "p").prefix
     monkeypatch.setattr(privileges, "permitted", lambda: override)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.domain.errors import Unavailable
+from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, ports, privileges, processes
 from reverie.embedded.home import Home, read_note, secret, write_note
 from reverie.store import admin
@@ -228,9 +228,18 @@ def _ensure_database(server: Postgres, home: Home) -> None:
         admin.ensure_database(server.admin_url("postgres"), DATABASE)
     except BaseException as e:
         stop(server)
-        if isinstance(e, Unavailable):
-            raise Unavailable("Postgres", f"{e.hint} (data: {home.postgres})") from None
+        if isinstance(e, Unavailable) and "authentication failed" in e.hint:
+            raise _locked_out(home) from None
         raise
+
+
+def _locked_out(home: Home) -> Misconfigured:
+    words = home.secrets / "postgres-admin"
+    return Misconfigured(
+        "REVERIE_HOME",
+        f"the password in {words} is not that of the data in {home.postgres}: put back the "
+        "folder of secrets that belongs to it",
+    )
 
 
 def _postmaster(home: Home) -> list[str]:

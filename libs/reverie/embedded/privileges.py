@@ -90,14 +90,16 @@ def _owner(data: Path) -> tuple[int, int]:
 
 def _with_capability(data: Path, uid: int, gid: int) -> tuple[str, ...]:
     held, setpriv = permitted(), shutil.which("setpriv")
-    usable = [name for name, bit in CAPABILITIES if held >> bit & 1]
+    usable = [name for name, bit in CAPABILITIES if held >> bit & 1 and held >> SETPCAP & 1]
     if not usable or setpriv is None:
         missing = "`setpriv` is not installed" if usable else "no capability to pass it is held"
         raise _stuck(data, f"a folder above it is closed to other users and {missing}")
     keep = f"-all,+{usable[0]}"
-    bounding = (f"--bounding-set={keep}",) if held >> SETPCAP & 1 else ()
     who = (f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
-    return (setpriv, *who, f"--inh-caps={keep}", f"--ambient-caps={keep}", *bounding)
+    sets = tuple(f"--{name}={keep}" for name in ("inh-caps", "ambient-caps", "bounding-set"))
+    # Without this bit access(2), by which initdb looks for its siblings, ignores capabilities.
+    # What the bit would leave permitted is gone with the next exec.
+    return (setpriv, *who, *sets, "--securebits=+no_setuid_fixup")
 
 
 def permitted() -> int:
