@@ -1,7 +1,8 @@
 """The order of what was found: arms fused, weighed by what each memory is. Pure.
 
-Arms are fused by reciprocal rank (Cormack, Clarke & Büttcher 2009): 1 / (60 + rank), summed
-over arms and divided by the most that could be reached, so that a score lies in 0..1.
+Arms are fused by a weighted sum of their scores, each as a share of the arm's best. Unlike
+reciprocal ranks these keep the distance between a good hit and a poor one, which confidence,
+age and doubt are then weighed against.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from uuid import UUID
 from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.memory import Memory, Status
 
-RRF_K = 60
+ARM_WEIGHTS: Mapping[str, float] = {"words": 0.5, "meaning": 0.5}
+NEAR = 0.6
 HALF_LIFE_DAYS = 30.0
 FLOOR = 0.1
 STALE_WEIGHT = 0.5
@@ -43,6 +45,15 @@ class Found:
     arms: Mapping[str, int] = field(default_factory=dict)
 
 
+class Scored(Protocol):
+    """What an arm found, with that arm's own score."""
+
+    @property
+    def id(self) -> UUID: ...
+    @property
+    def score(self) -> float: ...
+
+
 class Edge(Protocol):
     """An edge seen from a memory that was found."""
 
@@ -56,18 +67,31 @@ class Edge(Protocol):
     def weight(self) -> float: ...
 
 
-def fuse(arms: Mapping[str, Sequence[UUID]]) -> list[Found]:
-    """The ids of all arms, each arm in its own order, best first; ties by id."""
+def fuse(arms: Mapping[str, Sequence[Scored]]) -> list[Found]:
+    """What all arms found, each arm in its own order, best first; ties by id.
+
+    A score is the weighted sum of what each arm gives as a share of its best.
+    """
+    shares: dict[UUID, float] = {}
     ranks: dict[UUID, dict[str, int]] = {}
-    for name, ids in arms.items():
-        for rank, one in enumerate(ids, start=1):
-            ranks.setdefault(one, {}).setdefault(name, rank)
-    most = max(len(arms), 1) / (RRF_K + 1)
-    found = [
-        Found(one, sum(1 / (RRF_K + rank) for rank in of.values()) / most, of)
-        for one, of in ranks.items()
-    ]
-    return best_first(found)
+    for name, hits in arms.items():
+        for rank, (one, share) in enumerate(_shares(name, hits), start=1):
+            shares[one] = shares.get(one, 0.0) + ARM_WEIGHTS[name] * share
+            ranks.setdefault(one, {})[name] = rank
+    return best_first(Found(one, share, ranks[one]) for one, share in shares.items())
+
+
+def _shares(name: str, hits: Sequence[Scored]) -> list[tuple[UUID, float]]:
+    """Each hit's score between the arm's base and its best, as 0..1.
+
+    A cosine says little below that of a distant text, so the base of meaning is its last
+    candidate, or 0.6 of the best where all candidates are near.
+    """
+    if not hits:
+        return []
+    best = hits[0].score
+    base = min(hits[-1].score, NEAR * best) if name == "meaning" else 0.0
+    return [(hit.id, (hit.score - base) / (best - base) if best > base else 1.0) for hit in hits]
 
 
 def expand(found: Sequence[Found], edges: Iterable[Edge]) -> list[Found]:

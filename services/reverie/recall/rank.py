@@ -15,7 +15,7 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
-from reverie.domain.ranking import RRF_K, Found, best_first, expand, fuse, weigh
+from reverie.domain.ranking import Found, best_first, expand, fuse, weigh
 from reverie.domain.words import query_text
 from reverie.recall.parts import Parts
 from reverie.runtime.telemetry import span
@@ -25,7 +25,7 @@ log = structlog.get_logger("reverie.recall")
 
 T = TypeVar("T")
 
-TURN_WEIGHT = 0.9
+TURN_WEIGHT = 0.6
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,7 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
         arms.ask("meaning", seconds, _meaning(parts, who, question)),
         arms.ask("turns", seconds, _turns(parts, who, words, question) if question.turns else None),
     )
-    lists = {"words": [s.id for s in by_words], "meaning": [s.id for s in by_meaning]}
-    found = fuse(lists)
+    found = fuse({"words": by_words, "meaning": by_meaning})
     if question.hops:
         links = await arms.ask("graph", seconds, _links(parts, who, question, found))
         found = expand(found, links)
@@ -160,17 +159,17 @@ def _wanted(memory: Memory, only: Filter) -> bool:
 def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
     """Memories and raw turns in one order: the best turn stands just below the best memory.
 
-    Turns are scored by their rank alone, since another corpus gave them; a turn gives way to
-    a memory that was made of it.
+    Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
+    way to a memory that was made of it.
     """
     told = {
         turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
     }
     top = max((hit.found.score for hit in memories), default=1.0)
-    best = TURN_WEIGHT * top * (RRF_K + 1)
+    fresh = [turn for turn in turns if turn.id not in told]
     raw = [
-        Hit(Found(turn.id, best / (RRF_K + 1 + rank), {"turns": rank + 1}), turn)
-        for rank, turn in enumerate(turn for turn in turns if turn.id not in told)
+        Hit(Found(turn.id, TURN_WEIGHT * top * turn.score / fresh[0].score, {"turns": rank}), turn)
+        for rank, turn in enumerate(fresh, start=1)
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
 
