@@ -119,7 +119,7 @@ def _config(home: Home) -> Path:
 def _start(spec: NatsSpec) -> Nats:
     binary = binaries.nats_server(spec.bin)
     noted = int(read_note(spec.home, "nats").get("port", 0))
-    port = ports.choose(spec.port or noted, spec.host)
+    port = ports.choose_again(spec.port, noted, spec.host)
     password = secret(spec.home, "nats")
     _write_config(spec, port, password)
     log = spec.home.logs / "nats.log"

@@ -5,7 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
 LOOPBACK = "127.0.0.1"
+PATIENCE = 3.0
+"""Seconds that a port used before is waited for."""
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
@@ -36,6 +40,28 @@ def choose(preferred: int, host: str = LOOPBACK, avoid: Iterable[int] = ()) -> i
     if preferred and preferred not in taken and is_free(preferred, host):
         return preferred
     return free_port(host, taken)
+
+
+def choose_again(preferred: int, noted: int, host: str = LOOPBACK) -> int:
+    """The port of last time where that is what is wanted; else as `choose`.
+
+    A killed server's children may hold its port for a moment, and its clients know that port,
+    so it is waited for.
+    """
+    wanted = preferred or noted
+    if wanted and wanted == noted:
+        _await_free(wanted, host)
+    return choose(wanted, host)
+
+
+def _await_free(port: int, host: str) -> None:
+    again = Retrying(
+        retry=retry_if_result(lambda free: not free),
+        stop=stop_after_delay(PATIENCE),
+        wait=wait_fixed(0.05),
+        retry_error_callback=lambda _: None,
+    )
+    again(is_free, port, host)
 
 
 def _family(host: str) -> socket.AddressFamily:

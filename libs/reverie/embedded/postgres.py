@@ -141,7 +141,7 @@ def _start(spec: PostgresSpec) -> Postgres:
         _initialise(folder, spec.home, who)
     _drop_foreign_pid(spec.home)
     noted = int(read_note(spec.home, "postgres").get("port", 0))
-    port = ports.choose(spec.port or noted, spec.host)
+    port = ports.choose_again(spec.port, noted, spec.host)
     child = _spawn(folder, spec, port, who)
     log = spec.home.logs / "postgres.log"
     processes.await_ready(child, lambda: _ready(spec.home, child.pid), "Postgres", log)
@@ -252,9 +252,12 @@ def _postmaster(home: Home) -> list[str]:
 
 
 def _drop_foreign_pid(home: Home) -> None:
-    # After a reboot the number may belong to another program, which Postgres takes for itself.
+    # Postgres takes any process of that number for itself: another program after a reboot, or
+    # its own zombie below an init that does not reap.
     lines = _postmaster(home)
-    if lines and processes.alive(int(lines[0])) and not processes.runs(int(lines[0]), "postgres"):
+    if not lines or not processes.listed(int(lines[0])):
+        return
+    if not processes.runs(int(lines[0]), "postgres", str(home.postgres)):
         (home.postgres / "postmaster.pid").unlink()
 
 

@@ -79,6 +79,11 @@ def alive(pid: int) -> bool:
         return False
 
 
+def listed(pid: int) -> bool:
+    """Whether the number is taken, be it by a zombie."""
+    return bool(psutil.pid_exists(pid))
+
+
 def runs(pid: int, *words: str) -> bool:
     """Whether the process runs and its command line holds all these words."""
     try:
