@@ -72,6 +72,24 @@ def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_what_should_not_happen_is_one_line_too_and_the_trace_is_there_on_demand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("the wheel came off\nand more")
+
+    monkeypatch.setattr(command_line, "app", broken)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("reverie: RuntimeError: the wheel came off (this should not happen")
+    assert len(said.splitlines()) == 1
+    monkeypatch.setenv("REVERIE_LOG_LEVEL", "debug")
+    with pytest.raises(RuntimeError):
+        command_line.main()
+
+
 @pytest.mark.parametrize(
     ("setting", "says", "code"),
     [("recall_port", "--set: expected NAME=VALUE", 2), ("recal_port=1", "did you mean", 1)],

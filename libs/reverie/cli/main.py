@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import dataclass
 
 import typer
 
@@ -31,6 +33,14 @@ app.command("migrate")(migrate.migrate)
 app.command("serve")(serve.serve)
 
 
+@dataclass
+class Unexpected(ReverieError):
+    """{kind}: {reason} (this should not happen; REVERIE_LOG_LEVEL=debug shows where)"""
+
+    kind: str
+    reason: str
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -53,6 +63,11 @@ def main() -> None:
     except ReverieError as error:
         say(error)
         sys.exit(USAGE if isinstance(error, Invalid) else FAILED)
+    except Exception as error:
+        if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
+            raise
+        say(Unexpected(type(error).__name__, (str(error).splitlines() or [""])[0]))
+        sys.exit(FAILED)
 
 
 if __name__ == "__main__":
