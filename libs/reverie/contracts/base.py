@@ -5,9 +5,52 @@ Times are RFC 3339 with an offset; ids are UUIDs; scores and weights run from 0 
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
+from unicodedata import category
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StringConstraints,
+)
+
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+MAX_PATH_BYTES = 1024
+
+
+def _dated(given: object) -> object:
+    """Refuses a count of seconds, which a lenient parser would take for a time."""
+    if isinstance(given, datetime) or (isinstance(given, str) and "-" in given[1:]):
+        return given
+    raise ValueError("input should be a valid datetime, as 2026-01-31T10:00:00Z")
+
+
+def _tellable(moment: datetime) -> datetime:
+    """A time that exists in every offset: the store keeps UTC, and answers are read from there."""
+    if not EARLIEST <= moment <= LATEST:
+        raise ValueError("lies outside the years 1 to 9999")
+    return moment
+
+
+def _in_repository(path: str) -> str:
+    broken = any(category(char) in {"Cc", "Zl", "Zp"} for char in path)
+    if broken or path.startswith("/") or ".." in path.split("/"):
+        raise ValueError("is not a path inside a repository")
+    if len(path.encode()) > MAX_PATH_BYTES:
+        raise ValueError(f"holds more than {MAX_PATH_BYTES} bytes")
+    return path
+
+
+Moment = Annotated[AwareDatetime, Strict(False), BeforeValidator(_dated), AfterValidator(_tellable)]
+RepoPath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_in_repository)]
+LineNo = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from reverie.contracts.base import Answer, Name, Page, Request
+from reverie.contracts.base import Answer, LineNo, Moment, Name, Page, RepoPath, Request
 from reverie.contracts.memories import MemoryBody
 
 
@@ -16,16 +16,16 @@ class Commit(Request):
 
     sha: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
     subject: Annotated[str, StringConstraints(max_length=2000)] = ""
-    committed_at: AwareDatetime
+    committed_at: Moment
 
 
 class FileChange(Request):
     """A changed file. A hunk is [old start, old lines, new start, new lines]."""
 
-    path: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    path: RepoPath
     status: Literal["added", "modified", "deleted", "renamed", "copied", "mode"]
-    old_path: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
-    hunks: list[tuple[int, int, int, int]] = Field(default_factory=list)
+    old_path: RepoPath | None = None
+    hunks: list[tuple[LineNo, LineNo, LineNo, LineNo]] = Field(default_factory=list)
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
 
 

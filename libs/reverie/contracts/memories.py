@@ -5,9 +5,30 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, StringConstraints
 
-from reverie.contracts.base import Answer, Name, Page, Problem, Request, Tag, Text, Unit
+from reverie.contracts.base import (
+    Answer,
+    LineNo,
+    Moment,
+    Name,
+    Page,
+    Problem,
+    RepoPath,
+    Request,
+    Tag,
+    Text,
+    Unit,
+)
+
+
+def _in_order(span: tuple[int, int]) -> tuple[int, int]:
+    if span[1] < span[0]:
+        raise ValueError("the last line lies before the first")
+    return span
+
+
+Span = Annotated[tuple[LineNo, LineNo], AfterValidator(_in_order)]
 
 
 class GitPlace(Request):
@@ -15,10 +36,8 @@ class GitPlace(Request):
 
     branch: Name | None = None
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
-    files: list[Annotated[str, StringConstraints(min_length=1, max_length=1024)]] = Field(
-        default_factory=list, max_length=200
-    )
-    lines: dict[str, list[tuple[int, int]]] = Field(default_factory=dict, max_length=200)
+    files: list[RepoPath] = Field(default_factory=list, max_length=200)
+    lines: dict[RepoPath, list[Span]] = Field(default_factory=dict, max_length=200)
 
 
 class EdgeTo(Request):
@@ -34,8 +53,8 @@ class Remember(Request):
     """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default."""
 
     content: Text
-    kind: str | None = None
-    scope: str | None = None
+    kind: Name | None = None
+    scope: Text | None = None
     key: Name | None = None
     supersede_reason: Text | None = None
     tags: list[Tag] = Field(default_factory=list, max_length=50)
@@ -43,8 +62,8 @@ class Remember(Request):
     edges: list[EdgeTo] = Field(default_factory=list, max_length=50)
     confidence: Unit = 0.8
     pinned: bool = False
-    valid_from: AwareDatetime | None = None
-    valid_to: AwareDatetime | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
     git: GitPlace | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     summary: Text | None = None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Name, Page, Request, Text
+from reverie.contracts.base import Answer, Moment, Name, Page, Request, Text
 
 
 class StartSession(Request):
@@ -31,7 +31,7 @@ class StartedSession(Answer):
 class RequestDream(Request):
     """`POST /v1/dream`: digest what is undigested in a scope now."""
 
-    scope: str | None = None
+    scope: Text | None = None
     session: UUID | None = None
 
 
@@ -82,7 +82,7 @@ class NewTurn(Request):
 
     role: Literal["user", "assistant", "tool", "system"]
     content: Text
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     tool: Name | None = None
     external_id: Name | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from reverie.bus.relay import publish_now
+from reverie.contracts.base import Text
 from reverie.contracts.sessions import DreamPage, DreamRequested, DreamRun, RequestDream
 from reverie.domain.errors import Invalid
 from reverie.domain.scopes import parse_scope
@@ -19,7 +20,7 @@ from reverie.store.dreams import Run
 class DreamQuery(PageQuery):
     """Filters of `GET /v1/dreams`."""
 
-    scope: str | None = None
+    scope: Text | None = None
 
 
 class ById(Position):

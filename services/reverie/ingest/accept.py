@@ -12,6 +12,7 @@ from reverie.domain.access import Principal
 from reverie.domain.classify import classify, hints
 from reverie.domain.edges import parse_edge_kind
 from reverie.domain.errors import Invalid, TooLarge
+from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
 from reverie.domain.memory import NewEdge, NewMemory, content_hash
@@ -56,7 +57,7 @@ def accept(body: Remember, who: Principal, settings: IngestSettings) -> Accepted
         pinned=clean.pinned,
         session=clean.session,
         agent=who.agent,
-        edges=tuple(_edge(edge) for edge in clean.edges),
+        edges=tuple(_edge(place, edge) for place, edge in enumerate(clean.edges)),
         git=_git(clean.git),
         metadata=clean.metadata,
         valid_from=clean.valid_from,
@@ -88,10 +89,18 @@ def _redacted(body: Remember) -> tuple[Remember, int]:
     ]
     values: dict[str, Any] = {
         **clean.value,
-        "git": None if body.git is None else GitPlace.model_construct(**clean.value["git"]),
+        "git": _place(clean.value["git"]),
         "edges": linked,
     }
     return body.model_copy(update=values), clean.count + edges.count
+
+
+def _place(git: dict[str, Any] | None) -> GitPlace | None:
+    """Not validated again: a mark that stands for a secret is no commit and no short path."""
+    if git is None:
+        return None
+    lines = {path: [tuple(span) for span in spans] for path, spans in git["lines"].items()}
+    return GitPlace.model_construct(**{**git, "lines": lines})
 
 
 def _kind(body: Remember) -> Kind:
@@ -101,8 +110,10 @@ def _kind(body: Remember) -> Kind:
     return kind
 
 
-def _edge(edge: EdgeTo) -> NewEdge:
-    return NewEdge(edge.to, parse_edge_kind(edge.type), edge.weight, edge.metadata)
+def _edge(place: int, edge: EdgeTo) -> NewEdge:
+    with naming(f"edges.{place}.type"):
+        kind = parse_edge_kind(edge.type)
+    return NewEdge(edge.to, kind, edge.weight, edge.metadata)
 
 
 def _git(place: GitPlace | None) -> dict[str, Any] | None:
@@ -113,7 +124,7 @@ def _git(place: GitPlace | None) -> dict[str, Any] | None:
     return {**place.model_dump(mode="json"), "files": files, "lines": lines}
 
 
-def accept_turn(turn: TurnBody, settings: IngestSettings) -> tuple[NewTurn, int]:
+def accept_turn(place: int, turn: TurnBody, settings: IngestSettings) -> tuple[NewTurn, int]:
     """A turn without secrets, a tool's output cut to a trace; how many secrets were replaced.
 
     Raises `TooLarge`.
@@ -123,7 +134,7 @@ def accept_turn(turn: TurnBody, settings: IngestSettings) -> tuple[NewTurn, int]
     if turn.role == "tool":
         content = condense_tool(turn.tool, content, settings.tool_turn_chars)
     else:
-        check_size("turns.content", turn.content, settings.turn_limit, "turn_limit")
+        check_size(f"turns.{place}.content", turn.content, settings.turn_limit, "turn_limit")
     words = "" if turn.role == "tool" else index_text(content)
     stored = NewTurn(
         id=new_id(),

@@ -22,6 +22,7 @@ from reverie.contracts.sessions import (
 from reverie.domain.access import Principal
 from reverie.domain.context import render
 from reverie.domain.errors import ReverieError
+from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
@@ -84,17 +85,22 @@ class Doors:
         self._publish(
             call, who, [event_of(who, w, headers) for w in found if isinstance(w, Written)]
         )
-        return RememberedBatch(items=[_item(one, written) for one in judged])
+        items = [_item(place, one, written) for place, one in enumerate(judged)]
+        return RememberedBatch(items=items)
 
     async def _judge(
         self, who: Principal, place: int, item: dict[str, Any]
     ) -> Accepted | ReverieError:
+        at = f"items.{place}"
         try:
-            body = parse_value(Remember, item, f"items.{place}")
+            body = parse_value(Remember, item, at)
+        except ReverieError as error:
+            return error
+        try:
             await self._check_session(who, body)
             return accept(body, who, self._parts.settings)
         except ReverieError as error:
-            return error
+            return below(at, error)
 
     async def _check_session(self, who: Principal, body: Remember) -> None:
         """Raises `NotFound` where the session named is not one of this key."""
@@ -137,7 +143,7 @@ class Doors:
         who, settings = call.principal, self._parts.settings
         session = await self._parts.sessions.get(who, call.body.session)
         who.check_write(session.scope)
-        accepted = [accept_turn(turn, settings) for turn in call.body.turns]
+        accepted = [accept_turn(n, turn, settings) for n, turn in enumerate(call.body.turns)]
         done = await self._parts.sessions.append(who, session.id, [turn for turn, _ in accepted])
         full = done.pending_chars >= settings.dream_after_chars
         if done.accepted and (full or done.pending >= settings.dream_after_turns):
@@ -179,10 +185,11 @@ def _remembered(accepted: Accepted, written: Written) -> Remembered:
 
 
 def _item(
-    judged: Accepted | ReverieError, written: dict[Any, Written | ReverieError]
+    place: int, judged: Accepted | ReverieError, written: dict[Any, Written | ReverieError]
 ) -> Remembered | Problem:
-    result = judged if isinstance(judged, ReverieError) else written[judged.memory.id]
+    if isinstance(judged, ReverieError):
+        return problem_of(judged)
+    result = written[judged.memory.id]
     if isinstance(result, ReverieError):
-        return problem_of(result)
-    assert isinstance(judged, Accepted)
+        return problem_of(below(f"items.{place}", result))
     return _remembered(judged, result)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
+from reverie.contracts.base import Name, Tag, Text
 from reverie.contracts.memories import Edge, MemoryDetail, MemoryPage
 from reverie.contracts.recall import ContextAnswer, Recall, RecallAnswer
 from reverie.contracts.sessions import TurnPage
@@ -14,6 +16,7 @@ from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
 from reverie.domain.context import render
 from reverie.domain.errors import Invalid, TooLarge
+from reverie.domain.fields import naming
 from reverie.domain.kinds import parse_kind
 from reverie.domain.memory import Memory, Status
 from reverie.domain.scopes import parse_scope, reading_scopes, slug
@@ -34,18 +37,18 @@ class ContextQuery(Query):
     """Whose context: a session's, a project's, or all that the key may read."""
 
     session: UUID | None = None
-    project: str | None = None
-    scope: list[str] | None = None
+    project: Name | None = None
+    scope: list[Text] | None = None
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
 
 
 class MemoryQuery(PageQuery):
     """Filters of `GET /v1/memories`."""
 
-    scope: str | None = None
-    kind: list[str] | None = None
+    scope: Text | None = None
+    kind: list[Name] | None = None
     status: list[Status] | None = None
-    tag: str | None = None
+    tag: Tag | None = None
     session: UUID | None = None
 
 
@@ -58,7 +61,7 @@ class ById(Position):
 class ByOrd(Position):
     """A cursor of a list in the order of turns."""
 
-    ord: int
+    ord: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -119,8 +122,9 @@ class Doors:
         if size > self._parts.settings.content_limit:
             raise TooLarge("query", size, self._parts.settings.content_limit, "content_limit")
         status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
-        kinds = [parse_kind(kind).value for kind in body.kinds] if body.kinds else None
-        scopes = await self._scopes(who, body.scopes, body.session)
+        kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
+        named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
+        scopes = await self._scopes(who, named, body.session)
         return Question(
             text=body.query,
             only=Filter(scopes, status, kinds),
@@ -135,9 +139,8 @@ class Doors:
     ) -> list[str]:
         """The scope patterns to look through: those named, a session's, or all that may be read."""
         if named is not None:
-            scopes = [parse_scope(scope) for scope in named]
-            who.check_read(scopes)
-            return scopes
+            who.check_read(named)
+            return named
         if session is None:
             return list(who.reads)
         found = await self._parts.sessions.get(who, session)
@@ -154,13 +157,7 @@ class Doors:
     async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
         """`GET /v1/context`."""
         who, query = call.principal, call.query
-        if query.project and (query.scope or query.session):
-            raise Invalid("project", "give a project, scopes or a session, not several of them")
-        named = query.scope
-        if query.project:
-            home = f"project/{slug(query.project)}"
-            who.check_read([home])
-            named = [one for one in reading_scopes(home, who.agent, None) if who.may_read(one)]
+        named = _named(who, query)
         scopes = await self._scopes(who, named, query.session)
         briefing = await self._parts.briefings.read(who, scopes)
         budget = query.budget_tokens or self._parts.settings.context_tokens
@@ -211,6 +208,31 @@ class Doors:
         )
         items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
         return TurnPage(items=[turn_body(one) for one in items], next=following)
+
+
+def _named(who: Principal, query: ContextQuery) -> list[str] | None:
+    """The scopes that the parameters name; None where they name none or a session."""
+    given = [name for name in ("project", "scope", "session") if getattr(query, name)]
+    if len(given) > 1:
+        raise Invalid(given[-1], "give a project, scopes or a session, not several of them")
+    if query.project:
+        home = f"project/{slug(query.project)}"
+        who.check_read([home])
+        return [one for one in reading_scopes(home, who.agent, None) if who.may_read(one)]
+    return None if query.scope is None else _each("scope", parse_scope, query.scope)
+
+
+def _kind_name(name: str) -> str:
+    return parse_kind(name).value
+
+
+def _each(field: str, parse: Callable[[str], str], values: Sequence[str]) -> list[str]:
+    """Every value parsed; raises `Invalid` naming the place of the first wrong one."""
+    parsed = []
+    for place, value in enumerate(values):
+        with naming(f"{field}.{place}"):
+            parsed.append(parse(value))
+    return parsed
 
 
 def _mode(degraded: list[str]) -> str:
