@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
 from uuid import UUID
 
 import structlog
@@ -36,8 +36,7 @@ async def dream(parts: Parts, lease: Lease) -> str:
     run = new_id()
     with span("dream", scope=lease.scope, attempt=lease.attempts):
         try:
-            async with _kept(parts, lease):
-                return await _run(parts, lease, run)
+            return await _while_kept(parts, lease, _run(parts, lease, run))
         except LeaseLost:
             log.warning("lease_lost", run=str(run))
             return "lost"
@@ -113,7 +112,8 @@ def _memories(
     if about is None:
         return found
     key = f"session:{session.id}"
-    return [*found, _memory(scope, session, about, key, "the session went on")]
+    whole_session = _memory(scope, session, about, key, "the session went on")
+    return [*found, replace(whole_session, summary=session.summary)]
 
 
 def _memory(
@@ -150,19 +150,21 @@ def _held(held: bool) -> None:
         raise LeaseLost
 
 
-@asynccontextmanager
-async def _kept(parts: Parts, lease: Lease) -> AsyncIterator[None]:
-    """Renews the lease every third of its time; the work ends where it was lost."""
+async def _while_kept(parts: Parts, lease: Lease, work: Coroutine[Any, Any, str]) -> str:
+    """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
+    working = asyncio.create_task(work)
+    keeping = asyncio.create_task(_keep(parts, lease))
     try:
-        async with asyncio.TaskGroup() as group:
-            keeper = group.create_task(_keep(parts, lease))
-            yield
-            keeper.cancel()
-    except* LeaseLost as lost:
-        raise LeaseLost from lost
+        done, _ = await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        return await (working if working in done else keeping)
+    finally:
+        for task in (working, keeping):
+            task.cancel()
+        await asyncio.gather(working, keeping, return_exceptions=True)
 
 
-async def _keep(parts: Parts, lease: Lease) -> None:
+async def _keep(parts: Parts, lease: Lease) -> NoReturn:
+    """Renews the lease every third of its time, until that fails."""
     seconds = parts.settings.lease_seconds
     while True:
         await asyncio.sleep(seconds / 3)

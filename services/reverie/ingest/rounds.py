@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from uuid import UUID
 
 import structlog
 
@@ -14,6 +16,9 @@ from reverie.ingest.parts import Parts
 
 log = structlog.get_logger("reverie.ingest")
 
+Missed = tuple[int, str, UUID]
+"""A tenant's number and name, and a memory that its event did not reach."""
+
 
 async def keep_time(parts: Parts) -> None:
     """Does the rounds for ever. Cancel it to stop."""
@@ -21,22 +26,31 @@ async def keep_time(parts: Parts) -> None:
         await asyncio.sleep(parts.settings.sweep_seconds)
         try:
             async with parts.clock.turn() as leader:
-                if leader:
-                    await do_rounds(parts)
+                missed = await do_rounds(parts) if leader else []
+            # Outside the turn, whose transaction must not be open while a model works.
+            await _enrich_all(parts, missed)
         except ReverieError as error:
             log.warning("rounds_put_off", reason=str(error))
 
 
-async def do_rounds(parts: Parts) -> None:
-    """Asks for dreams over silent scopes, renews lost tickets, enriches what was missed."""
+async def do_rounds(parts: Parts) -> list[Missed]:
+    """Asks for dreams over silent scopes, renews lost tickets; answers what to enrich."""
     for tenant, name, scope in await parts.dreams.idle(parts.settings.dream_idle_seconds):
-        _, ticket = await parts.dreams.request(tenant, name, scope, "idle", {})
-        await publish_now(parts.bus, parts.outbox, tenant, [ticket])
+        await _ask(parts, tenant, name, scope, "idle")
     for tenant, name, scope in await parts.dreams.overdue(parts.settings.sweep_age):
-        _, ticket = await parts.dreams.request(tenant, name, scope, "overdue", {})
-        await publish_now(parts.bus, parts.outbox, tenant, [ticket])
-    if parts.model.embedder is not None:
-        for tenant, name, memory in await parts.enrichment.overdue(parts.settings.sweep_age):
-            with suppress(ReverieError):
-                await enrich(parts, tenant, name, memory)
+        await _ask(parts, tenant, name, scope, "overdue")
     await parts.idempotency.sweep()
+    if parts.model.embedder is None:
+        return []
+    return await parts.enrichment.overdue(parts.settings.sweep_age)
+
+
+async def _ask(parts: Parts, tenant: int, name: str, scope: str, reason: str) -> None:
+    _, ticket = await parts.dreams.request(tenant, name, scope, reason, {})
+    await publish_now(parts.bus, parts.outbox, tenant, [ticket])
+
+
+async def _enrich_all(parts: Parts, missed: Sequence[Missed]) -> None:
+    for tenant, name, memory in missed:
+        with suppress(ReverieError):
+            await enrich(parts, tenant, name, memory)
