@@ -15,7 +15,6 @@ ROOTS = {
         "agent",
         "bus",
         "cli",
-        "client",
         "contracts",
         "domain",
         "embedded",
