@@ -100,7 +100,8 @@ async def place(test_run: servers.TestRun) -> AsyncIterator[Place]:
         async with running_stack(database, nats.url, model_home()) as stack:
             started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
             kept = await stack.post("/v1/remember", {"content": "what stands"})
-            with closing(Tables(database.admin_url)) as tables:
+            with closing(Tables(database.admin_url, tenant=1)) as tables:
+                assert tables.counts()["memory"] == tables.counts()["session"] == 1
                 yield Place(stack, tables, started["session"], kept["id"])
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from json import dumps
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 from reverie.contracts.memories import EdgeTo, GitPlace, Remember
 from reverie.contracts.sessions import NewTurn as TurnBody
@@ -124,10 +126,12 @@ def _git(place: GitPlace | None) -> dict[str, Any] | None:
     return {**place.model_dump(mode="json"), "files": files, "lines": lines}
 
 
-def accept_turn(place: int, turn: TurnBody, settings: IngestSettings) -> tuple[NewTurn, int]:
+def accept_turn(
+    place: int, turn: TurnBody, settings: IngestSettings, request: str | None
+) -> tuple[NewTurn, int]:
     """A turn without secrets, a tool's output cut to a trace; how many secrets were replaced.
 
-    Raises `TooLarge`.
+    `request` is the idempotency key of the call. Raises `TooLarge`.
     """
     clean = redact(turn.content)
     content = clean.text
@@ -136,13 +140,26 @@ def accept_turn(place: int, turn: TurnBody, settings: IngestSettings) -> tuple[N
     else:
         check_size(f"turns.{place}.content", turn.content, settings.turn_limit, "turn_limit")
     words = "" if turn.role == "tool" else index_text(content)
+    tool = redact(turn.tool) if turn.tool else None
     stored = NewTurn(
         id=new_id(),
         role=turn.role,
         content=content,
         words=words,
-        tool=turn.tool,
-        external_id=turn.external_id,
+        tool=tool.text if tool else None,
+        external_id=turn.external_id or stand_in(request, place, turn.role, content),
         at=turn.at,
     )
-    return stored, clean.count
+    return stored, clean.count + (tool.count if tool else 0)
+
+
+def stand_in(request: str | None, *parts: object) -> str | None:
+    """An external id for what has none, the same whenever the same request is sent again.
+
+    A process that dies after its commit leaves the idempotency key without an answer; once that
+    claim has run out the request is carried out again, and finds what it stored. What is sent is
+    part of the id, so that a key used again much later hides nothing new.
+    """
+    if request is None:
+        return None
+    return f"request:{uuid5(NAMESPACE_URL, dumps([request, *parts]))}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from uuid import UUID
 
 import structlog
@@ -52,5 +51,8 @@ async def _ask(parts: Parts, tenant: int, name: str, scope: str, reason: str) ->
 
 async def _enrich_all(parts: Parts, missed: Sequence[Missed]) -> None:
     for tenant, name, memory in missed:
-        with suppress(ReverieError):
+        try:
             await enrich(parts, tenant, name, memory)
+        # Whatever is wrong with one must not keep the rounds from the others.
+        except Exception as error:
+            log.warning("enrich_failed", memory=str(memory), error=type(error).__name__)

@@ -21,13 +21,13 @@ from reverie.contracts.sessions import (
 )
 from reverie.domain.access import Principal
 from reverie.domain.context import render
-from reverie.domain.errors import ReverieError
+from reverie.domain.errors import Conflict, ReverieError
 from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import home_scope, reading_scopes, slug
-from reverie.ingest.accept import Accepted, accept, accept_turn
+from reverie.ingest.accept import Accepted, accept, accept_turn, stand_in
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import parse_value
 from reverie.runtime.calls import Call
@@ -115,13 +115,15 @@ class Doors:
         scope = home_scope(project, agent, body.branch)
         who.check_write(scope)
         fields = {
-            "external_id": body.external_id,
+            "external_id": body.external_id or stand_in(call.idempotency_key, "session"),
             "agent": agent,
             "user": slug(body.user) if body.user else None,
             "project": project,
             "branch": body.branch,
         }
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
+        if not who.may_write(scope):
+            raise Conflict("external_id: stands for a session elsewhere, choose another")
         scopes = [one for one in reading_scopes(scope, agent, fields["user"]) if who.may_read(one)]
         briefing = await self._parts.briefings.read(who, scopes)
         block = render(briefing, START_BUDGET, self._parts.model.counter.count)
@@ -143,7 +145,10 @@ class Doors:
         who, settings = call.principal, self._parts.settings
         session = await self._parts.sessions.get(who, call.body.session)
         who.check_write(session.scope)
-        accepted = [accept_turn(n, turn, settings) for n, turn in enumerate(call.body.turns)]
+        accepted = [
+            accept_turn(n, turn, settings, call.idempotency_key)
+            for n, turn in enumerate(call.body.turns)
+        ]
         done = await self._parts.sessions.append(who, session.id, [turn for turn, _ in accepted])
         full = done.pending_chars >= settings.dream_after_chars
         if done.accepted and (full or done.pending >= settings.dream_after_turns):

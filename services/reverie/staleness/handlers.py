@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
@@ -32,6 +33,14 @@ async def catch_up(parts: Parts) -> None:
         await asyncio.sleep(parts.settings.sweep_seconds)
         try:
             for tenant, name, change in await parts.changes.unprocessed(parts.settings.sweep_age):
-                await apply_change(parts, tenant, name, change)
+                await _caught_up(parts, tenant, name, change)
         except ReverieError as error:
             log.warning("catch_up_put_off", reason=str(error))
+
+
+async def _caught_up(parts: Parts, tenant: int, tenant_name: str, change: UUID) -> None:
+    """Whatever is wrong with one change must not hold up the others."""
+    try:
+        await apply_change(parts, tenant, tenant_name, change)
+    except Exception as error:
+        log.warning("change_failed", change=str(change), error=type(error).__name__)
