@@ -147,14 +147,14 @@ def accept_turn(
         content=content,
         words=words,
         tool=tool.text if tool else None,
-        external_id=turn.external_id or stand_in(request, place, turn.role, content),
+        external_id=turn.external_id or _stand_in(request, place, turn, content),
         at=turn.at,
     )
     return stored, clean.count + (tool.count if tool else 0)
 
 
-def stand_in(request: str | None, *parts: object) -> str | None:
-    """An external id for what has none, the same whenever the same request is sent again.
+def _stand_in(request: str | None, place: int, turn: TurnBody, content: str) -> str | None:
+    """An external id for a turn without one, the same whenever the same request is sent again.
 
     A process that dies after its commit leaves the idempotency key without an answer; once that
     claim has run out the request is carried out again, and finds what it stored. What is sent is
@@ -162,4 +162,6 @@ def stand_in(request: str | None, *parts: object) -> str | None:
     """
     if request is None:
         return None
-    return f"request:{uuid5(NAMESPACE_URL, dumps([request, *parts]))}"
+    at = turn.at.isoformat() if turn.at else None
+    said = dumps([request, place, turn.role, at, content])
+    return f"request:{uuid5(NAMESPACE_URL, said)}"

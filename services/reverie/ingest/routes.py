@@ -27,7 +27,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import home_scope, reading_scopes, slug
-from reverie.ingest.accept import Accepted, accept, accept_turn, stand_in
+from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import parse_value
 from reverie.runtime.calls import Call
@@ -115,11 +115,11 @@ class Doors:
         scope = home_scope(project, agent, body.branch)
         who.check_write(scope)
         fields = {
-            "external_id": body.external_id or stand_in(call.idempotency_key, "session"),
+            "external_id": body.external_id,
             "agent": agent,
             "user": slug(body.user) if body.user else None,
             "project": project,
-            "branch": body.branch,
+            "branch": redact(body.branch).text if body.branch else None,
         }
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
         if not who.may_write(scope):

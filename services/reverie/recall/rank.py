@@ -18,6 +18,7 @@ from reverie.domain.memory import Memory
 from reverie.domain.ranking import Found, best_first, expand, fuse, weigh
 from reverie.domain.words import query_text
 from reverie.recall.parts import Parts
+from reverie.recall.timely import timely
 from reverie.runtime.telemetry import span
 from reverie.store.search import Filter, Link, Scored, TurnHit
 
@@ -64,9 +65,8 @@ class Arms:
         if arm is None:
             return []
         try:
-            async with asyncio.timeout(seconds):
-                with span(f"recall {name}"):
-                    return await arm
+            with span(f"recall {name}"):
+                return await timely(arm, seconds)
         except (ReverieError, TimeoutError) as error:
             log.warning("arm_failed", arm=name, error=type(error).__name__)
         except Exception as error:
@@ -130,6 +130,9 @@ async def _memories(
     parts: Parts, who: Principal, question: Question, found: Sequence[Found], arms: Arms
 ) -> list[Hit]:
     """The memories behind the ids, weighed; anchors are no answer, twins come once."""
+
+    if not found:
+        return []
 
     async def load() -> list[Memory]:
         ids = [one.id for one in found]
