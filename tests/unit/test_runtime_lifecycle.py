@@ -14,7 +14,7 @@ from reverie.runtime.auth import CachedKeys, key_hash
 from reverie.runtime.body import parse_value
 from reverie.runtime.health import run_checks
 from reverie.runtime.lifecycle import in_background, supervise
-from reverie.runtime.metrics import exposition, gauge
+from reverie.runtime.metrics import Reading, Readings, exposition
 from reverie.runtime.paging import Position, cut_page, decode_cursor, encode_cursor
 from reverie.testing.keys import MemoryKeys, principal
 
@@ -142,10 +142,17 @@ def test_a_part_of_a_body_is_named_by_where_it_stands() -> None:
     assert parse_value(Note, {"text": "a"}, "items.3").text == "a"
 
 
-def test_a_gauge_is_read_when_it_is_scraped() -> None:
+async def test_a_reading_is_taken_when_it_is_scraped_and_is_no_number_when_it_fails() -> None:
     registry = CollectorRegistry()
     waiting = [1.0]
-    gauge(registry, "reverie_waiting", "Waiting.", lambda: waiting[0])
-    assert b"reverie_waiting 1.0" in exposition(registry)
-    waiting[0] = 7.0
-    assert b"reverie_waiting 7.0" in exposition(registry)
+
+    async def read() -> float:
+        if not waiting:
+            raise Unavailable("Postgres", "try again")
+        return waiting[0]
+
+    readings = Readings(registry, [Reading("reverie_waiting", "Waiting.", read)])
+    for value, told in (([1.0], b"1.0"), ([7.0], b"7.0"), ([], b"NaN")):
+        waiting[:] = value
+        await readings.refresh()
+        assert b"reverie_waiting " + told in exposition(registry)

@@ -47,7 +47,6 @@ def test_without_any_source_the_defaults_hold(project: Path) -> None:
     assert settings.home == project.parent / "home"
     assert (settings.host, settings.recall_port) == ("127.0.0.1", 3456)
     assert settings.database_url is None
-    assert settings.models_folder == settings.home / "models"
 
 
 def test_the_home_folder_is_in_the_user_s_home_by_default(

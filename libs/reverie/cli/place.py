@@ -1,4 +1,4 @@
-"""Where the database is that an operator's command works on."""
+"""Where the database and the bus are that an operator's command works on."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ def admin_url(settings: Settings) -> str:
     if found is None:
         raise Unavailable("Postgres", f"run `reverie up` (nothing runs on {settings.home})")
     return found.admin_url()
+
+
+def bus_url(settings: Settings) -> str:
+    """The address of NATS: the one that is set, or that of the running embedded one.
+
+    Raises `Unavailable` where neither is there.
+    """
+    if settings.nats_url is not None:
+        return settings.nats_url.get_secret_value()
+    from reverie.embedded import nats
+    from reverie.embedded.home import existing_home
+
+    home = existing_home(settings.home)
+    found = nats.find(home) if home else None
+    if found is None:
+        raise Unavailable("NATS", f"run `reverie up` (nothing runs on {settings.home})")
+    return found.url

@@ -38,19 +38,6 @@ class MemoryEvent(Event):
     version: int
 
 
-class DreamTicket(Event):
-    """A scope wants to be digested: wakes one worker, which then asks Postgres for work."""
-
-    scope: str
-
-
-class DreamDone(Event):
-    """A dream ended."""
-
-    run: UUID
-    scope: str
-
-
 class GitEvent(Event):
     """A change was stored: `id` is its row, which holds the files."""
 

@@ -168,12 +168,17 @@ def combine(marks: Iterable[Mark]) -> dict[UUID, Verdict]:
     of_memory: defaultdict[UUID, list[Mark]] = defaultdict(list)
     for mark in marks:
         of_memory[mark.memory].append(mark)
-    return {memory: _verdict(of_one) for memory, of_one in of_memory.items()}
+    return {
+        memory: verdict((mark.grade, mark.score) for mark in of_one)
+        for memory, of_one in of_memory.items()
+    }
 
 
-def _verdict(marks: list[Mark]) -> Verdict:
-    trust = math.prod(1 - mark.score for mark in sorted(marks, key=lambda mark: mark.score))
-    return Verdict(worst(mark.grade for mark in marks), min(1.0, 1 - trust))
+def verdict(doubts: Iterable[tuple[Grade, float]]) -> Verdict:
+    """At least one doubt as one: the worst grade, the scores joined by noisy-or."""
+    grades, scores = zip(*doubts, strict=True)
+    trust = math.prod(1 - score for score in sorted(scores))
+    return Verdict(worst(grades), min(1.0, 1 - trust))
 
 
 def worst(grades: Iterable[Grade]) -> Grade:

@@ -69,11 +69,6 @@ class RequestMetrics:
             self.errors.labels(method, route, code).inc()
 
 
-def gauge(registry: CollectorRegistry, name: str, text: str, read: Callable[[], float]) -> None:
-    """A gauge whose value is read when it is scraped."""
-    Gauge(name, text, registry=registry).set_function(read)
-
-
 @dataclass(frozen=True)
 class Reading:
     """A gauge whose value has to be asked for: of the store, or of the bus."""

@@ -208,11 +208,6 @@ class Settings(BaseSettings):
             raise ValueError("must be printable ASCII without spaces")
         return key
 
-    @property
-    def models_folder(self) -> Path:
-        """Where models are looked for and kept."""
-        return self.model_dir or self.home / "models"
-
     def port_of(self, service: ServiceName) -> int:
         """The port that a service listens on."""
         return int(getattr(self, f"{service}_port"))

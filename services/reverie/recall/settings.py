@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reverie.runtime.settings import Settings, base_url
+from reverie.runtime.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class RecallSettings:
 def recall_settings(settings: Settings) -> RecallSettings:
     """The part of the settings that recall reads."""
     return RecallSettings(
-        ingest_url=settings.ingest_url or base_url(settings.host, settings.ingest_port),
-        dream_url=settings.dream_url or base_url(settings.host, settings.dream_port),
-        staleness_url=settings.staleness_url or base_url(settings.host, settings.staleness_port),
+        ingest_url=settings.url_of("ingest"),
+        dream_url=settings.url_of("dream"),
+        staleness_url=settings.url_of("staleness"),
         content_limit=settings.content_limit,
     )

@@ -12,7 +12,7 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import parse_scope, project_of, slug
-from reverie.domain.staleness import Grade, worst
+from reverie.domain.staleness import Grade, verdict
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
@@ -103,9 +103,10 @@ def _checked(change: GitChange) -> GitChange:
 
 def _item(one: Stale) -> StaleItem:
     evidence = [Evidence.model_validate(each) for each in one.evidence]
+    found = verdict((Grade(each.grade), each.score) for each in evidence)
     return StaleItem(
         memory=memory_body(one.memory),
-        grade=worst(Grade(each.grade) for each in evidence).value,
-        score=one.memory.staleness,
+        grade=found.grade.value,
+        score=round(found.score, 4),
         evidence=evidence,
     )
