@@ -76,7 +76,7 @@ class Memories:
                     "remember", who.tenant, who.tenant_name, payload, dict(headers)
                 )
                 return [row[0] for row in found]
-            except asyncpg.SerializationError:
+            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
                 continue
             except asyncpg.PostgresError as error:
                 if error.sqlstate == "RV001":

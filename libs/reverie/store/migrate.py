@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import as_file, files
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
@@ -19,33 +22,61 @@ def migrate(url: str) -> list[str]:
     """Brings the database to the newest schema; safe to run by several at once.
 
     Returns the names of the migrations applied. Raises `Misconfigured` on a server that is
-    too old or lacks pgvector, `Unavailable` where it cannot be reached.
+    too old or lacks pgvector and for a user that may not, `Unavailable` where it cannot be
+    reached.
     """
-    _prepare(url)
-    with (
-        as_file(files("reverie.store") / "migrations") as folder,
-        get_backend(_yoyo_url(url)) as backend,
-    ):
-        migrations = read_migrations(str(folder))
-        with backend.lock():
-            pending = backend.to_apply(migrations)
+    try:
+        _prepare(url)
+        with (
+            as_file(files("reverie.store") / "migrations") as folder,
+            get_backend(_yoyo_url(url)) as backend,
+        ):
+            # Of the server and gone with its session, unlike yoyo's own lock: a row, which a
+            # killed process leaves behind.
+            backend.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
+            backend.break_lock()
+            pending = backend.to_apply(read_migrations(str(folder)))
             backend.apply_migrations(pending)
-    return [m.id for m in pending]
+            return [m.id for m in pending]
+    except psycopg.errors.InsufficientPrivilege as error:
+        why = error.diag.message_detail or error.diag.message_primary
+        raise Misconfigured("database_url", f"this user may not migrate: {why}") from error
 
 
 def pending_migrations(url: str) -> list[str]:
-    """Names of the migrations that the database lacks."""
-    with (
-        as_file(files("reverie.store") / "migrations") as folder,
-        get_backend(_yoyo_url(url)) as backend,
-    ):
-        return [m.id for m in backend.to_apply(read_migrations(str(folder)))]
+    """Names of the migrations that the database lacks. Writes nothing."""
+    with as_file(files("reverie.store") / "migrations") as folder:
+        known = read_migrations(str(folder))
+        if not _begun(url):
+            return [m.id for m in known]
+        with get_backend(_yoyo_url(url)) as backend:
+            return [m.id for m in backend.to_apply(known)]
+
+
+def _begun(url: str) -> bool:
+    """Whether any migration was ever tried: only then yoyo may look, for it makes its tables."""
+    with _connect(url) as connection:
+        found = connection.execute(
+            "select to_regclass(%s) is not null", (f"{SCHEMA}._yoyo_version",)
+        ).fetchone()
+    return found == (True,)
+
+
+@contextmanager
+def _connect(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+            yield connection
+    except psycopg.errors.UndefinedFile:
+        raise
+    except psycopg.OperationalError as error:
+        raise Unavailable("Postgres", "is it running, and is the address right?") from error
 
 
 def _prepare(url: str) -> None:
     """Checks the server and makes the schema and the extension."""
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        with _connect(url) as connection:
             version = connection.info.server_version // 10_000
             if version < MIN_POSTGRES:
                 raise Misconfigured(
@@ -59,8 +90,6 @@ def _prepare(url: str) -> None:
             ).fetchone()
     except psycopg.errors.UndefinedFile as error:
         raise Misconfigured("database_url", "the server lacks pgvector: install it") from error
-    except psycopg.OperationalError as error:
-        raise Unavailable("Postgres", "is it running, and is the address right?") from error
     installed = str(found[0]) if found else "0"
     if tuple(int(part) for part in installed.split(".")[:2]) < MIN_PGVECTOR:
         raise Misconfigured(

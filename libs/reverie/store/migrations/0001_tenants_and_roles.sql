@@ -1,5 +1,5 @@
 -- Tenants, keys, and the two roles: reverie_app (the services) is held by row-level security;
--- reverie_system owns the few functions that must cross tenants (0007).
+-- reverie_system owns the few functions that must cross tenants (0008).
 
 do $$
 begin
@@ -12,9 +12,18 @@ begin
 exception when duplicate_object or unique_violation then null;
 end $$;
 
+-- The owner must be a member of both; where another made them, that one has to grant it.
 do $$
 begin
   execute format('grant reverie_app, reverie_system to %I', current_user);
+exception when insufficient_privilege then
+  if not (pg_has_role('reverie_app', 'usage') and pg_has_role('reverie_system', 'usage')) then
+    raise;
+  end if;
+end $$;
+
+do $$
+begin
   execute format('grant usage on schema %I to reverie_app, reverie_system', current_schema());
 end $$;
 
@@ -66,12 +75,24 @@ create table outbox (
 );
 create index outbox_at on outbox (at);
 
+-- Whether any pattern covers more than the one scope it names. Folded to a constant by the planner.
+create function any_widens(patterns text[]) returns boolean
+language sql immutable parallel safe
+return exists (select from unnest(patterns) p where right(p, 2) = '/*');
+
 -- Whether grant patterns (`*`, `a/b`, `a/b/*`) cover a scope; the twin of domain.scopes.matches.
+-- No subquery, so that the planner inlines it: for a list of plain scopes all that is left is
+-- `scope = any(list)`, which takes an index. A scope has at most five parts.
 create function covers(patterns text[], scope text) returns boolean
 language sql immutable parallel safe
-return '*' = any(patterns) or scope = any(patterns) or exists (
-  select from unnest(patterns) p
-  where right(p, 2) = '/*' and (scope = left(p, -2) or starts_with(scope, left(p, -1))));
+return '*' = any(patterns) or scope = any(patterns) or any_widens(patterns) and (
+  split_part(scope, '/', 1) || '/*' = any(patterns)
+  or rtrim(split_part(scope, '/', 1) || '/' || split_part(scope, '/', 2), '/') || '/*' = any(patterns)
+  or rtrim(split_part(scope, '/', 1) || '/' || split_part(scope, '/', 2) || '/'
+           || split_part(scope, '/', 3), '/') || '/*' = any(patterns)
+  or rtrim(split_part(scope, '/', 1) || '/' || split_part(scope, '/', 2) || '/'
+           || split_part(scope, '/', 3) || '/' || split_part(scope, '/', 4), '/') || '/*' = any(patterns)
+  or scope || '/*' = any(patterns));
 
 -- Names the tenant for the rest of the transaction; row-level security reads it.
 create function enter(p_tenant int) returns void

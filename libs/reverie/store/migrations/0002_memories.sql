@@ -40,6 +40,9 @@ create unique index memory_hash on memory (tenant, scope, hash, coalesce(key, ''
   where status = 'active';
 create unique index memory_doc_no on memory (tenant, doc);
 create index memory_scope on memory (tenant, scope, id desc);
+create index memory_kind on memory (tenant, kind, id desc);
+create index memory_pinned on memory (tenant, id) where pinned;
+create index memory_terms on memory (tenant, terms) where terms > 0;
 create index memory_session on memory (tenant, session, created, id) where session is not null;
 create index memory_short on memory (tenant, short);
 create index memory_unenriched on memory (tenant, id) where enriched_version < version;
@@ -84,7 +87,8 @@ create table edge (
   meta jsonb not null default '{}',
   known_from timestamptz not null default now(),
   known_to timestamptz,
-  primary key (tenant, id)
+  primary key (tenant, id),
+  check (src <> dst)
 ) partition by hash (tenant);
 create unique index edge_open on edge (tenant, src, kind, dst) where known_to is null;
 create index edge_in on edge (tenant, dst, kind) where known_to is null;

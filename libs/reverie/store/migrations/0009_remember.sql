@@ -1,5 +1,38 @@
 -- The fast path of a write: one call writes the memory, its words, tags, edges and event.
 
+-- The nodes from a cause to an effect along open causal edges; null where none lead there.
+-- Walks each edge once, however many ways there are.
+create function causal_path(p_tenant int, p_cause uuid, p_effect uuid) returns uuid[]
+language sql stable
+begin atomic
+  with recursive walk (node, parent) as (
+    select p_cause, null::uuid
+    union
+    select n.node, w.node
+    from walk w cross join lateral (
+      select e.dst as node from edge e
+      where e.tenant = p_tenant and e.src = w.node and e.kind = 'led_to' and e.known_to is null
+      union all
+      select e.src from edge e
+      where e.tenant = p_tenant and e.dst = w.node and e.known_to is null
+        and e.kind = any (array['supersedes', 'learned_in', 'part_of'])
+    ) n
+    where w.node <> p_effect
+  ), back (node, path) as (
+    select p_effect, array[p_effect] where exists (select from walk where walk.node = p_effect)
+    union all
+    select s.parent, s.parent || b.path
+    from back b cross join lateral (
+      select w.parent from walk w
+      where w.node = b.node and w.parent <> all (b.path) order by w.parent limit 1
+    ) s
+    where b.node <> p_cause
+  )
+  select b.path from back b where b.node = p_cause;
+end;
+
+-- An edge, or the greater weight on the one that stands. Answers {id}, or {problem: self} or
+-- {problem: cycle, path}: from the effect over what it led to back to the cause and the effect.
 create function link(p_tenant int, p_id uuid, p_src uuid, p_kind text, p_dst uuid,
                      p_weight real, p_meta jsonb)
 returns jsonb
@@ -8,37 +41,23 @@ declare
   v_src uuid := p_src;
   v_dst uuid := p_dst;
   v_kind text := p_kind;
-  v_cause uuid;
-  v_effect uuid;
   v_path uuid[];
   v_id uuid;
 begin
   perform enter(p_tenant);
+  if p_src = p_dst then
+    return jsonb_build_object('problem', 'self');
+  end if;
   if p_kind = 'caused_by' then
     v_src := p_dst; v_dst := p_src; v_kind := 'led_to';
   end if;
   if v_kind in ('led_to', 'supersedes', 'learned_in', 'part_of') then
     -- Lock, then look: the statement after the lock has a snapshot that sees the other's edge.
     perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
-    v_cause := case when v_kind = 'led_to' then v_src else v_dst end;
-    v_effect := case when v_kind = 'led_to' then v_dst else v_src end;
-    with recursive walk (node, path) as (
-      select v_effect, array[v_effect]
-      union all
-      select n.node, w.path || n.node
-      from walk w cross join lateral (
-        select e.dst as node from edge e
-        where e.tenant = p_tenant and e.src = w.node and e.kind = 'led_to' and e.known_to is null
-        union all
-        select e.src from edge e
-        where e.tenant = p_tenant and e.dst = w.node and e.known_to is null
-          and e.kind = any (array['supersedes', 'learned_in', 'part_of'])
-      ) n
-      where w.node <> v_cause
-    ) cycle node set is_cycle using seen
-    select w.path into v_path from walk w where w.node = v_cause limit 1;
+    v_path := case when v_kind = 'led_to' then causal_path(p_tenant, v_dst, v_src)
+                   else causal_path(p_tenant, v_src, v_dst) end;
     if v_path is not null then
-      return jsonb_build_object('problem', 'cycle', 'path', to_jsonb(v_path || v_effect));
+      return jsonb_build_object('problem', 'cycle', 'path', v_path || v_path[1]);
     end if;
   end if;
   insert into edge as e (tenant, id, src, kind, dst, weight, meta)
@@ -78,6 +97,20 @@ begin atomic
   select p_tenant, p_memory, t::uuid
   from jsonb_array_elements_text(coalesce(p_item -> 'turns', '[]')) t
   on conflict do nothing;
+end;
+
+-- Lets one writer at a time at each identity (key or content) of a batch, in one order for all:
+-- batches that meet in opposite order wait instead of dying of a deadlock. 1,024 locks a tenant.
+create function lock_identities(p_tenant int, p_items jsonb) returns void
+language sql volatile
+begin atomic
+  select pg_advisory_xact_lock(n.no) from (
+    select distinct hashtextextended(
+      'reverie.write ' || p_tenant || ' ' || (hashtextextended(
+        (i ->> 'scope') || ' ' || coalesce('key ' || (i ->> 'key'), i ->> 'hash'), 0) & 1023), 0) as no
+    from jsonb_array_elements(p_items) i
+    order by 1
+  ) n;
 end;
 
 -- One memory as the service validated it. Answers {id, outcome, version, event} or
@@ -179,7 +212,15 @@ begin
     'outcome', case when v_old.id is null then 'created' else 'superseded' end);
 end $$;
 
-do $$
+-- Writes memories in order; answers each outcome.
+create function remember_all(p_tenant int, p_tenant_name text, p_items jsonb, p_headers jsonb)
+returns setof jsonb
+language plpgsql as $$
+declare
+  v_item jsonb;
 begin
-  execute format('grant execute on all functions in schema %I to reverie_app', current_schema());
+  perform lock_identities(p_tenant, p_items);
+  for v_item in select * from jsonb_array_elements(p_items) loop
+    return next remember(p_tenant, p_tenant_name, v_item, p_headers);
+  end loop;
 end $$;

@@ -53,7 +53,8 @@ begin
     'pending_chars', v_session.pending_chars + v_chars);
 end $$;
 
--- One job a scope: a request while a worker has it is kept in `again`. A parked job wakes.
+-- One job a scope: a request while a worker has it is kept in `again`, also of a worker whose lease
+-- ran out, for it may still end its run. A parked job wakes.
 create function dream_request(p_tenant int, p_scope text, p_reason text, p_event uuid,
                               p_subject text, p_headers jsonb)
 returns text
@@ -64,7 +65,7 @@ begin
   perform enter(p_tenant);
   insert into dream_job as d (tenant, scope, reason) values (p_tenant, p_scope, p_reason)
   on conflict (tenant, scope) do update
-    set again = d.again or coalesce(d.lease_until >= clock_timestamp(), false),
+    set again = d.again or d.lease_until is not null,
         attempts = case when d.parked is null then d.attempts else 0 end,
         parked = null, due = least(d.due, clock_timestamp()), reason = excluded.reason
   returning coalesce(lease_until >= clock_timestamp(), false) into v_running;
@@ -72,6 +73,7 @@ begin
   return case when v_running then 'running' else 'queued' end;
 end $$;
 
+-- Whether a worker still has the job. A job that was given back has epoch 0, which nobody holds.
 create function dream_holds(p_tenant int, p_scope text, p_epoch bigint) returns boolean
 language plpgsql as $$
 begin
@@ -113,8 +115,10 @@ language plpgsql as $$
 declare
   v_item jsonb;
   v_results jsonb := '[]';
+  v_turns int;
 begin
   if not dream_holds(p_tenant, p_scope, p_epoch) then return null; end if;
+  perform lock_identities(p_tenant, p_items);
   for v_item in select * from jsonb_array_elements(p_items) loop
     v_results := v_results || remember(p_tenant, p_tenant_name, v_item, p_headers);
   end loop;
@@ -126,9 +130,10 @@ begin
   update session s
   set pending = s.pending - d.turns, pending_chars = s.pending_chars - d.chars
   from (select count(*) as turns, coalesce(sum(chars), 0) as chars from digested) d
-  where s.tenant = p_tenant and s.id = p_session;
+  where s.tenant = p_tenant and s.id = p_session
+  returning d.turns into v_turns;
   update dream_run r
-  set turns = r.turns + cardinality(p_turns),
+  set turns = r.turns + coalesce(v_turns, 0),
       created = r.created + n.created, reinforced = r.reinforced + n.reinforced,
       superseded = r.superseded + n.superseded,
       sessions = case when p_session = any(r.sessions) then r.sessions
@@ -172,7 +177,8 @@ begin
     delete from dream_job d where d.tenant = p_tenant and d.scope = p_scope;
     return 'done';
   end if;
-  update dream_job d set again = false, lease_until = null, attempts = 0, due = clock_timestamp()
+  update dream_job d
+  set again = false, lease_until = null, epoch = 0, attempts = 0, due = clock_timestamp()
   where d.tenant = p_tenant and d.scope = p_scope;
   perform announce(p_tenant, p_event, p_subject, jsonb_build_object('scope', p_scope), p_headers);
   return 'again';
@@ -190,7 +196,7 @@ begin
   update dream_run r set status = 'failed', ended = now(), error = p_error
   where r.tenant = p_tenant and r.id = p_run;
   update dream_job d
-  set lease_until = null, due = clock_timestamp() + p_pause * power(2, d.attempts - 1),
+  set lease_until = null, epoch = 0, due = clock_timestamp() + p_pause * power(2, d.attempts - 1),
       parked = case when d.attempts >= p_max_attempts then p_error end
   where d.tenant = p_tenant and d.scope = p_scope
   returning d.parked into v_parked;

@@ -1,17 +1,25 @@
 -- name: briefing_memories
 -- Pinned memories and those of kinds that are shown at session start, the weightiest first.
-select * from memory_shown
-where tenant = $1 and covers($2, scope) and status = 'active' and (pinned or kind = any($3::text[]))
-order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id limit $4;
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and covers($2, b.scope) and b.status = 'active'
+    and (b.pinned or b.kind = any($3::text[]))
+  order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $4))
+order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
 -- name: briefing_stale
 -- Memories that a commit made doubtful, the most doubtful first.
-select * from memory_shown
-where tenant = $1 and covers($2, scope) and status = 'active' and stale_grade is not null
+select * from memory_shown($1)
+where id = any(array(select s.memory from stale_mark s where s.tenant = $1 and s.cleared is null))
+  and covers($2, scope) and status = 'active'
 order by staleness desc, id desc limit $3;
 
 -- name: briefing_sessions
 -- The latest sessions that a dream condensed.
-select * from memory_shown
-where tenant = $1 and covers($2, scope) and status = 'active' and kind = 'session'
-order by coalesce(valid_from, created) desc, id desc limit $3;
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and covers($2, b.scope) and b.status = 'active' and b.kind = 'session'
+  order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
+order by coalesce(valid_from, created) desc, id desc;

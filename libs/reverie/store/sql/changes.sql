@@ -47,16 +47,19 @@ from moved where m.tenant = $1 and m.id = moved.node;
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
-select m.*, k.evidence from memory_shown m
+select m.*, k.evidence from memory_shown($1) m
 join lateral (
   select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
     'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
     'score', s.score) order by s.committed_at desc, s.path) as evidence
   from stale_mark s where s.tenant = $1 and s.memory = m.id and s.cleared is null
-) k on k.evidence is not null
-where m.tenant = $1 and covers($2, m.scope) and m.status in ('active', 'superseded')
-  and ($3::uuid is null or m.id < $3)
-order by m.id desc limit $4;
+) k on true
+where m.id = any(array(
+  select o.memory from stale_mark o join memory b on b.tenant = $1 and b.id = o.memory
+  where o.tenant = $1 and o.cleared is null and ($3::uuid is null or o.memory < $3)
+    and covers($2, b.scope) and b.status in ('active', 'superseded')
+  group by o.memory order by o.memory desc limit $4))
+order by m.id desc;
 
 -- name: announce
 -- An event of its own, for the outbox.

@@ -62,9 +62,12 @@ where tenant = $1 and session = $2 order by ord limit $3;
 
 -- name: dream_known
 -- Active memories of a scope that a summary may draw on, the weightiest first.
-select * from memory_shown
-where tenant = $1 and scope = $2 and status = 'active' and kind not in ('file', 'entity')
-order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id limit $3;
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
+  order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
+order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
 -- name: dream_runs
 -- Runs over scopes that the grants cover, newest first below the cursor.

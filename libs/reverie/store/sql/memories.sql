@@ -4,12 +4,11 @@ select 1;
 
 -- name: remember
 -- Writes validated memories in order ($3, a jsonb array); answers each outcome.
-select remember($1, $2, i.item, $4) from jsonb_array_elements($3::jsonb) with ordinality i (item, n)
-order by i.n;
+select * from remember_all($1, $2, $3, $4);
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.
-select * from memory_shown where tenant = $1 and id = $2 and covers($3, scope) and status <> 'deleted';
+select * from memory_shown($1) where tenant = $1 and id = $2 and covers($3, scope) and status <> 'deleted';
 
 -- name: memory_resolve
 -- The full ids behind a short one; two rows mean that it is ambiguous.
@@ -18,7 +17,7 @@ where tenant = $1 and short = $2 and covers($3, scope) and status <> 'deleted' l
 
 -- name: memory_list
 -- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8; each null for all.
-select * from memory_shown m
+select * from memory_shown($1) m
 where m.tenant = $1 and covers($2, m.scope)
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)
@@ -31,7 +30,7 @@ order by m.id desc limit $9;
 
 -- name: memories_by_ids
 -- The memories of a list of ids, as shown.
-select * from memory_shown where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+select * from memory_shown($1) where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
   and status <> 'deleted';
 
 -- name: memory_neighbours

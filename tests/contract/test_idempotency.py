@@ -1,0 +1,103 @@
+"""Idempotency keys: the table in Postgres and its twin in memory behave alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.integration.store_parts import admin_rows
+
+from reverie.domain.idempotency import Claim, StoredReply
+from reverie.runtime.idempotency import IdempotencyStore
+from reverie.store.database import open_database
+from reverie.store.idempotency import LEASE, IdempotencyTable
+from reverie.testing.idempotency import MemoryIdempotency
+from reverie.testing.servers import Database
+
+REPLY = StoredReply(201, b'{"id": 1}', {"content-type": "application/json"})
+BODY, OTHER_BODY = b"a" * 32, b"b" * 32
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[IdempotencyStore]:
+    if request.param == "memory":
+        yield MemoryIdempotency()
+        return
+    database: Database = request.getfixturevalue("database")
+    async with open_database(database.service_url) as db:
+        yield IdempotencyTable(db)
+
+
+async def test_ten_requests_at_once_are_one_that_works_and_nine_that_wait(
+    store: IdempotencyStore,
+) -> None:
+    found = await asyncio.gather(*(store.begin(1, "k", "/r", BODY) for _ in range(10)))
+    assert Counter(found) == {Claim.MINE: 1, Claim.BUSY: 9}
+
+
+async def test_the_answer_comes_again(store: IdempotencyStore) -> None:
+    assert await store.begin(1, "k", "/r", BODY) is Claim.MINE
+    await store.finish(1, "k", REPLY)
+    for _ in range(2):
+        assert await store.begin(1, "k", "/r", BODY) == REPLY
+
+
+@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize(("route", "body"), [("/r", OTHER_BODY), ("/other", BODY)])
+async def test_a_key_stands_for_one_request(
+    store: IdempotencyStore, finished: bool, route: str, body: bytes
+) -> None:
+    await store.begin(1, "k", "/r", BODY)
+    if finished:
+        await store.finish(1, "k", REPLY)
+    assert await store.begin(1, "k", route, body) is Claim.OTHER
+
+
+async def test_a_request_that_failed_leaves_its_key_free(store: IdempotencyStore) -> None:
+    await store.begin(1, "k", "/r", BODY)
+    await store.abandon(1, "k")
+    assert await store.begin(1, "k", "/r", OTHER_BODY) is Claim.MINE
+
+
+async def test_a_key_belongs_to_one_tenant(store: IdempotencyStore) -> None:
+    await store.begin(1, "k", "/r", BODY)
+    await store.finish(1, "k", REPLY)
+    assert await store.begin(2, "k", "/r", OTHER_BODY) is Claim.MINE
+    await store.abandon(2, "k")
+    assert await store.begin(1, "k", "/r", BODY) == REPLY
+
+
+async def test_an_answer_of_bytes_that_are_no_text_comes_back_whole(
+    store: IdempotencyStore,
+) -> None:
+    reply = StoredReply(200, bytes(range(256)), {})
+    await store.begin(1, "k", "/r", BODY)
+    await store.finish(1, "k", reply)
+    assert await store.begin(1, "k", "/r", BODY) == reply
+
+
+async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(database: Database) -> None:
+    async with open_database(database.service_url) as db:
+        store = IdempotencyTable(db)
+        await store.begin(1, "k", "/r", BODY)
+        admin_rows(
+            database.admin_url,
+            "update idempotency set at = at - make_interval(secs => %s)",
+            LEASE.total_seconds() + 1,
+        )
+        assert await store.begin(1, "k", "/other", OTHER_BODY) is Claim.MINE
+        assert await store.begin(1, "k", "/other", OTHER_BODY) is Claim.BUSY
+        assert await store.begin(1, "k", "/r", BODY) is Claim.OTHER
+
+
+async def test_an_answer_that_stands_is_not_given_away_with_time(database: Database) -> None:
+    async with open_database(database.service_url) as db:
+        store = IdempotencyTable(db)
+        await store.begin(1, "k", "/r", BODY)
+        await store.finish(1, "k", REPLY)
+        admin_rows(database.admin_url, "update idempotency set at = at - interval '1 hour'")
+        assert await store.begin(1, "k", "/r", BODY) == REPLY
+        await store.abandon(1, "k")
+        assert await store.begin(1, "k", "/r", BODY) == REPLY

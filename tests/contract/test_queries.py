@@ -1,0 +1,94 @@
+"""Every named statement is described, used, and accepted by the migrated database."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.integration.store_parts import app_connection
+
+from reverie import store
+from reverie.store.database import _prepare
+from reverie.store.queries import load, parse
+from reverie.testing.servers import Database
+
+STORE = Path(store.__path__[0])
+RUNNERS = {"rows", "row", "value", "many", "call", "query", "_corpus"}
+
+
+def _names_asked_for() -> Iterator[str]:
+    """First text among the arguments of whatever runs a query by its name."""
+    for file in STORE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and _callee(node.func) in RUNNERS:
+                texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant)]
+                yield from (text for text in texts[:1] if isinstance(text, str))
+
+
+def _callee(function: ast.expr) -> str | None:
+    match function:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return None
+
+
+async def test_every_query_is_accepted_by_the_database_for_the_services_role(
+    database: Database,
+) -> None:
+    refused = {}
+    async with app_connection(database.service_url) as connection:
+        await _prepare(connection)
+        for name, query in load().items():
+            try:
+                await connection.prepare(query.sql)
+            except Exception as error:
+                refused[name] = repr(error)
+    assert refused == {}
+
+
+def test_every_query_says_what_it_is_for() -> None:
+    assert [q.name for q in load().values() if len(q.description.split()) < 3] == []
+
+
+def test_the_code_asks_for_exactly_the_queries_that_there_are() -> None:
+    assert set(_names_asked_for()) == set(load())
+
+
+def test_no_query_hides_a_second_statement() -> None:
+    assert [q.name for q in load().values() if ";" in q.sql] == []
+
+
+def test_every_file_of_statements_begins_with_a_name() -> None:
+    for file in STORE.glob("sql/*.sql"):
+        assert file.read_text(encoding="utf-8").startswith("-- name: "), file
+
+
+def test_a_block_is_its_name_its_description_and_its_statement() -> None:
+    text = "-- name: one\n-- What it\n-- is for.\nselect 1;\n\n-- name: two\n-- Two.\nselect 2\n"
+    found = parse(text)
+    assert [(q.name, q.description, q.sql) for q in found.values()] == [
+        ("one", "What it is for.", "select 1"),
+        ("two", "Two.", "select 2"),
+    ]
+
+
+async def test_every_statement_names_its_tenant_for_every_table_it_touches(
+    database: Database,
+) -> None:
+    async with app_connection(database.service_url) as connection:
+        found = await connection.fetch(
+            "select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid"
+            " where a.attname = 'tenant' and c.relnamespace = 'reverie'::regnamespace"
+            " and c.relkind in ('r', 'p') and not c.relispartition"
+        )
+    tables = "|".join(row["relname"] for row in found)
+    touches = re.compile(rf"\b(?:from|join|update|into|using)\s+(?:{tables})\b(?!\()")
+    names = re.compile(r"\btenant = \$1|\(tenant, ")
+    counted = {
+        query.name: (len(touches.findall(query.sql)), len(names.findall(query.sql)))
+        for query in load().values()
+    }
+    assert sum(tables for tables, _ in counted.values()) > 50
+    assert [name for name, (tables, said) in counted.items() if said < tables] == []

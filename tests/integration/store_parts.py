@@ -1,0 +1,108 @@
+"""A migrated database with tenants, and short ways to write into it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import psycopg
+
+from reverie.domain.access import Principal, Role
+from reverie.domain.ids import new_id
+from reverie.domain.kinds import TREATMENT, Kind
+from reverie.domain.memory import NewMemory, Written, content_hash
+from reverie.domain.words import index_text
+from reverie.store.database import _SERVER_SETTINGS, Database, open_database
+from reverie.store.memories import Memories
+from reverie.testing import servers
+
+PATH = "-csearch_path=reverie,public"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A pool under the services' role, and one principal in each of two tenants."""
+
+    db: Database
+    memories: Memories
+    me: Principal
+    other: Principal
+    admin_url: str
+    service_url: str
+
+
+def add_tenants(admin_url: str, *names: str) -> list[int]:
+    """Makes tenants; answers their numbers."""
+    with psycopg.connect(admin_url, options=PATH) as connection:
+        made = [
+            connection.execute("insert into tenant (name) values (%s) returning id", [name])
+            for name in names
+        ]
+        return [row[0] for cursor in made if (row := cursor.fetchone())]
+
+
+def principal(tenant: int, name: str, **fields: Any) -> Principal:
+    """An administrator of a tenant."""
+    return replace(Principal(tenant, name, "key", Role.ADMIN, ("*",), ("*",)), **fields)
+
+
+@asynccontextmanager
+async def open_store(database: servers.Database, size: int = 12) -> AsyncIterator[Store]:
+    """The store over a fresh database with the tenants `one` and `two`."""
+    one, two = add_tenants(database.admin_url, "one", "two")
+    async with open_database(database.service_url, size=size) as db:
+        yield Store(
+            db,
+            Memories(db),
+            principal(one, "one"),
+            principal(two, "two"),
+            database.admin_url,
+            database.service_url,
+        )
+
+
+def new(content: str, **fields: Any) -> NewMemory:
+    """A memory about to be written, as the door prepares it."""
+    kind = fields.pop("kind", Kind.CONTEXT)
+    made = NewMemory(
+        id=new_id(),
+        scope="global",
+        kind=kind,
+        content=content,
+        content_hash=content_hash(content),
+        words=index_text(content),
+        tier=TREATMENT[kind].tier,
+    )
+    return replace(made, **fields)
+
+
+async def write(store: Store, *items: NewMemory, who: Principal | None = None) -> list[UUID]:
+    """The ids of memories that must be accepted."""
+    found = await store.memories.remember(who or store.me, items, {})
+    assert all(isinstance(one, Written) for one in found), found
+    return [one.id for one in found if isinstance(one, Written)]
+
+
+@asynccontextmanager
+async def app_connection(
+    service_url: str, tenant: int | str | None = None
+) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """A connection as the services have it; `tenant` is what its session says, None: nothing."""
+    connection = await asyncpg.connect(service_url, server_settings=_SERVER_SETTINGS)
+    try:
+        if tenant is not None:
+            await connection.execute(f"set reverie.tenant = '{tenant}'")
+        yield connection
+    finally:
+        await connection.close()
+
+
+def admin_rows(admin_url: str, sql: str, *args: object) -> list[tuple[Any, ...]]:
+    """What a superuser sees, or does."""
+    with psycopg.connect(admin_url, options=PATH) as connection:
+        cursor = connection.execute(sql.encode(), args)
+        return cursor.fetchall() if cursor.description else []

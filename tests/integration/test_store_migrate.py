@@ -1,0 +1,142 @@
+"""Migrations: repeatable, safe to run by many at once, and by an owner who is no superuser."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+
+import psycopg
+import pytest
+
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.domain.memory import Written
+from reverie.embedded import postgres
+from reverie.embedded.home import open_home
+from reverie.store.bootstrap import NewKey, create_key, list_keys, revoke_key
+from reverie.store.database import open_database
+from reverie.store.keys import Keys
+from reverie.store.memories import Memories
+from reverie.store.migrate import migrate, pending_migrations
+from reverie.testing.servers import UNSAFE, Database, TestRun
+from tests.integration.store_parts import admin_rows, new, principal
+
+ALL = sorted(
+    file.name.removesuffix(".sql")
+    for file in (files("reverie.store") / "migrations").iterdir()
+    if file.name.endswith(".sql")
+)
+OBJECTS = """
+select string_agg(x, ',' order by x) from (
+  select c.relname::text || c.relkind::text || coalesce(c.relacl::text, '') as x from pg_class c
+  where c.relnamespace = 'reverie'::regnamespace and c.relname !~ 'yoyo'
+  union all
+  select p.oid::regprocedure::text || coalesce(p.proacl::text, '') from pg_proc p
+  where p.pronamespace = 'reverie'::regnamespace
+) o (x)
+"""
+
+
+def test_migrating_twice_changes_nothing(empty_database: Database) -> None:
+    assert pending_migrations(empty_database.admin_url) == ALL
+    assert migrate(empty_database.admin_url) == ALL
+    before = admin_rows(empty_database.admin_url, OBJECTS)
+    assert migrate(empty_database.admin_url) == []
+    assert admin_rows(empty_database.admin_url, OBJECTS) == before
+    assert pending_migrations(empty_database.admin_url) == []
+
+
+def test_asking_what_is_missing_writes_nothing(empty_database: Database) -> None:
+    assert pending_migrations(empty_database.admin_url) == ALL
+    found = admin_rows(
+        empty_database.admin_url,
+        "select table_name from information_schema.tables"
+        " where table_schema not in ('pg_catalog', 'information_schema')",
+    )
+    assert found == []
+
+
+def test_ten_at_once_apply_each_migration_once(empty_database: Database) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(lambda _: migrate(empty_database.admin_url), range(10)))
+    assert sorted(name for names in found for name in names) == ALL
+    assert pending_migrations(empty_database.admin_url) == []
+
+
+def test_the_lock_of_a_migration_that_was_killed_stops_nobody(empty_database: Database) -> None:
+    migrate(empty_database.admin_url)
+    admin_rows(
+        empty_database.admin_url,
+        "insert into yoyo_lock (locked, ctime, pid) values (1, now(), 999999)",
+    )
+    assert migrate(empty_database.admin_url) == []
+    assert admin_rows(empty_database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
+
+
+def test_a_wrong_address_is_told_apart_from_a_wrong_server(postgres_server: str) -> None:
+    with pytest.raises(Unavailable):
+        migrate("postgresql://nobody:x@127.0.0.1:1/none")
+    with pytest.raises((Unavailable, Misconfigured)):
+        migrate(postgres_server.replace("/postgres", "/there_is_no_such_database"))
+
+
+@pytest.fixture
+def cluster(test_run: TestRun) -> Iterator[postgres.Postgres]:
+    """A server of the test's own: roles belong to the whole of it."""
+    home = open_home(test_run.new_folder("cluster"))
+    server = postgres.start(postgres.PostgresSpec(home, options=UNSAFE))
+    try:
+        yield server
+    finally:
+        postgres.stop(server)
+
+
+def _owner(server: postgres.Postgres, name: str, database: str) -> str:
+    """The URL of an owner who may make roles and is no superuser."""
+    with psycopg.connect(server.admin_url("postgres"), autocommit=True) as connection:
+        connection.execute(f"create role {name} login createrole password 'own'".encode())
+        connection.execute(f"create database {database} owner {name}".encode())
+    return f"postgresql://{name}:own@{server.host}:{server.port}/{database}"
+
+
+async def test_an_owner_without_superuser_rights_migrates_and_runs_all_of_it(
+    cluster: postgres.Postgres,
+) -> None:
+    url = _owner(cluster, "owner", "own")
+    with psycopg.connect(cluster.admin_url("own"), autocommit=True) as connection:
+        trusted = connection.execute(
+            "select trusted from pg_available_extension_versions where name = 'vector'"
+        ).fetchone()
+        if trusted != (True,):
+            connection.execute("create extension vector schema public")
+    assert migrate(url) == ALL
+    assert migrate(url) == []
+    key = create_key(url, NewKey("first", tenant="t"))
+    [row] = list_keys(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create role service login password 'serve' in role reverie_app")
+    service = url.replace("owner:own@", "service:serve@")
+    async with open_database(service, size=2) as db:
+        found = await Keys(db).find(hashlib.sha256(key.encode()).digest())
+        assert found is not None
+        who = principal(found.tenant, "t")
+        [written] = await Memories(db).remember(who, [new("it works")], {})
+        assert isinstance(written, Written)
+        assert (await Memories(db).get(who, written.id)).content == "it works"
+    revoke_key(url, row.id)
+    assert list_keys(url)[0].revoked is not None
+
+
+def test_two_owners_on_one_server_each_migrate_their_database(cluster: postgres.Postgres) -> None:
+    """The roles are there already, made by another."""
+    first, second = _owner(cluster, "ann", "a"), _owner(cluster, "bob", "b")
+    for name in ("a", "b"):
+        with psycopg.connect(cluster.admin_url(name), autocommit=True) as connection:
+            connection.execute("create extension if not exists vector schema public")
+    assert migrate(first) == ALL
+    with pytest.raises(Misconfigured, match="reverie_app"):
+        migrate(second)
+    with psycopg.connect(cluster.admin_url("b"), autocommit=True) as connection:
+        connection.execute("grant reverie_app, reverie_system to bob")
+    assert migrate(second) == ALL

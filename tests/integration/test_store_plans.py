@@ -1,0 +1,319 @@
+"""At 100,000 memories every hot statement reads one partition, and by an index.
+
+One database for the whole file: it is only read, or written and rolled back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import numpy as np
+import psycopg
+import pytest
+from pgvector import HalfVector
+
+from reverie.domain.ids import new_id
+from reverie.store import rows
+from reverie.store.database import _prepare, open_database
+from reverie.store.queries import query
+from reverie.store.search import EXACT_UP_TO, Filter, Search
+from reverie.testing.servers import TestRun, fresh_database
+from tests.integration.store_load import VECTORS, load_all
+from tests.integration.store_parts import (
+    PATH,
+    add_tenants,
+    admin_rows,
+    app_connection,
+    new,
+    principal,
+)
+
+BIG_TABLES = {"memory", "posting", "edge", "memory_tag", "chunk", "vec_bge_small_en_v1_5", "outbox"}
+QUESTION = "w60 w200 w900 w77"
+COMMON = "w1 w2 w3 w4 w5"
+HERE = ["project/p1/*", "global"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The database, the big tenant, and some of its rows."""
+
+    admin_url: str
+    service_url: str
+    tenant: int
+    small: int
+    ids: list[UUID]
+    session: UUID
+    vector: HalfVector
+
+
+@pytest.fixture(scope="module")
+def loaded(test_run: TestRun) -> Iterator[Loaded]:
+    with fresh_database(test_run) as database:
+        big, *small = add_tenants(database.admin_url, "big", *(f"small{n}" for n in range(8)))
+        load_all(database.admin_url, big, small)
+        ids = admin_rows(
+            database.admin_url,
+            "select id from memory where tenant = %s order by id desc limit 10",
+            big,
+        )
+        [(session,)] = admin_rows(
+            database.admin_url, "select id from session where tenant = %s limit 1", big
+        )
+        vector = HalfVector(np.random.default_rng(1).normal(size=384).astype(np.float32))
+        yield Loaded(
+            database.admin_url,
+            database.service_url,
+            big,
+            small[0],
+            [row[0] for row in ids],
+            session,
+            vector,
+        )
+
+
+@pytest.fixture
+async def connection(
+    loaded: Loaded,
+) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    async with app_connection(loaded.service_url, loaded.tenant) as made:
+        await _prepare(made)
+        await made.execute("set hnsw.iterative_scan = 'relaxed_order'")
+        yield made
+
+
+def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
+    """Hot statements and what they are asked; `name: why` for a second question."""
+    ids, active, everything = loaded.ids, ["active"], ["*"]
+    page = (None, None, None, active, None, None, 20)
+    return {
+        "memory_get": (ids[0], everything),
+        "memory_resolve": (str(ids[0])[-8:], everything),
+        "memories_by_ids": (ids, everything),
+        "memory_list": (everything, *page),
+        "memory_list: narrow key": (HERE, *page),
+        "memory_list: next page": (everything, ids[5], *page[1:]),
+        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20),
+        "memory_list: scope": (everything, None, "project/p3", None, active, None, None, 20),
+        "memory_list: kind": (everything, None, None, ["identity"], active, None, None, 20),
+        "memory_list: session": (everything, None, None, None, active, None, loaded.session, 20),
+        "corpus": (),
+        "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None),
+        "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None),
+        "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None),
+        "vector_count": (EXACT_UP_TO + 1,),
+        "search_vectors_index": (loaded.vector, everything, active, 50, None),
+        "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None),
+        "edges_around": (ids, everything, 8),
+        "edges_among": (ids,),
+        "memory_neighbours": (ids[0], everything, 50),
+        "turns_list": (loaded.session, -1, 50),
+        "dream_turns": (loaded.session, 50),
+        "dream_sessions": ("project/p1", 100),
+        "dream_known": ("project/p1", 40),
+        "stale_list": (everything, None, 20),
+        "stale_list: narrow key": (HERE, None, 20),
+        "briefing_memories": (["project/p1", "global"], ["lesson", "decision"], 200),
+        "briefing_stale": (["project/p1", "global"], 10),
+        "briefing_sessions": (["project/p1", "global"], 1),
+        "relatives": (ids[0], "project/p1", 5),
+        "vectors_known": ([b"x" * 32],),
+    }
+
+
+NAMES = sorted(_statements(Loaded("", "", 0, 0, [new_id()] * 10, new_id(), HalfVector([0.0]))))
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from _nodes(child)
+
+
+def _relations(plan: dict[str, Any]) -> list[tuple[str, str, int | None]]:
+    """(table, kind of scan, partition) of all scans in a plan."""
+    found = []
+    for node in _nodes(plan):
+        if name := node.get("Relation Name"):
+            match = re.fullmatch(r"(\w+?)_(\d+)", name)
+            table, part = (match[1], int(match[2])) if match else (name, None)
+            found.append((table, node["Node Type"], part))
+    return found
+
+
+def _check(plan: dict[str, Any], may_scan: frozenset[str] = frozenset()) -> None:
+    """One partition of every table, and no big table read from end to end."""
+    scans = _relations(plan)
+    assert scans
+    assert len({part for _, _, part in scans if part is not None}) <= 1, scans
+    whole = {table for table, kind, _ in scans if kind == "Seq Scan"}
+    assert not whole & (BIG_TABLES - may_scan), scans
+
+
+async def _explain(
+    connection: asyncpg.Connection[asyncpg.Record], name: str, *args: object
+) -> dict[str, Any]:
+    found = await connection.fetchval(f"explain (format json) {query(name).sql}", *args)
+    plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+    return plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_hot_statement_reads_one_partition_by_an_index(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record], name: str
+) -> None:
+    args = _statements(loaded)[name]
+    _check(await _explain(connection, name.split(":")[0], loaded.tenant, *args))
+
+
+async def test_exact_vectors_look_up_only_the_memories_that_they_return(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    """All vectors of the tenant are read, from narrow tables; the wide one is not."""
+    args = (loaded.vector, ["*"], ["active"], 50, None)
+    plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
+    _check(plan, frozenset({"chunk", "vec_bge_small_en_v1_5"}))
+
+
+async def test_many_vectors_are_found_through_the_vector_index(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    args = (loaded.vector, ["*"], ["active"], 50, None)
+    plan = await _explain(connection, "search_vectors_index", loaded.tenant, *args)
+    used = {node.get("Index Name", "") for node in _nodes(plan)}
+    assert any(re.fullmatch(r"vec_bge_small_en_v1_5_\d+_v_idx", name) for name in used), used
+
+
+async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_search(
+    loaded: Loaded,
+) -> None:
+    assert VECTORS > EXACT_UP_TO
+    who = principal(loaded.tenant, "big")
+    vector = np.asarray(loaded.vector.to_numpy(), dtype=np.float32)
+    async with open_database(loaded.service_url, size=2) as db:
+        for scopes in (["*"], HERE):
+            found = await Search(db).meaning(who, vector, Filter(scopes, ["active"]), 20)
+            async with db.tenant(loaded.tenant) as tenant:
+                exact = await tenant.rows(
+                    "search_vectors_exact", loaded.vector, scopes, ["active"], VECTORS, None
+                )
+            scores = {row["id"]: row["score"] for row in exact}
+            assert len({one.id for one in found}) == 20
+            assert [one.score for one in found] == sorted((o.score for o in found), reverse=True)
+            assert all(one.score == pytest.approx(scores[one.id], abs=1e-6) for one in found)
+
+
+@pytest.fixture
+def nested(loaded: Loaded) -> Iterator[psycopg.Connection[Any]]:
+    """A session as the services have it that reports the plans inside functions."""
+    with psycopg.connect(loaded.admin_url, options=PATH) as made:
+        made.execute("load 'auto_explain'")
+        for name, value in {
+            "auto_explain.log_min_duration": "0",
+            "auto_explain.log_nested_statements": "on",
+            "auto_explain.log_format": "json",
+            "plan_cache_mode": "force_custom_plan",
+            "client_min_messages": "log",
+            "role": "reverie_app",
+        }.items():
+            made.execute("select set_config(%s, %s, false)", [name, value])
+        yield made
+        made.rollback()
+
+
+def _plans(connection: psycopg.Connection[Any], sql: str, *args: object) -> list[dict[str, Any]]:
+    """Every plan that a statement ran, also within functions."""
+    said: list[str] = []
+
+    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+        said.append(diagnostic.message_primary or "")
+
+    connection.add_notice_handler(note)
+    connection.execute(sql.encode(), args)
+    connection.remove_notice_handler(note)
+    texts = [text.partition("plan:\n")[2] for text in said if "plan:\n" in text]
+    return [json.loads(text)["Plan"] for text in texts]
+
+
+@pytest.mark.parametrize("case", ["fresh", "duplicate", "conflict", "supersede", "linked"])
+def test_a_write_looks_up_its_key_and_content_by_an_index(
+    loaded: Loaded, nested: psycopg.Connection[Any], case: str
+) -> None:
+    known = admin_rows(
+        loaded.admin_url,
+        "select scope, key, encode(hash, 'hex') from memory where tenant = %s"
+        " and (key is null) = %s limit 1",
+        loaded.tenant,
+        case == "duplicate",
+    )
+    scope, key, hashed = known[0]
+    fields: dict[str, dict[str, Any]] = {
+        "fresh": {"tags": ("a", "b")},
+        "duplicate": {"scope": scope, "content_hash": hashed},
+        "conflict": {"scope": scope, "key": key},
+        "supersede": {"scope": scope, "key": key, "supersede_reason": "newer"},
+        "linked": {},
+    }
+    item = rows.item(new(f"something {case}", **fields[case]), ["*"])
+    if case == "linked":
+        ends = [(loaded.ids[0], "led_to"), (loaded.ids[1], "relates_to")]
+        item["reads"] = ["*"]
+        item["edges"] = [
+            {"id": str(new_id()), "to": str(to), "type": kind, "weight": 1, "metadata": {}}
+            for to, kind in ends
+        ]
+    plans = _plans(
+        nested,
+        "select * from remember_all(%s, 'big', %s, '{}')",
+        loaded.tenant,
+        json.dumps([item]),
+    )
+    reading = [plan for plan in plans if _relations(plan)]
+    assert reading
+    for plan in reading:
+        _check(plan)
+
+
+def test_a_relay_claims_from_a_long_outbox_by_its_index(
+    loaded: Loaded, nested: psycopg.Connection[Any]
+) -> None:
+    plans = _plans(nested, "select id from outbox_claim(100, interval '1 minute')")
+    reading = [plan for plan in plans if _relations(plan)]
+    assert reading
+    for plan in reading:
+        _check(plan)
+        assert any(node.get("Index Name") == "outbox_at" for node in _nodes(plan))
+
+
+@pytest.mark.parametrize("name", ["memories_unenriched", "work_behind", "changes_unprocessed"])
+def test_the_clock_looks_for_work_by_an_index(
+    loaded: Loaded, nested: psycopg.Connection[Any], name: str
+) -> None:
+    args = "" if name == "work_behind" else "interval '0', 100"
+    plans = _plans(nested, f"select * from {name}({args})")
+    reading = [plan for plan in plans if _relations(plan)]
+    assert reading
+    for plan in reading:
+        big = [(table, kind) for table, kind, _ in _relations(plan) if table in BIG_TABLES]
+        assert ("memory", "Seq Scan") not in [
+            (table, kind) for table, kind in big if _rows_of(loaded, plan, table)
+        ]
+
+
+def _rows_of(loaded: Loaded, plan: dict[str, Any], table: str) -> bool:
+    """Whether the plan reads the big tenant's partition of a table from end to end."""
+    [(part,)] = admin_rows(
+        loaded.admin_url,
+        f"select tableoid::regclass::text from {table} where tenant = %s limit 1",
+        loaded.tenant,
+    )
+    return any(
+        node["Node Type"] == "Seq Scan" and node.get("Relation Name") == part.split(".")[-1]
+        for node in _nodes(plan)
+    )

@@ -1,0 +1,257 @@
+"""Writes of one key, of one content, of many at once: what stands afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from reverie.domain.edges import EdgeKind
+from reverie.domain.errors import Conflict, Invalid, NotFound
+from reverie.domain.ids import new_id
+from reverie.domain.kinds import Kind
+from reverie.domain.memory import NewEdge, Outcome, Status, Written
+from reverie.store.memories import ListFilter, event_of
+from reverie.testing.servers import Database
+from tests.integration.store_parts import (
+    Store,
+    admin_rows,
+    new,
+    open_store,
+    principal,
+    write,
+)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+async def test_a_memory_comes_back_as_it_was_written(store: Store) -> None:
+    session, turn = uuid4(), uuid4()
+    item = new(
+        "Use the pool, never a bare connection",
+        kind=Kind.CONVENTION,
+        scope="project/p",
+        key="pool",
+        summary="Use the pool",
+        tags=("db", "pool"),
+        confidence=0.75,
+        pinned=True,
+        session=session,
+        turns=(turn,),
+        agent="ann",
+        git={"branch": "main", "files": ["a.py"]},
+        metadata={"a": [1, None, "x"]},
+    )
+    [written] = await store.memories.remember(store.me, [item], {})
+    assert isinstance(written, Written)
+    assert (written.outcome, written.version, written.id) == (Outcome.CREATED, 1, item.id)
+    found = await store.memories.get(store.me, item.id)
+    for name in (
+        *("scope", "kind", "content", "content_hash", "tier", "confidence", "pinned", "key"),
+        *("summary", "tags", "session", "agent", "source", "turns", "git", "metadata"),
+    ):
+        assert getattr(found, name) == getattr(item, name), name
+    assert (found.status, found.version, found.staleness) == (Status.ACTIVE, 1, 0.0)
+
+
+async def test_ten_writers_of_one_key_leave_one_memory_and_nine_conflicts(store: Store) -> None:
+    found = await asyncio.gather(
+        *(store.memories.remember(store.me, [new(f"value {n}", key="k")], {}) for n in range(10))
+    )
+    answers = [one for [one] in found]
+    [won] = [one for one in answers if isinstance(one, Written)]
+    lost = [one for one in answers if isinstance(one, Conflict)]
+    assert won.outcome is Outcome.CREATED
+    assert len(lost) == 9
+    rows = admin_rows(store.admin_url, "select id, status, version from memory")
+    assert rows == [(won.id, "active", 1)]
+    assert admin_rows(store.admin_url, "select count(*) from outbox") == [(1,)]
+
+
+async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
+    store: Store,
+) -> None:
+    found = await asyncio.gather(
+        *(
+            store.memories.remember(
+                store.me, [new(f"value {n}", key="k", supersede_reason=f"because {n}")], {}
+            )
+            for n in range(10)
+        )
+    )
+    outcomes = Counter(one.outcome for [one] in found if isinstance(one, Written))
+    assert outcomes == {Outcome.CREATED: 1, Outcome.SUPERSEDED: 9}
+    rows = admin_rows(store.admin_url, "select id, status, superseded_by, version from memory")
+    after = {memory: successor for memory, _, successor, _ in rows}
+    [last] = [memory for memory, status, _, _ in rows if status == "active"]
+    assert Counter(status for _, status, _, _ in rows) == {"active": 1, "superseded": 9}
+    [first] = set(after) - set(after.values())
+    chain = [first]
+    while successor := after[chain[-1]]:
+        chain.append(successor)
+    assert len(chain) == 10
+    assert chain[-1] == last
+    edges = admin_rows(store.admin_url, "select src, dst from edge where kind = 'supersedes'")
+    assert {old: by for by, old in edges} == {old: by for old, by in after.items() if by}
+    kept = admin_rows(
+        store.admin_url,
+        "select v.memory, v.version, v.why like 'because %%', v.content = m.content"
+        " from memory_version v join memory m on m.id = v.memory",
+    )
+    assert sorted(kept) == sorted((memory, 1, True, True) for memory in chain[:-1])
+
+
+async def test_ten_writers_of_one_content_leave_one_memory_they_are_surer_of(
+    store: Store,
+) -> None:
+    found = await asyncio.gather(
+        *(
+            store.memories.remember(store.me, [new("one and the same", confidence=0.5)], {})
+            for _ in range(10)
+        )
+    )
+    outcomes = Counter(one.outcome for [one] in found if isinstance(one, Written))
+    assert outcomes == {Outcome.CREATED: 1, Outcome.DUPLICATE: 9}
+    assert len({one.id for [one] in found if isinstance(one, Written)}) == 1
+    [(count, confidence)] = admin_rows(
+        store.admin_url, "select count(*), max(confidence)::float8 from memory"
+    )
+    assert count == 1
+    assert confidence == pytest.approx(0.95, abs=1e-6)
+
+
+async def test_confidence_never_passes_one(store: Store) -> None:
+    for _ in range(4):
+        await write(store, new("certain", confidence=0.97))
+    [(confidence,)] = admin_rows(store.admin_url, "select confidence from memory")
+    assert confidence == 1
+
+
+async def test_a_duplicate_gives_its_tags_and_makes_no_event(store: Store) -> None:
+    [first] = await write(store, new("twice", tags=("a",)))
+    [again] = await store.memories.remember(store.me, [new("twice", tags=("b",))], {})
+    assert isinstance(again, Written)
+    assert (again.id, again.outcome, again.event) == (first, Outcome.DUPLICATE, None)
+    assert event_of(store.me, again, {}) is None
+    assert (await store.memories.get(store.me, first)).tags == ("a", "b")
+
+
+async def test_the_same_content_stands_once_in_each_scope_and_tenant(store: Store) -> None:
+    await write(store, new("shared"))
+    await write(store, new("shared", scope="project/p"))
+    await write(store, new("shared"), who=store.other)
+    assert admin_rows(store.admin_url, "select count(*) from memory") == [(3,)]
+
+
+async def test_the_event_told_is_the_event_stored(store: Store) -> None:
+    headers = {"traceparent": "00-1-2-01"}
+    [written] = await store.memories.remember(store.me, [new("told")], headers)
+    assert isinstance(written, Written)
+    told = event_of(store.me, written, headers)
+    [row] = admin_rows(store.admin_url, "select id, subject, payload, headers from outbox")
+    assert told is not None
+    assert row == (told.id, told.subject, json.loads(told.payload), told.headers)
+
+
+async def test_batches_that_meet_in_opposite_order_all_land(store: Store) -> None:
+    keys = [f"k{n}" for n in range(6)]
+    await write(store, *(new(f"first {key}", key=key) for key in keys))
+
+    async def batch(n: int) -> None:
+        order = keys if n % 2 else keys[::-1]
+        items = [new(f"{n} of {key}", key=key, supersede_reason="newer") for key in order]
+        await write(store, *items)
+
+    for round_ in range(5):
+        await asyncio.gather(*(batch(round_ * 8 + n) for n in range(8)))
+    active = admin_rows(
+        store.admin_url, "select key, count(*) from memory where status = 'active' group by key"
+    )
+    assert dict(active) == dict.fromkeys(keys, 1)
+
+
+async def test_a_batch_answers_each_item_in_order(store: Store) -> None:
+    await write(store, new("old", key="taken"))
+    found = await store.memories.remember(
+        store.me,
+        [
+            new("fresh"),
+            new("other", key="taken"),
+            new("linked", edges=(NewEdge(uuid4(), EdgeKind.RELATES_TO),)),
+            new("fresh"),
+        ],
+        {},
+    )
+    first, conflict, missing, duplicate = found
+    assert isinstance(first, Written)
+    assert isinstance(conflict, Conflict)
+    assert isinstance(missing, Invalid)
+    assert isinstance(duplicate, Written)
+    assert (duplicate.id, duplicate.outcome) == (first.id, Outcome.DUPLICATE)
+    assert admin_rows(store.admin_url, "select count(*) from memory") == [(2,)]
+
+
+async def test_an_edge_to_a_memory_out_of_reach_is_as_one_to_none(store: Store) -> None:
+    [theirs] = await write(store, new("of two"), who=store.other)
+    [hidden] = await write(store, new("hidden", scope="agent/bob"))
+    narrow = principal(store.me.tenant, "one", reads=("global",))
+    for target in (theirs, hidden):
+        edges = (NewEdge(target, EdgeKind.RELATES_TO),)
+        [answer] = await store.memories.remember(narrow, [new(f"to {target}", edges=edges)], {})
+        assert isinstance(answer, Invalid)
+    assert admin_rows(store.admin_url, "select count(*) from edge") == [(0,)]
+
+
+async def test_a_memory_out_of_scope_or_tenant_is_not_found(store: Store) -> None:
+    [mine] = await write(store, new("mine", scope="project/p"))
+    narrow = principal(store.me.tenant, "one", reads=("project/q/*", "global"))
+    for who in (narrow, store.other):
+        with pytest.raises(NotFound):
+            await store.memories.get(who, mine)
+        assert await store.memories.neighbours(who, mine) == []
+        assert await store.memories.page(who, None, 10, ListFilter()) == []
+
+
+async def test_a_short_id_finds_its_memory_and_two_of_them_are_refused(store: Store) -> None:
+    [mine] = await write(store, new("mine"))
+    short = str(mine)[-8:]
+    assert await store.memories.resolve(store.me, short) == mine
+    await write(store, new("twin", id=UUID(str(new_id())[:-8] + short)))
+    with pytest.raises(Invalid):
+        await store.memories.resolve(store.me, short)
+    with pytest.raises(NotFound):
+        await store.memories.resolve(store.other, short)
+
+
+async def test_pages_follow_one_another_without_gap_or_double(store: Store) -> None:
+    ids = await write(store, *(new(f"memory {n}") for n in range(25)))
+    seen, below = [], None
+    while page := await store.memories.page(store.me, below, 7, ListFilter()):
+        seen += [one.id for one in page]
+        below = page[-1].id
+    assert seen == sorted(ids, reverse=True)
+
+
+async def test_a_list_is_narrowed_by_scope_kind_tag_and_session(store: Store) -> None:
+    session = uuid4()
+    [wanted] = await write(
+        store,
+        new("wanted", scope="project/p", kind=Kind.BUG, tags=("t",), session=session),
+    )
+    await write(store, new("plain"), new("other", scope="project/q", tags=("u",)))
+    for only in (
+        ListFilter(scope="project/p"),
+        ListFilter(kinds=["bug"]),
+        ListFilter(tag="t"),
+        ListFilter(session=session),
+    ):
+        found = await store.memories.page(store.me, None, 10, only)
+        assert [one.id for one in found] == [wanted], only
