@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, LiteralString
 
 import psycopg
@@ -31,6 +33,28 @@ def rows(admin_url: str, query: LiteralString, *args: object) -> list[tuple[Any,
 def value(admin_url: str, query: LiteralString, *args: object) -> Any:
     """The first column of the first row."""
     return rows(admin_url, query, *args)[0][0]
+
+
+@contextmanager
+def holding(admin_url: str, *statements: LiteralString) -> Iterator[None]:
+    """Holds the locks that the statements take; nothing of them is kept."""
+    connection = _connect(admin_url)
+    try:
+        for statement in statements:
+            connection.execute(statement)
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+async def blocked(admin_url: str) -> bool:
+    """Whether some statement waits for a lock."""
+    query: LiteralString = (
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return bool(value(admin_url, query))
 
 
 def run(admin_url: str, statement: LiteralString, *args: object) -> None:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +16,7 @@ from reverie.testing.models import model_home
 from reverie.testing.proxy import ChaosProxy
 from reverie.testing.servers import Database, NatsServer
 from tests import stack as parts
+from tests.ports import at_port, port_of
 from tests.stack import Reply, Stack, eventually, running_stack
 from tests.tables import Tables, rows, value
 
@@ -142,11 +142,8 @@ async def _behind_a_proxy(
     database: Database, nats_url: str, **overrides: Any
 ) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
     """The system with a misbehaving network before its Postgres."""
-    url = urlsplit(database.service_url)
-    assert url.port is not None
-    async with ChaosProxy(url.hostname or "127.0.0.1", url.port) as proxy:
-        changed = url._replace(netloc=url.netloc.replace(f":{url.port}", f":{proxy.port}"))
-        behind = replace(database, service_url=changed.geturl())
+    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
+        behind = replace(database, service_url=at_port(database.service_url, proxy.port))
         async with running_stack(behind, nats_url, model_home(), **overrides) as stack:
             yield stack, proxy
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pydantic import ValidationError
 
 from reverie.bus.errors import Reject
 from reverie.bus.port import Message
 from reverie.contracts.events import MemoryEvent
+from reverie.domain.errors import Unavailable
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
+
+MODEL_PAUSE = 0.1
 
 
 async def on_remembered(parts: Parts, message: Message) -> None:
@@ -17,4 +22,15 @@ async def on_remembered(parts: Parts, message: Message) -> None:
         event = MemoryEvent.model_validate_json(message.data)
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
+    await _model_tried(parts)
     await enrich(parts, event.tenant, message.subject.split(".")[1], event.id)
+
+
+async def _model_tried(parts: Parts) -> None:
+    """Waits for the first try to load the model: what came before would lack its vectors until
+    the clock comes round."""
+    while True:
+        try:
+            return await parts.model.check()
+        except Unavailable:
+            await asyncio.sleep(MODEL_PAUSE)

@@ -1,0 +1,17 @@
+"""Servers and a key for processes that are going to be killed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from reverie.testing.servers import Database, TestRun
+from tests.chaos.served import World, open_world
+
+
+@pytest.fixture
+async def world(database: Database, nats_url: str, test_run: TestRun) -> AsyncIterator[World]:
+    """A database and a bus of the test's own, and no process yet."""
+    async with open_world(database, nats_url, test_run.new_folder("chaos")) as made:
+        yield made

@@ -1,0 +1,128 @@
+"""Services as processes of their own, to be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+
+from reverie.bus.streams import CONSUMERS, ensure_streams
+from reverie.domain.access import Role
+from reverie.store.bootstrap import NewKey, create_key
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import eventually
+
+ACK_WAIT = 2.0
+"""Seconds after which NATS gives a killed worker's message to another; 30 in earnest."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What the processes share: servers, a key, a folder for their logs."""
+
+    database: Database
+    nats_url: str
+    key: str
+    folder: Path
+    http: aiohttp.ClientSession
+
+    async def post(self, url: str, json: Any, **headers: str) -> Any:
+        """The body of a POST that must succeed."""
+        auth = {"Authorization": f"Bearer {self.key}", **headers}
+        async with self.http.post(url, json=json, headers=auth) as answer:
+            body = await answer.json(content_type=None)
+            assert answer.status < 300, body
+            return body
+
+    async def get(self, url: str) -> Any:
+        """The body of a GET that must succeed."""
+        async with self.http.get(url, headers={"Authorization": f"Bearer {self.key}"}) as answer:
+            body = await answer.json(content_type=None)
+            assert answer.status < 300, body
+            return body
+
+
+@asynccontextmanager
+async def open_world(database: Database, nats_url: str, folder: Path) -> AsyncIterator[World]:
+    """Streams whose consumers give up on a dead worker soon, and a key."""
+    await ensure_streams(nats_url, consumers=[replace(one, ack_wait=ACK_WAIT) for one in CONSUMERS])
+    key = create_key(database.admin_url, NewKey("chaos", Role.ADMIN))
+    async with aiohttp.ClientSession() as http:
+        yield World(database, nats_url, key, folder, http)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running service: where it listens, and what it logged."""
+
+    url: str
+    process: Process
+    log: Path
+
+    async def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        await self.process.wait()
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of this event so far."""
+        return _logged(self.log, event)
+
+
+def _logged(log: Path, event: str) -> list[dict[str, Any]]:
+    whole = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [entry for entry in map(json.loads, whole) if entry["event"] == event]
+
+
+@asynccontextmanager
+async def served(world: World, name: str, **settings: object) -> AsyncIterator[Served]:
+    """`reverie serve NAME` as a process, ready; killed at the end if it still runs."""
+    log = world.folder / f"{name}-{uuid4().hex[:8]}.log"
+    with log.open("w") as err:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "reverie.cli.main", "serve", name,
+            stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=_environment(world, name, settings),
+        )  # fmt: skip
+    try:
+        url = await eventually(lambda: _url(process, log), 40)
+        await eventually(lambda: _ready(world, url), 40)
+        yield Served(url, process, log)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def _environment(world: World, name: str, settings: Mapping[str, object]) -> dict[str, str]:
+    values = {
+        "home": model_home(),
+        "database_url": world.database.service_url,
+        "nats_url": world.nats_url,
+        f"{name}_port": 0,
+        "log_format": "json",
+        "outbox_grace": 0.5,
+        **settings,
+    }
+    own = {f"REVERIE_{key.upper()}": str(value) for key, value in values.items()}
+    return {"PATH": "/usr/bin:/bin", "HOME": str(world.folder), **own}
+
+
+async def _url(process: Process, log: Path) -> str:
+    lines = _logged(log, "listening")
+    assert process.returncode is None, _logged(log, "start_failed")
+    return str(lines[0]["url"]) if lines else ""
+
+
+async def _ready(world: World, url: str) -> bool:
+    async with world.http.get(url + "/ready") as answer:
+        return answer.status == 200

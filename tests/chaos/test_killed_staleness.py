@@ -1,0 +1,68 @@
+"""kill -9 of the staleness service while it marks: the marks are made, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.chaos.served import Served, World, served
+from tests.stack import eventually
+from tests.tables import blocked, holding, rows, value
+
+SHA = "e" * 40
+CHANGE = {
+    "project": "shop",
+    "branch": "main",
+    "after": SHA,
+    "commits": [{"sha": SHA, "subject": "drop carts", "committed_at": "2099-01-01T00:00:00Z"}],
+    "files": [
+        {"path": "src/cart/total.ts", "status": "deleted"},
+        {"path": "src/cart/new.ts", "old_path": "src/cart/old.ts", "status": "renamed"},
+    ],
+}
+KNOWN = ("src/cart/total.ts sums the cart up", "src/cart/old.ts holds what is left")
+
+
+async def _known(world: World, ingest: Served) -> list[str]:
+    """Memories whose files are anchored."""
+    items = [{"content": text, "scope": "project/shop"} for text in KNOWN]
+    made = await world.post(f"{ingest.url}/v1/remember/batch", {"items": items})
+
+    async def anchored() -> bool:
+        late = "select count(*) from memory where enriched_version < version"
+        return bool(value(world.database.admin_url, late) == 0)
+
+    await eventually(anchored)
+    return [one["id"] for one in made["items"]]
+
+
+async def _applied(world: World) -> bool:
+    admin = world.database.admin_url
+    open_changes = value(admin, "select count(*) from git_event where processed is null")
+    return bool(open_changes == 0 and value(admin, "select count(*) from outbox") == 0)
+
+
+@pytest.mark.parametrize("table", ["stale_mark", "anchor"])
+async def test_a_change_whose_worker_was_killed_is_applied_by_the_next(
+    world: World, table: str
+) -> None:
+    admin = world.database.admin_url
+    lock: Any = {"stale_mark": "lock table stale_mark", "anchor": "lock table anchor in share mode"}
+    async with served(world, "ingest") as ingest:
+        memories = await _known(world, ingest)
+        async with served(world, "staleness") as first:
+            with holding(admin, lock[table]):
+                told = await world.post(f"{first.url}/v1/git/changes", CHANGE)
+                await eventually(lambda: blocked(admin))
+                await first.kill()
+        assert value(admin, "select count(*) from stale_mark") == 0
+        async with served(world, "staleness") as second:
+            await eventually(lambda: _applied(world), 40)
+            again = await world.post(f"{second.url}/v1/git/changes", CHANGE)
+            [stale] = (await world.get(f"{second.url}/v1/stale?project=shop"))["items"]
+    assert (again["event"], again["duplicate"]) == (told["event"], True)
+    assert (stale["memory"]["id"], stale["grade"]) == (memories[0], "gone")
+    assert [one["commit"] for one in stale["evidence"]] == [SHA]
+    anchored = "select path from anchor order by path"
+    assert [path for (path,) in rows(admin, anchored)] == ["src/cart/new.ts", "src/cart/total.ts"]
