@@ -107,6 +107,7 @@ class Memory:
     metadata: dict[str, Any] = field(default_factory=dict)
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    enriched: bool = True
     superseded_by: UUID | None = None
     staleness: float = 0.0
     stale_grade: str | None = None

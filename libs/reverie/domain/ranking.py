@@ -123,12 +123,20 @@ def decay(kind: Kind, touched: datetime, now: datetime) -> float:
 
 
 def weigh(one: Found, memory: Memory, now: datetime) -> Found:
-    """The score times what the memory is worth by itself: confidence, age, doubt, status."""
+    """The score times what the memory is worth by itself: confidence, age, doubt, status.
+
+    A memory that has no vectors yet is judged by its words alone.
+    """
+    score = one.score / ARM_WEIGHTS["words"] if _unseen(one, memory) else one.score
     age = 1.0 if memory.pinned else decay(memory.kind, memory.updated_at, now)
     worth = memory.confidence * age * (1 - STALE_WEIGHT * memory.staleness)
     if memory.status is Status.SUPERSEDED:
         worth *= SUPERSEDED_WEIGHT
-    return Found(one.id, one.score * worth, one.arms)
+    return Found(one.id, score * worth, one.arms)
+
+
+def _unseen(one: Found, memory: Memory) -> bool:
+    return "words" in one.arms and "meaning" not in one.arms and not memory.enriched
 
 
 def best_first(found: Iterable[Found]) -> list[Found]:

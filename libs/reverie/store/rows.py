@@ -38,6 +38,7 @@ def memory(row: asyncpg.Record) -> Memory:
         metadata=row["metadata"],
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
+        enriched=row["enriched"],
         superseded_by=row["superseded_by"],
         staleness=round(row["staleness"], 4),
         stale_grade=row["stale_grade"],
