@@ -1,7 +1,7 @@
 """The block an agent reads at session start: what it must know, within a token budget. Pure.
 
-Identity comes first and is never dropped; then conventions, preferences and tasks, lessons and
-decisions, the rest; last what a commit made doubtful, and the session before.
+Identity comes first and is never dropped; then conventions and what a commit made doubtful;
+preferences and tasks, lessons and decisions, the rest; last the session before.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ def render(briefing: Briefing, budget: int, count: Count) -> Block:
         elif line.section == SECTIONS[0][0]:
             kept.append(_shortened(line, budget - used - (cost - count(line.text)), count))
             used = budget
+    kept = _within(kept, budget, count)
     markdown = _markdown(kept)
     return Block(
         markdown,
@@ -96,9 +97,22 @@ def render(briefing: Briefing, budget: int, count: Count) -> Block:
     )
 
 
+def _within(lines: list[_Line], budget: int, count: Count) -> list[_Line]:
+    """The lines without the last ones that the block as a whole has no room for.
+
+    A counter may find more in the whole than in its parts.
+    """
+    kept = list(lines)
+    while kept and kept[-1].section != SECTIONS[0][0] and count(_markdown(kept)) > budget:
+        kept.pop()
+    return kept
+
+
 def _shortened(line: _Line, tokens: int, count: Count) -> _Line:
     """The first words of a line that fit, at least a few."""
     words = line.text.split(" ")
+    if len(words) <= 4:
+        return line
     while len(words) > 4 and count(" ".join(words) + " …") > tokens:
         words = words[: len(words) * 3 // 4]
     return _Line(line.section, " ".join(words) + " …", line.memory)

@@ -8,21 +8,32 @@ _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
 
 
 def snippet(text: str, words: str, size: int = 240) -> str:
-    """About `size` characters around the sentence that holds most of `words`.
+    """At most `size` characters from the sentence on that holds most of `words`.
 
     A text that is short enough comes whole; what is left out is shown by an ellipsis.
     """
     flat = " ".join(text.split())
     if len(flat) <= size:
         return flat
-    wanted = {word for word in words.lower().split() if len(word) > 2}
-    spans = [match.span() for match in _SENTENCE.finditer(flat)] or [(0, len(flat))]
-    start = max(spans, key=lambda span: (_hits(flat[slice(*span)], wanted), -span[0]))[0]
-    start = min(start, max(0, len(flat) - size))
+    wanted = {word for word in words.lower().split() if len(word) > 2 or not word.isascii()}
+    start = min(_best(flat, wanted, size), len(flat) - size)
     cut = flat[start : start + size]
-    before = "… " if start > 0 else ""
-    after = " …" if start + size < len(flat) else ""
-    return f"{before}{_whole_words(cut, bool(after))}{after}"
+    before, after = start > 0, start + size < len(flat)
+    if before and flat[start - 1] != " ":
+        cut = _after_space(cut)
+    if after and flat[start + size] != " ":
+        cut = _before_space(cut)
+    return f"{'… ' if before else ''}{cut.strip()}{' …' if after else ''}"
+
+
+def _best(text: str, wanted: set[str], size: int) -> int:
+    """Where to begin: at the best sentence, or before its first hit where that is far inside."""
+    spans = [match.span() for match in _SENTENCE.finditer(text)] or [(0, len(text))]
+    start, stop = max(spans, key=lambda span: (_hits(text[slice(*span)], wanted), -span[0]))
+    lower = text[start:stop].lower()
+    found = [place for word in wanted if (place := lower.find(word)) >= 0]
+    first = min(found, default=0)
+    return start + first - size // 3 if first > size // 2 else start
 
 
 def _hits(sentence: str, wanted: set[str]) -> int:
@@ -30,6 +41,11 @@ def _hits(sentence: str, wanted: set[str]) -> int:
     return sum(word in lower for word in wanted)
 
 
-def _whole_words(text: str, cut: bool) -> str:
+def _after_space(text: str) -> str:
+    _, space, tail = text.partition(" ")
+    return tail if space else text
+
+
+def _before_space(text: str) -> str:
     head, space, _ = text.rpartition(" ")
-    return head if cut and space else text
+    return head if space else text

@@ -1,0 +1,182 @@
+"""Meaning and neighbours: compared with numpy, and with the edges that were told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reverie.domain.edges import EdgeKind
+from reverie.domain.memory import NewEdge
+from reverie.store.enrichment import Enrichment, Piece
+from reverie.store.search import Filter, Search
+from reverie.testing.servers import Database
+from tests.integration.store_parts import Store, admin_rows, new, open_store, principal, write
+
+ANY = Filter(["*"], ["active"])
+Vector = NDArray[np.float32]
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+@pytest.fixture
+def vectors() -> Vector:
+    made = np.random.default_rng(5).normal(size=(40, 384))
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
+
+
+async def _embed(store: Store, memory: UUID, *chunks: Vector) -> None:
+    """The slow path's write for a memory of `one`, with a vector for each chunk."""
+    slow = Enrichment(store.db)
+    raw = await slow.read(store.me.tenant, memory)
+    assert raw is not None
+    pieces = [Piece(n, n + 1, bytes([n]) * 32, v) for n, v in enumerate(chunks)]
+    told = await slow.write((store.me.tenant, "one"), raw, pieces, {}, 0, {})
+    assert [event.subject for event in told] == ["memory.one.enriched"]
+
+
+async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk(
+    store: Store, vectors: Vector
+) -> None:
+    ids = await write(store, *(new(f"memory {n}") for n in range(12)))
+    for n, memory in enumerate(ids):
+        await _embed(store, memory, *vectors[n * 3 : n * 3 + 3])
+    asked = vectors[39]
+    nearest = [float(max(vectors[n * 3 : n * 3 + 3] @ asked)) for n in range(12)]
+    found = await Search(store.db).meaning(store.me, asked, ANY, 5)
+    best = sorted(zip(nearest, ids, strict=True), reverse=True)[:5]
+    assert [one.id for one in found] == [memory for _, memory in best]
+    assert [one.score for one in found] == pytest.approx([s for s, _ in best], abs=2e-3)
+
+
+async def test_a_memory_of_many_chunks_does_not_crowd_out_the_others(
+    store: Store, vectors: Vector
+) -> None:
+    long, short = await write(store, new("long"), new("short"))
+    await _embed(store, long, *([vectors[0]] * 30))
+    await _embed(store, short, vectors[1])
+    found = await Search(store.db).meaning(store.me, vectors[0], ANY, 2)
+    assert [one.id for one in found] == [long, short]
+
+
+async def test_vectors_are_found_only_where_the_question_may_look(
+    store: Store, vectors: Vector
+) -> None:
+    here, there = await write(store, new("a", scope="project/p"), new("b", scope="project/q"))
+    for memory in (here, there):
+        await _embed(store, memory, vectors[0])
+    search = Search(store.db)
+    for only, expected in (
+        (Filter(["project/p"], ["active"]), [here]),
+        (Filter(["project/*"], ["active"], ["bug"]), []),
+        (Filter(["project/*"], ["superseded"]), []),
+    ):
+        assert [one.id for one in await search.meaning(store.me, vectors[0], only, 9)] == expected
+    assert await search.meaning(store.other, vectors[0], ANY, 9) == []
+
+
+async def test_enriching_again_replaces_what_was_derived(store: Store, vectors: Vector) -> None:
+    [memory] = await write(store, new("twice"))
+    for count in (3, 1):
+        await _embed(store, memory, *vectors[:count])
+    counts = admin_rows(
+        store.admin_url,
+        "select (select count(*) from chunk), (select count(*) from vec_bge_small_en_v1_5)",
+    )
+    assert counts == [(1, 1)]
+
+
+async def test_a_memory_that_changed_meanwhile_is_not_enriched_from_its_old_text(
+    store: Store, vectors: Vector
+) -> None:
+    slow = Enrichment(store.db)
+    [memory] = await write(store, new("old", key="k"))
+    raw = await slow.read(store.me.tenant, memory)
+    assert raw is not None
+    await write(store, new("new", key="k", supersede_reason="newer"))
+    pieces = [Piece(0, 1, b"x" * 32, vectors[0])]
+    assert await slow.write((store.me.tenant, "one"), raw, pieces, {}, 0, {}) == []
+    assert admin_rows(store.admin_url, "select count(*) from chunk") == [(0,)]
+
+
+async def test_vectors_that_stand_are_known_by_the_hash_of_their_text(
+    store: Store, vectors: Vector
+) -> None:
+    [memory] = await write(store, new("known"))
+    await _embed(store, memory, vectors[0])
+    slow = Enrichment(store.db)
+    known = await slow.known(store.me.tenant, [bytes(32), b"?" * 32])
+    assert list(known) == [bytes(32)]
+    assert known[bytes(32)] == pytest.approx(vectors[0], abs=1e-3)
+    assert await slow.known(store.other.tenant, [bytes(32)]) == {}
+
+
+async def _star(store: Store, weights: Sequence[float], **fields: str) -> tuple[UUID, list[UUID]]:
+    """A memory with one relation of each weight to another memory."""
+    far = await write(store, *(new(f"far {n} {fields}", **fields) for n in range(len(weights))))
+    edges = tuple(
+        NewEdge(to, EdgeKind.RELATES_TO, weight) for to, weight in zip(far, weights, strict=True)
+    )
+    [near] = await write(store, new(f"near {fields}", edges=edges))
+    return near, far
+
+
+async def test_the_strongest_neighbours_are_kept_where_there_are_many(store: Store) -> None:
+    weights = [round(0.02 * n, 2) for n in range(1, 31)]
+    near, far = await _star(store, weights)
+    links = await Search(store.db).around(store.me, [near], ["*"], 5)
+    assert [link.far for link in links] == far[:-6:-1]
+    back = await Search(store.db).around(store.me, [far[0]], ["*"], 5)
+    assert [(link.near, link.far, link.kind) for link in back] == [(far[0], near, "relates_to")]
+    assert back[0].weight == pytest.approx(0.02)
+
+
+async def test_neighbours_that_may_not_be_read_take_no_place(store: Store) -> None:
+    near, hidden = await _star(store, [1.0] * 6, scope="agent/bob")
+    [open_] = await write(store, new("open", edges=(NewEdge(near, EdgeKind.RELATES_TO, 0.5),)))
+    admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", hidden[0])
+    links = await Search(store.db).around(store.me, [near], ["global"], 3)
+    assert [link.far for link in links] == [open_]
+
+
+async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
+    store: Store,
+) -> None:
+    near, far = await _star(store, [0.3])
+    slow = Enrichment(store.db)
+    nodes = await slow.anchors(store.me.tenant, "p", [f"src/{n}.py" for n in range(10)])
+    raw = await slow.read(store.me.tenant, near)
+    assert raw is not None
+    await slow.write(
+        (store.me.tenant, "one"), raw, None, {node: {} for node in nodes.values()}, 0, {}
+    )
+    links = await Search(store.db).around(store.me, [near], ["*"], 4)
+    assert [link.far for link in links] == far
+
+
+async def test_neighbours_are_the_same_each_time(store: Store) -> None:
+    near, _ = await _star(store, [0.5] * 20)
+    asked = [await Search(store.db).around(store.me, [near], ["*"], 7) for _ in range(3)]
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) == 7
+    assert await Search(store.db).around(store.other, [near], ["*"], 7) == []
+
+
+async def test_edges_among_memories_are_those_with_both_ends_in_the_list(store: Store) -> None:
+    near, far = await _star(store, [0.5, 0.6])
+    found = await Search(store.db).among(store.me, [near, far[0], uuid4()])
+    assert [(src, dst, kind) for _, src, dst, kind, _ in found] == [(near, far[0], "relates_to")]
+
+
+async def test_loading_leaves_out_what_may_not_be_read(store: Store) -> None:
+    mine, hidden = await write(store, new("mine"), new("hidden", scope="agent/bob"))
+    narrow = principal(store.me.tenant, "one")
+    found = await Search(store.db).load(narrow, [mine, hidden, uuid4()], ["global"])
+    assert set(found) == {mine}

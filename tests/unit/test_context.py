@@ -1,0 +1,182 @@
+"""The block that an agent reads when it starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.domain.context import HEADING, LINE_CHARS, Block, Briefing, Count, render
+from reverie.domain.kinds import TREATMENT, Kind
+from reverie.domain.memory import Memory, Status
+
+NOW = datetime(2025, 6, 1, tzinfo=UTC)
+KINDS = sorted(set(Kind) - {Kind.FILE, Kind.ENTITY})
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def quarters(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def pieces(text: str) -> int:
+    """As a tokenizer that knows runs of line ends."""
+    return len(re.findall(r"\w{1,6}|[^\w\s]|\n+", text))
+
+
+def characters(text: str) -> int:
+    return len(text)
+
+
+COUNTERS = (words, quarters, pieces, characters)
+
+
+def memory(n: int, kind: Kind, content: str, **fields: object) -> Memory:
+    made = Memory(
+        id=UUID(int=n),
+        scope="global",
+        kind=kind,
+        content=content,
+        content_hash=str(n),
+        tier=TREATMENT[kind].tier,
+        status=Status.ACTIVE,
+        version=1,
+        confidence=0.8,
+        pinned=False,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=300)
+sentence = st.lists(st.sampled_from(["use", "the", "pool", "migration"]), min_size=1).map(" ".join)
+
+
+@st.composite
+def briefing(draw: st.DrawFn, kinds: Sequence[Kind] = KINDS) -> Briefing:
+    """Memories of all kinds, some of them doubtful, some of the session before."""
+    chosen = draw(st.lists(st.tuples(st.sampled_from(kinds), sentence | text), max_size=12))
+    made = [memory(n, kind, content) for n, (kind, content) in enumerate(chosen)]
+    cut = draw(st.integers(0, len(made)))
+    stale = [replace(m, stale_grade="stale", stale_reason="a.py changed") for m in made[cut:]]
+    return Briefing(made, stale[:3], [memory(99, Kind.SESSION, draw(sentence))])
+
+
+NO_IDENTITY = [kind for kind in KINDS if kind is not Kind.IDENTITY]
+
+
+@given(briefing(NO_IDENTITY), st.integers(0, 400), st.sampled_from(COUNTERS))
+def test_the_budget_is_never_passed(given_: Briefing, budget: int, count: Count) -> None:
+    block = render(given_, budget, count)
+    assert block.tokens == (count(block.markdown) if block.markdown else 0)
+    assert block.tokens <= budget
+
+
+@given(briefing(), st.integers(0, 400), st.sampled_from(COUNTERS))
+def test_identity_is_shown_whatever_the_budget(given_: Briefing, budget: int, count: Count) -> None:
+    block = render(given_, budget, count)
+    own = [m for m in given_.memories if m.kind is Kind.IDENTITY]
+    assert {m.id for m in own} <= set(block.shown)
+    if block.tokens > budget:
+        lines = [line for line in block.markdown.splitlines() if line.startswith("### ")]
+        assert lines == ["### Identity"]
+
+
+@given(briefing(), st.integers(0, 400), st.sampled_from(COUNTERS))
+def test_every_line_is_shown_or_counted_as_omitted(
+    given_: Briefing, budget: int, count: Count
+) -> None:
+    whole = render(given_, 1_000_000, count)
+    assert whole.omitted == 0
+    block = render(given_, budget, count)
+    assert _lines(block) + block.omitted == _lines(whole)
+    assert block == render(given_, budget, count)
+
+
+def _lines(block: Block) -> int:
+    return sum(line.startswith("- ") for line in block.markdown.splitlines())
+
+
+def test_nothing_to_show_is_an_empty_block() -> None:
+    assert render(Briefing(), 1000, words) == Block("", 0, (), 0)
+
+
+def test_the_block_says_that_it_is_data_and_groups_by_kind() -> None:
+    block = render(
+        Briefing(
+            [
+                memory(1, Kind.LESSON, "Restart the worker"),
+                memory(2, Kind.IDENTITY, "I am Ann"),
+                memory(3, Kind.CONVENTION, "Use tabs"),
+                memory(4, Kind.LESSON, "Drain the queue"),
+            ]
+        ),
+        1000,
+        words,
+    )
+    assert block.markdown.startswith(HEADING)
+    assert block.markdown[len(HEADING) :].split("\n\n")[1:] == [
+        "### Identity\n- I am Ann",
+        "### Conventions (always follow)\n- Use tabs",
+        "### Lessons\n- Restart the worker\n- Drain the queue",
+    ]
+    assert block.shown == (UUID(int=2), UUID(int=3), UUID(int=1), UUID(int=4))
+
+
+def test_a_small_budget_drops_the_lightest_first() -> None:
+    given_ = Briefing(
+        [memory(1, Kind.CONVENTION, "Use tabs " * 3), memory(2, Kind.CONTEXT, "Lunch " * 5)]
+    )
+    whole = render(given_, 1000, words)
+    block = render(given_, whole.tokens - 1, words)
+    assert block.shown == (UUID(int=1),)
+    assert block.omitted == 1
+
+
+def test_a_long_identity_is_shortened_at_a_word() -> None:
+    block = render(Briefing([memory(1, Kind.IDENTITY, "steady " * 50)]), 40, words)
+    last = block.markdown.splitlines()[-1]
+    assert last.startswith("- steady steady")
+    assert last.endswith("steady …")
+    assert block.tokens <= 40
+
+
+def test_a_short_identity_is_whole_even_where_there_is_no_room() -> None:
+    block = render(Briefing([memory(1, Kind.IDENTITY, "I am Ann")]), 0, words)
+    assert block.markdown.splitlines()[-1] == "- I am Ann"
+
+
+def test_a_memory_is_one_line_of_at_most_a_few_hundred_characters() -> None:
+    block = render(Briefing([memory(1, Kind.LESSON, "one\n\n## two\n" + "x " * 900)]), 9999, words)
+    [line] = [line for line in block.markdown.splitlines() if line.startswith("- ")]
+    assert line.startswith("- one ## two x")
+    assert len(line) <= LINE_CHARS + 4
+
+
+def test_a_summary_stands_for_its_memory() -> None:
+    block = render(Briefing([memory(1, Kind.LESSON, "long", summary="short")]), 999, words)
+    assert "- short" in block.markdown
+    assert "long" not in block.markdown
+
+
+def test_a_doubtful_memory_comes_with_its_reason() -> None:
+    doubtful = memory(
+        1, Kind.BUG, "a.py", stale_grade="gone", stale_reason="deleted a.py in c0ffee"
+    )
+    block = render(Briefing([], [doubtful]), 999, words)
+    assert "- a.py (gone: gone in c0ffee)" in block.markdown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_its_place(kind: Kind) -> None:
+    assert render(Briefing([memory(1, kind, "x")]), 999, words).shown == (UUID(int=1),)

@@ -1,0 +1,219 @@
+"""The order of what was found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.domain.kinds import TREATMENT, Kind
+from reverie.domain.memory import Memory, Status
+from reverie.domain.ranking import (
+    FLOOR,
+    HALF_LIFE_DAYS,
+    Found,
+    best_first,
+    decay,
+    expand,
+    fuse,
+    weigh,
+)
+
+NOW = datetime(2025, 6, 1, tzinfo=UTC)
+STAY = sorted(kind for kind, how in TREATMENT.items() if not how.decays)
+FADE = sorted(kind for kind, how in TREATMENT.items() if how.decays)
+
+
+@dataclass(frozen=True)
+class Hit:
+    id: UUID
+    score: float
+
+
+@dataclass(frozen=True)
+class Line:
+    near: UUID
+    far: UUID
+    kind: str = "led_to"
+    weight: float = 1.0
+
+
+def uid(n: int) -> UUID:
+    return UUID(int=n)
+
+
+def memory(n: int = 1, **fields: Any) -> Memory:
+    made = Memory(
+        id=uid(n),
+        scope="global",
+        kind=Kind.DECISION,
+        content="content",
+        content_hash="hash",
+        tier=TREATMENT[Kind.DECISION].tier,
+        status=Status.ACTIVE,
+        version=1,
+        confidence=0.8,
+        pinned=False,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return replace(made, **fields)
+
+
+@st.composite
+def arm(draw: st.DrawFn) -> list[Hit]:
+    """An arm's answer: distinct ids, best first."""
+    ids = draw(st.lists(st.integers(1, 30), unique=True, max_size=12))
+    scores = draw(st.lists(st.floats(0.01, 9), min_size=len(ids), max_size=len(ids)))
+    return [Hit(uid(n), s) for n, s in zip(ids, sorted(scores, reverse=True), strict=True)]
+
+
+@given(arm(), arm())
+def test_the_fused_order_does_not_depend_on_which_arm_came_first(
+    words: list[Hit], meaning: list[Hit]
+) -> None:
+    one = fuse({"words": words, "meaning": meaning})
+    other = fuse({"meaning": meaning, "words": words})
+    assert [(f.id, f.score) for f in one] == [(f.id, f.score) for f in other]
+
+
+@given(arm(), arm())
+def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
+    words: list[Hit], meaning: list[Hit]
+) -> None:
+    found = fuse({"words": words, "meaning": meaning})
+    assert {one.id for one in found} == {hit.id for hit in words + meaning}
+    assert len(found) == len({one.id for one in found})
+    for one in found:
+        assert 0 <= one.score <= 1 + 1e-9
+        for name, hits in (("words", words), ("meaning", meaning)):
+            if name in one.arms:
+                assert hits[one.arms[name] - 1].id == one.id
+
+
+@given(arm(), arm(), st.randoms(use_true_random=False))
+def test_best_first_is_one_order_whatever_came_in(
+    words: list[Hit], meaning: list[Hit], chance: random.Random
+) -> None:
+    found = fuse({"words": words, "meaning": meaning})
+    shuffled = list(found)
+    chance.shuffle(shuffled)
+    assert best_first(shuffled) == found
+
+
+def test_ties_go_to_the_smaller_id() -> None:
+    tied = [Found(uid(n), 0.5) for n in (3, 1, 2)]
+    assert [one.id for one in best_first(tied)] == [uid(1), uid(2), uid(3)]
+    both = fuse({"words": [Hit(uid(2), 1.0)], "meaning": [Hit(uid(1), 1.0)]})
+    assert [one.id for one in both] == [uid(1), uid(2)]
+
+
+def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> None:
+    words = [Hit(uid(5), 7.0), Hit(uid(1), 6.9)]
+    meaning = [Hit(uid(5), 0.9), Hit(uid(2), 0.8)]
+    found = fuse({"words": words, "meaning": meaning})
+    assert found[0].id == uid(5)
+    assert found[0].score == pytest.approx(1.0)
+    assert found[0].arms == {"words": 1, "meaning": 1}
+
+
+def test_one_arm_alone_keeps_its_order() -> None:
+    hits = [Hit(uid(9), 3.0), Hit(uid(4), 2.0), Hit(uid(7), 1.0)]
+    for name in ("words", "meaning"):
+        assert [one.id for one in fuse({name: hits})] == [hit.id for hit in hits]
+
+
+def test_nothing_found_is_nothing_fused() -> None:
+    assert fuse({}) == []
+    assert fuse({"words": [], "meaning": []}) == []
+
+
+@pytest.mark.parametrize("kind", STAY)
+def test_kinds_that_stay_lose_nothing_with_time(kind: Kind) -> None:
+    assert decay(kind, NOW - timedelta(days=10_000), NOW) == 1.0
+
+
+@pytest.mark.parametrize("kind", FADE)
+def test_kinds_that_fade_lose_half_in_a_half_life_and_keep_a_floor(kind: Kind) -> None:
+    assert decay(kind, NOW, NOW) == 1.0
+    assert decay(kind, NOW - timedelta(days=HALF_LIFE_DAYS), NOW) == pytest.approx(0.5)
+    assert decay(kind, NOW - timedelta(days=10_000), NOW) == FLOOR
+
+
+def test_identity_and_lessons_never_fade() -> None:
+    assert {Kind.IDENTITY, Kind.LESSON} <= set(STAY)
+
+
+@given(st.sampled_from(FADE), st.floats(0, 4000), st.floats(0, 4000))
+def test_the_older_never_weighs_more(kind: Kind, one: float, other: float) -> None:
+    older, newer = sorted((one, other), reverse=True)
+    then = [decay(kind, NOW - timedelta(days=days), NOW) for days in (older, newer)]
+    assert then[0] <= then[1]
+
+
+def test_a_time_in_the_future_is_as_now() -> None:
+    assert decay(Kind.DECISION, NOW + timedelta(days=3), NOW) == 1.0
+
+
+def _weighed(**fields: Any) -> float:
+    return weigh(Found(uid(1), 0.6, {"words": 1, "meaning": 1}), memory(**fields), NOW).score
+
+
+def test_a_superseded_memory_ranks_below_the_one_that_took_its_place() -> None:
+    old = memory(1, status=Status.SUPERSEDED, superseded_by=uid(2))
+    new = memory(2)
+    arms = {"words": 1, "meaning": 1}
+    weighed = [weigh(Found(m.id, 0.6, arms), m, NOW) for m in (old, new)]
+    assert [one.id for one in best_first(weighed)] == [uid(2), uid(1)]
+
+
+def test_confidence_and_doubt_and_age_weigh() -> None:
+    plain = _weighed()
+    assert _weighed(confidence=0.4) == pytest.approx(plain / 2)
+    assert plain > _weighed(staleness=0.5) > _weighed(staleness=1.0) > 0
+    assert _weighed(updated_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
+
+
+def test_what_is_pinned_does_not_age() -> None:
+    old = NOW - timedelta(days=900)
+    assert _weighed(pinned=True, updated_at=old) == _weighed()
+
+
+def _expanded(found: Sequence[Found], *lines: Line) -> list[Found]:
+    return expand(found, lines)
+
+
+def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
+    [first, second] = _expanded([Found(uid(1), 0.8, {"words": 1})], Line(uid(1), uid(2)))
+    assert (first.id, second.id) == (uid(1), uid(2))
+    assert 0 < second.score < first.score
+    assert "graph" in second.arms
+
+
+def test_what_an_arm_found_keeps_its_score_beside_its_neighbours() -> None:
+    found = [Found(uid(1), 0.8, {"words": 1}), Found(uid(2), 0.1, {"words": 2})]
+    assert _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1))) == found
+
+
+def test_the_strongest_way_to_a_neighbour_counts_in_any_order() -> None:
+    found = [Found(uid(1), 0.8), Found(uid(2), 0.4)]
+    lines = [Line(uid(2), uid(3)), Line(uid(1), uid(3)), Line(uid(1), uid(3), weight=0.2)]
+    one, other = _expanded(found, *lines), _expanded(found, *lines[::-1])
+    assert one == other
+    assert [f.id for f in one].count(uid(3)) == 1
+
+
+def test_files_bring_no_neighbours() -> None:
+    found = [Found(uid(1), 0.8)]
+    assert _expanded(found, Line(uid(1), uid(2), kind="touches")) == found
+
+
+def test_an_edge_from_nowhere_is_left_alone() -> None:
+    assert _expanded([Found(uid(1), 0.8)], Line(uid(7), uid(8))) == [Found(uid(1), 0.8)]

@@ -1,0 +1,212 @@
+"""Scopes: their grammar, their names, and what a grant covers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from reverie.contracts.events import dream_subject, git_subject
+from reverie.domain.errors import Invalid
+from reverie.domain.scopes import (
+    MAX_NAME,
+    home_scope,
+    matches,
+    parse_scope,
+    project_of,
+    reading_scopes,
+    slug,
+)
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+name = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,10}", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "global",
+        "user/ann",
+        "agent/claude",
+        "agent/claude/sub/reviewer",
+        "session/s-1",
+        "project/p",
+        "project/p/feature/f_1",
+        "project/p/topic/a",
+        "project/p/topic/a/b",
+        "feature/f",
+        "topic/a/b",
+        "project/" + "x" * MAX_NAME,
+    ],
+)
+def test_every_form_of_the_grammar_is_taken_as_it_is(text: str) -> None:
+    assert parse_scope(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "/",
+        "elsewhere",
+        "project",
+        "project/",
+        "project//p",
+        "project/P",
+        "project/a b",
+        "project/-a",
+        "project/p/feature",
+        "project/p/topic/a/b/c",
+        "agent/a/sub",
+        "global/x",
+        "user/ann/x",
+        "project/p\nx",
+        "project/p/*",
+        "*",
+        "project/../p",
+        "project/é",
+        "project/" + "x" * (MAX_NAME + 1),
+    ],
+)
+def test_what_is_no_scope_is_refused_with_the_grammar(text: str) -> None:
+    with pytest.raises(Invalid, match="global, user/<u>"):
+        parse_scope(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("vp/claude", "agent/claude"),
+        ("VP/claude", "agent/claude"),
+        ("vp/claude/sub/x", "agent/claude/sub/x"),
+        ("group/standup", "session/standup"),
+        ("Project/p", "project/p"),
+        ("GLOBAL", "global"),
+        ("  project/p  ", "project/p"),
+    ],
+)
+def test_aliases_and_case_of_the_first_word_are_read(text: str, canonical: str) -> None:
+    assert parse_scope(text) == canonical
+
+
+@given(st.text(max_size=40))
+def test_a_scope_that_is_accepted_is_canonical(text: str) -> None:
+    try:
+        found = parse_scope(text)
+    except Invalid:
+        return
+    assert parse_scope(found) == found
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_any_name_becomes_a_part_of_a_scope(text: str) -> None:
+    assume(text.strip())
+    made = slug(text)
+    assert NAME.fullmatch(made)
+    assert len(made) <= MAX_NAME
+    assert parse_scope(f"project/{made}") == f"project/{made}"
+    assert re.fullmatch(r"[\w.-]+", git_subject("t", made))
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_a_slug_is_its_own_slug(text: str) -> None:
+    assume(text.strip())
+    assert slug(slug(text)) == slug(text)
+
+
+@given(name)
+def test_a_plain_name_stays_as_it_is(text: str) -> None:
+    assume(not text.endswith(("-", "_")))
+    assert slug(text) == text
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["feat/login.v2", "feat-login-v2", "feat/login-v2", "feat.login.v2", "Feat/login.v2"],
+        ["Login", "login", "LOGIN"],
+        ["日本", "中国", "🦀", "!!!", "---"],
+        ["a" * 200, "a" * 201, "a" * 57],
+        ["x-", "x", "x_", "_x"],
+    ],
+)
+def test_names_that_differ_stay_apart(names: list[str]) -> None:
+    assert len({slug(one) for one in names}) == len(names)
+
+
+@given(st.lists(st.text("ab/.- A", min_size=1, max_size=6), unique=True, min_size=2, max_size=40))
+def test_changed_names_do_not_meet(names: list[str]) -> None:
+    stripped = {one.strip() for one in names if one.strip()}
+    assert len({slug(one) for one in stripped}) == len(stripped)
+
+
+def test_a_name_without_content_is_refused() -> None:
+    for text in ("", "   ", "\t\n"):
+        with pytest.raises(Invalid):
+            slug(text)
+
+
+def test_the_same_name_in_two_unicode_forms_is_one() -> None:
+    assert slug("café") == slug("cafe\u0301")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "scope", "covered"),
+    [
+        ("*", "agent/a", True),
+        ("global", "global", True),
+        ("project/a/*", "project/a", True),
+        ("project/a/*", "project/a/feature/f", True),
+        ("project/a/*", "project/ab", False),
+        ("project/a", "project/a/feature/f", False),
+        ("project/*", "global", False),
+        ("project/a*", "project/ab", False),
+        ("*/a", "project/a", False),
+        ("", "global", False),
+    ],
+)
+def test_a_pattern_covers_what_it_names_and_what_lies_below(
+    pattern: str, scope: str, covered: bool
+) -> None:
+    assert matches(pattern, scope) is covered
+
+
+def test_the_project_of_a_scope_is_named() -> None:
+    assert project_of("project/p/feature/f") == "p"
+    assert project_of("agent/a") is None
+
+
+@pytest.mark.parametrize(
+    ("project", "agent", "branch", "scope"),
+    [
+        ("p", "ann", None, "project/p"),
+        ("p", "ann", "main", "project/p"),
+        ("p", "ann", "develop", "project/p"),
+        ("p", "ann", "login", "project/p/feature/login"),
+        (None, "ann", "login", "agent/ann"),
+        (None, None, None, "global"),
+    ],
+)
+def test_lasting_memories_go_home(
+    project: str | None, agent: str | None, branch: str | None, scope: str
+) -> None:
+    assert home_scope(project, agent, branch) == scope
+
+
+def test_a_session_reads_its_home_what_is_above_its_own_and_global() -> None:
+    assert reading_scopes("project/p/feature/f", "ann", "bob") == [
+        "project/p/feature/f",
+        "project/p",
+        "agent/ann",
+        "user/bob",
+        "global",
+    ]
+    assert reading_scopes("global", None, None) == ["global"]
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_any_scope_text_makes_a_safe_subject(scope: str) -> None:
+    assert re.fullmatch(r"dream\.t\.[0-9a-f]{16}\.requested", dream_subject("t", scope))
