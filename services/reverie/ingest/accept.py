@@ -133,24 +133,23 @@ def accept_turn(
 
     `request` is the idempotency key of the call. Raises `TooLarge`.
     """
-    clean = redact(turn.content)
+    clean, tool = redact(turn.content), redact(turn.tool or "")
     content = clean.text
     if turn.role == "tool":
-        content = condense_tool(turn.tool, content, settings.tool_turn_chars)
+        content = condense_tool(tool.text or None, content, settings.tool_turn_chars)
     else:
         check_size(f"turns.{place}.content", turn.content, settings.turn_limit, "turn_limit")
     words = "" if turn.role == "tool" else index_text(content)
-    tool = redact(turn.tool) if turn.tool else None
     stored = NewTurn(
         id=new_id(),
         role=turn.role,
         content=content,
         words=words,
-        tool=tool.text if tool else None,
+        tool=tool.text or None,
         external_id=turn.external_id or _stand_in(request, place, turn, content),
         at=turn.at,
     )
-    return stored, clean.count + (tool.count if tool else 0)
+    return stored, clean.count + tool.count
 
 
 def _stand_in(request: str | None, place: int, turn: TurnBody, content: str) -> str | None:

@@ -112,14 +112,15 @@ class Doors:
         who, body = call.principal, call.body
         agent = who.agent or slug(body.agent)
         project = slug(body.project) if body.project else who.project
-        scope = home_scope(project, agent, body.branch)
+        branch = redact(body.branch).text if body.branch else None
+        scope = home_scope(project, agent, branch)
         who.check_write(scope)
         fields = {
             "external_id": body.external_id,
             "agent": agent,
             "user": slug(body.user) if body.user else None,
             "project": project,
-            "branch": redact(body.branch).text if body.branch else None,
+            "branch": branch,
         }
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
         if not who.may_write(scope):
