@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +22,12 @@ class Position(BaseModel):
     """Base of what a cursor holds: the sort key of the last row of a page."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ById(Position):
+    """The cursor of a list in the order of ids."""
+
+    id: UUID
 
 
 Where = TypeVar("Where", bound=Position)

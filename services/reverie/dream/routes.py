@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Text
 from reverie.contracts.sessions import DreamPage, DreamRequested, DreamRun, RequestDream
@@ -11,7 +9,7 @@ from reverie.domain.errors import Invalid
 from reverie.domain.scopes import parse_scope
 from reverie.dream.parts import Parts
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.dreams import Run
@@ -21,12 +19,6 @@ class DreamQuery(PageQuery):
     """Filters of `GET /v1/dreams`."""
 
     scope: Text | None = None
-
-
-class ById(Position):
-    """A cursor of a list in the order of ids."""
-
-    id: UUID
 
 
 def routes(parts: Parts) -> list[Route]:

@@ -27,7 +27,7 @@ from reverie.recall.rank import Question, recall
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.forward import Forward
-from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.paging import ById, PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.store.memories import VISIBLE, ListFilter
 from reverie.store.search import Filter
@@ -50,12 +50,6 @@ class MemoryQuery(PageQuery):
     status: list[Status] | None = None
     tag: Tag | None = None
     session: UUID | None = None
-
-
-class ById(Position):
-    """A cursor of a list in the order of ids."""
-
-    id: UUID
 
 
 class ByOrd(Position):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name, Text
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
@@ -14,7 +12,7 @@ from reverie.domain.redaction import redact
 from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.domain.staleness import Grade, verdict
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.staleness.parts import Parts
@@ -26,12 +24,6 @@ class StaleQuery(PageQuery):
 
     project: Name | None = None
     scope: Text | None = None
-
-
-class ById(Position):
-    """A cursor of a list in the order of ids."""
-
-    id: UUID
 
 
 def routes(parts: Parts) -> list[Route]:
