@@ -174,7 +174,7 @@ def test_a_doubtful_memory_comes_with_its_reason() -> None:
         1, Kind.BUG, "a.py", stale_grade="gone", stale_reason="deleted a.py in c0ffee"
     )
     block = render(Briefing([], [doubtful]), 999, words)
-    assert "- a.py (gone: gone in c0ffee)" in block.markdown
+    assert "- a.py (gone: deleted a.py in c0ffee)" in block.markdown
 
 
 @pytest.mark.parametrize("kind", KINDS)
