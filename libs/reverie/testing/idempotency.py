@@ -27,4 +27,5 @@ class MemoryIdempotency:
         self._replies[tenant, key] = reply
 
     async def abandon(self, tenant: int, key: str) -> None:
-        self._requests.pop((tenant, key), None)
+        if (tenant, key) not in self._replies:
+            self._requests.pop((tenant, key), None)

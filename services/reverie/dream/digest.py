@@ -31,6 +31,10 @@ class LeaseLost(Exception):
     """Another worker has the scope: what this one holds is void."""
 
 
+class WorkersLost(Exception):
+    """Every worker that took this scope died over it: the next would too."""
+
+
 async def dream(parts: Parts, lease: Lease) -> str:
     """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
     run = new_id()
@@ -53,6 +57,8 @@ async def dream(parts: Parts, lease: Lease) -> str:
 
 async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
     _held(await parts.dreams.start(lease, run, parts.settings.worker))
+    if lease.attempts > parts.settings.max_attempts:
+        raise WorkersLost
     while sessions := await parts.dreams.sessions(lease):
         for session in sessions:
             await _digest_session(parts, lease, run, session)
