@@ -1,10 +1,12 @@
 """What the digest makes of real sessions: counts, and samples to read with one's own eyes.
 
-python tests/bench/distil.py [FOLDER OF SPECSTORY FILES]
+Run from the root of the project: `python -m tests.bench.distil [--samples N] [FOLDER]`, where the
+folder holds SpecStory files.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import time
@@ -21,7 +23,6 @@ from reverie.domain.slices import slice_turns
 from reverie.domain.turns import TurnText, condense_tool
 
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
-SAMPLES = 30
 SEED = 7
 
 
@@ -58,11 +59,11 @@ def report(path: Path) -> list[Distilled]:
     return memories
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, samples: int) -> int:
     """Reports on every file; exit code 2 where there is none."""
     files = sorted(folder.glob("*.md"))
     if not files:
-        print(f"no transcripts in {folder}", file=sys.stderr)
+        print(f"distil is left out: there are no transcripts in {folder}")
         return 2
     memories = [memory for path in files for memory in report(path)]
     told = [memory for memory in memories if memory.files or cues.CAUSE.search(memory.content)]
@@ -71,7 +72,7 @@ def main(folder: Path) -> int:
     print(f"\n{len(memories)} memories, {each:.1f} a session, {size:.0f} characters each")
     print(f"with a path or a reason: {len(told) / len(memories):.0%}")
     lasting = [memory for memory in memories if memory.kind is not Kind.SESSION]
-    chosen = random.Random(SEED).sample(lasting, min(SAMPLES, len(lasting)))
+    chosen = random.Random(SEED).sample(lasting, min(samples, len(lasting)))
     for memory in chosen:
         print(f"\n[{memory.kind.value} {memory.priority:.2f}] {memory.content}")
         print(f"    files {list(memory.files)} tags {list(memory.tags)}")
@@ -79,4 +80,8 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT))
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path, nargs="?", default=DEFAULT)
+    arguments.add_argument("--samples", type=int, default=0, help="memories to print")
+    given = arguments.parse_args()
+    sys.exit(main(given.folder, given.samples))

@@ -1,0 +1,202 @@
+"""How fast it is through HTTP, with everything in processes of its own, beside what it rests on.
+
+Run from the root of the project: `python -m tests.bench.speed`; takes about two minutes. This
+process makes the load; `reverie up` and the floor's server are its children. Postgres syncs every
+commit, as it does for users.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import aiohttp
+from tests.bench import texts
+from tests.bench.common import Measured, Running, load, running, show
+
+from reverie.embedded import postgres
+from reverie.embedded.home import open_home
+from reverie.inference.embedder import OnnxEmbedder, load_embedder
+from reverie.testing.models import model_home
+
+MEMORIES = 2_000
+BATCH = 250
+CALLS = {1: 200, 8: 400}
+"""Calls measured by the number of clients."""
+SESSIONS, TURNS = 20, 30
+IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
+
+
+@dataclass
+class Bench:
+    """A running system and who talks to it."""
+
+    system: Running
+    http: aiohttp.ClientSession
+    model: OnnxEmbedder
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    async def post(self, url: str, body: Any) -> Any:
+        """The answer to a POST that must succeed."""
+        async with self.http.post(url, json=body) as answer:
+            assert answer.status < 300, await answer.text()
+            return await answer.json()
+
+    async def idle(self) -> None:
+        """Waits until the slow path has nothing left to do."""
+        async with asyncio.timeout(180):
+            while not await self._caught_up():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+    async def _caught_up(self) -> bool:
+        async with self.http.get(self.system.urls["ingest"] + "/metrics") as answer:
+            lines = [line.split() for line in (await answer.text()).splitlines()]
+        return all(float(line[1]) == 0 for line in lines if line and line[0] in IDLE)
+
+
+async def writes(bench: Bench, floor_url: str) -> None:
+    """Remember, at the gateway and at ingest's own port, beside the floor."""
+    doors = {
+        "POST and a bare INSERT": floor_url,
+        "remember, at ingest": bench.system.urls["ingest"] + "/v1/remember",
+        "remember, at the gateway": bench.system.gateway + "/v1/remember",
+    }
+    rows: list[list[str]] = []
+    for clients, count in CALLS.items():
+        least: Measured | None = None
+        for name, url in doors.items():
+            found = await load(clients, count, lambda _, url=url: _remember(bench, url))  # type: ignore[misc]
+            least = least or found
+            rows.append([name, str(clients), *_figures(found), _ratio(found, least)])
+            await bench.idle()
+    show("Writing", ["", "clients", "p50 ms", "p99 ms", "a second", "p50, times floor"], rows)
+
+
+async def _remember(bench: Bench, url: str) -> Any:
+    return await bench.post(url, {"content": texts.memory(next(bench.numbers))})
+
+
+async def slow_path(bench: Bench) -> None:
+    """Memories sent in batches until there are enough of them, and enriched."""
+    url = bench.system.gateway + "/v1/remember/batch"
+    written = 2 * sum(CALLS.values())
+    new = [texts.memory(next(bench.numbers)) for _ in range(MEMORIES - written)]
+    begun = time.perf_counter()
+    for place in range(0, len(new), BATCH):
+        items = [{"content": text} for text in new[place : place + BATCH]]
+        await bench.post(url, {"items": items})
+    await bench.idle()
+    rate = len(new) / (time.perf_counter() - begun)
+    alone = await load(1, 200, lambda n: bench.model.embed([new[n % len(new)]]))
+    rows = [
+        ["embedding alone, one by one", f"{alone.rate:.0f}", "1.00"],
+        ["stored, chunked, embedded, related", f"{rate:.0f}", f"{rate / alone.rate:.2f}"],
+    ]
+    show(f"The slow path, {len(new)} memories", ["", "a second", "of floor's rate"], rows)
+
+
+async def reads(bench: Bench) -> None:
+    """Recall beside the embedding of its question."""
+    questions = itertools.count()
+    url = bench.system.gateway + "/v1/recall"
+    least = await load(1, CALLS[1], lambda n: bench.model.embed([texts.question(-n - 1)]))
+    rows = [["embedding the question alone", "1", *_figures(least), "1.0"]]
+    for clients, count in CALLS.items():
+        found = await load(
+            clients, count, lambda _: bench.post(url, {"query": texts.question(next(questions))})
+        )
+        times = _ratio(found, least)
+        rows.append(["recall, at the gateway", str(clients), *_figures(found), times])
+    title = f"Reading, {MEMORIES} memories"
+    show(title, ["", "clients", "p50 ms", "p99 ms", "a second", "p50, times floor"], rows)
+
+
+async def dreams(bench: Bench) -> None:
+    """Conversations handed over first, then ended all at once."""
+    base = bench.system.gateway
+    sessions = [await _talk(bench, number) for number in range(SESSIONS)]
+    await asyncio.gather(*(bench.post(f"{base}/v1/sessions/{one}/end", {}) for one in sessions))
+    runs = await _dreamt(bench, set(sessions))
+    begun = min(datetime.fromisoformat(run["started_at"]) for run in runs)
+    ended = max(datetime.fromisoformat(run["ended_at"]) for run in runs)
+    turns, made = (sum(run[what] for run in runs) for what in ("turns", "created"))
+    seconds = (ended - begun).total_seconds()
+    rows = [[turns, made, f"{seconds:.1f}", f"{turns / seconds:.0f}"]]
+    show(f"Dreaming, {SESSIONS} sessions", ["turns", "memories", "s", "turns a second"], rows)
+    await bench.idle()
+
+
+async def _talk(bench: Bench, number: int) -> str:
+    start = {"agent": "bench", "project": f"project-{number}"}
+    started = await bench.post(f"{bench.system.gateway}/v1/sessions/start", start)
+    session = str(started["session"])
+    body = {"session": session, "turns": texts.conversation(number, TURNS)}
+    await bench.post(f"{bench.system.gateway}/v1/turns", body)
+    return session
+
+
+async def _dreamt(bench: Bench, sessions: set[str]) -> list[dict[str, Any]]:
+    async with asyncio.timeout(120):
+        while True:
+            async with bench.http.get(f"{bench.system.gateway}/v1/dreams?limit=200") as answer:
+                runs = [run for run in (await answer.json())["items"] if run["status"] == "done"]
+            if sessions <= {session for run in runs for session in run["sessions"]}:
+                return runs
+            await asyncio.sleep(0.2)
+
+
+def _figures(found: Measured) -> list[str]:
+    return [f"{found.at(0.5):.1f}", f"{found.at(0.99):.1f}", f"{found.rate:.0f}"]
+
+
+def _ratio(found: Measured, least: Measured) -> str:
+    return f"{found.at(0.5) / least.at(0.5):.1f}"
+
+
+@contextmanager
+def floor_server(system: Running) -> Iterator[str]:
+    """The floor's server, on the same Postgres; yields its address."""
+    server = postgres.find(open_home(system.home))
+    assert server is not None
+    command = [sys.executable, "-m", "tests.bench.floor", server.admin_url()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            yield child.stdout.readline().strip()
+        finally:
+            child.terminate()
+
+
+@asynccontextmanager
+async def opened(system: Running) -> AsyncIterator[Bench]:
+    """The load's client and a model of its own, on one thread as the services have it."""
+    model = load_embedder(home=model_home())
+    headers = {"Authorization": f"Bearer {system.key}"}
+    async with aiohttp.ClientSession(headers=headers) as http:
+        await model.warm()
+        try:
+            yield Bench(system, http, model)
+        finally:
+            model.close()
+
+
+async def measure(system: Running, floor_url: str) -> None:
+    """All four, one after another."""
+    async with opened(system) as bench:
+        await writes(bench, floor_url)
+        rest: list[Callable[[Bench], Awaitable[None]]] = [slow_path, reads, dreams]
+        for one in rest:
+            await one(bench)
+
+
+if __name__ == "__main__":
+    with running() as up, floor_server(up) as floor_address:
+        asyncio.run(measure(up, floor_address))

@@ -1,0 +1,106 @@
+"""The pages say what is so: links lead somewhere, settings and commands exist.
+
+`python -m tests.unit.test_docs` writes the table of settings into docs/operations.md anew.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from reverie.cli.main import app
+from reverie.runtime.settings import describe_settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+OPERATIONS = ROOT / "docs" / "operations.md"
+BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
+LINK = re.compile(r"(?:\]\(|(?:src|href)=\")([^)\"\s]+)")
+COMMAND = re.compile(r"\breverie((?: [a-z]+)+)")
+
+
+def settings_table() -> str:
+    """Every setting as a row of Markdown."""
+    rows = [
+        f"| `{one.name}` | {f'`{one.default}`' if one.default != 'unset' else ''} "
+        f"| {one.description}{' (secret)' if one.secret else ''} |"
+        for one in describe_settings()
+    ]
+    return "\n".join(["| setting | default | what it is |", "|---|---|---|", *rows]) + "\n"
+
+
+def with_table(page: str) -> str:
+    """The page with its table as it should be."""
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + settings_table() + END + rest.split(END)[1]
+
+
+def heading_ids(page: str) -> set[str]:
+    """The anchors that the page's headings give, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def leads_somewhere(link: str, page: Path) -> bool:
+    """Whether a relative link names a file that is there, and a heading in it."""
+    path, _, heading = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    return target.exists() and (not heading or heading in heading_ids(target.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+    assert [link for link in links if not leads_somewhere(link, page)] == []
+
+
+def test_a_link_to_nowhere_would_be_found() -> None:
+    assert not leads_somewhere("docs/nowhere.md", ROOT / "README.md")
+    assert not leads_somewhere("docs/operations.md#nothing", ROOT / "README.md")
+
+
+def test_the_table_of_settings_is_current() -> None:
+    page = OPERATIONS.read_text()
+    assert page == with_table(page), "run: python -m tests.unit.test_docs"
+
+
+def commands_named(page: Path) -> set[str]:
+    """What follows `reverie` wherever it stands as code, in blocks and in lines."""
+    text = page.read_text()
+    code = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
+    return {found for pair in code for part in pair for found in COMMAND.findall(part)}
+
+
+def is_known(words: str) -> bool:
+    """Whether the words begin with a command; what follows a command is its arguments."""
+    command: object = typer.main.get_command(app)
+    for word in words.split():
+        below = getattr(command, "commands", None)
+        if below is None:
+            return True
+        if word not in below:
+            return False
+        command = below[word]
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_named_exists(page: Path) -> None:
+    assert {words for words in commands_named(page) if not is_known(words)} == set()
+
+
+def test_the_readme_names_the_commands_that_a_newcomer_needs() -> None:
+    named = commands_named(ROOT / "README.md")
+    assert {" up", " doctor", " migrate"} <= {f" {words.split()[0]}" for words in named}
+
+
+def test_a_command_that_is_none_would_be_found() -> None:
+    assert not is_known(" sing")
+    assert not is_known(" key sing")
+
+
+if __name__ == "__main__":
+    OPERATIONS.write_text(with_table(OPERATIONS.read_text()))
