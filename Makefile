@@ -27,7 +27,7 @@ demo: $(READY) ## the same, and play a sample day (ARGS=... adds flags)
 	@exec $(BIN)/reverie demo $(ARGS)
 
 test: check ## everything that must hold: the checks, then the whole suite (ARGS=... goes to pytest)
-	@$(PYTEST) -m "not bench" $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 check: sizes ## ruff, mypy --strict, the import rule, the size gate
 	@$(BIN)/ruff check --quiet .

@@ -106,7 +106,7 @@ class Sample:
             Route("POST", "/v1/optional", self.optional, body=Optional, answer=Noted),
             Route("POST", "/v1/held", self.held, body=Note, answer=Noted),
             Route("POST", "/v1/later", self.later, body=Note, answer=Noted),
-            Route("GET", "/v1/admin", self.admin, roles=frozenset({Role.ADMIN})),
+            Route("GET", "/v1/empty", self.empty),
             Route("GET", "/v1/scope", self.scope),
             Route("GET", "/v1/broken", self.broken),
             Route("GET", "/v1/misconfigured", self.misconfigured),
@@ -145,7 +145,7 @@ class Sample:
         call.after(work)
         return self._noted(call, call.body.text)
 
-    async def admin(self, _: Call[None, None]) -> Reply:
+    async def empty(self, _: Call[None, None]) -> Reply:
         return Reply(204)
 
     async def scope(self, call: Call[None, None]) -> Reply:

@@ -110,6 +110,11 @@ class Bus(ABC):
         """
         data = outgoing.payload.encode()
         if len(data) > self.max_payload:
-            raise TooLarge("payload", len(data), self.max_payload, "bus_max_payload")
+            raise TooLarge(
+                "payload",
+                len(data),
+                self.max_payload,
+                "max_payload of the bus",
+            )
         with tracing.publishing(outgoing.subject, outgoing.headers) as headers:
             await self.send(outgoing.subject, data, {**headers, "Nats-Msg-Id": str(outgoing.id)})

@@ -16,15 +16,21 @@ def migrate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     Works on REVERIE_MIGRATE_DATABASE_URL, else REVERIE_DATABASE_URL, else the
     running embedded Postgres. Safe to repeat, also by several at once.
 
+    With REVERIE_API_KEY set, that key stands afterwards.
+
     Example: [bold]reverie migrate --set database_url=postgresql://me@db/reverie[/]
 
     Exit codes: 0 ok, 1 failed or not reachable, 2 usage.
     """
     from reverie.cli.place import admin_url
+    from reverie.store.bootstrap import ensure_key
     from reverie.store.migrate import migrate as bring_up
 
     settings = settings_from(home, sets)
-    applied = bring_up(admin_url(settings))
+    url = admin_url(settings)
+    applied = bring_up(url)
+    if settings.api_key is not None:
+        ensure_key(url, settings.api_key.get_secret_value())
     streams = _streams(settings)
     if json:
         print_json({"applied": applied, "streams": streams})

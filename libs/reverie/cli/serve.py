@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from reverie.cli.common import Home, Sets, settings_from
+from reverie.cli.common import Home, Sets, say, settings_from
+from reverie.domain.errors import Misconfigured
 
 
 class ServiceName(StrEnum):
@@ -35,9 +36,14 @@ def serve(name: Name, home: Home = None, sets: Sets = None) -> None:
     from importlib import import_module
 
     from reverie.domain.redaction import redact
+    from reverie.runtime.service import EXIT_CONFIG
     from reverie.runtime.service import serve as run
 
-    settings = settings_from(home, sets)
+    try:
+        settings = settings_from(home, sets)
+    except Misconfigured as error:
+        say(error)
+        raise typer.Exit(EXIT_CONFIG) from None
     service = import_module(f"reverie.{name.value}.app")
     code = run(service.open_service, settings, name.value, lambda text: redact(text).text)
     raise typer.Exit(code)

@@ -62,7 +62,7 @@ def end_leftovers(home: Home) -> None:
     left = {
         name: pid
         for name, pid in read_note(home, "services").items()
-        if isinstance(pid, int) and processes.runs(pid, "serve", name)
+        if isinstance(pid, int) and processes.runs(pid, "reverie", "serve", name)
     }
     for pid in left.values():
         processes.stop(pid, [(signal.SIGTERM, 0.01)])

@@ -231,8 +231,12 @@ def _check(stop: asyncio.Event) -> None:
 
 async def _take_down(stack: _Stack, home: Home) -> None:
     """Services, then NATS, then Postgres; one that will not end holds up no other."""
-    await asyncio.gather(*(asyncio.to_thread(s.stop) for s in stack.services))
+    stops = [asyncio.to_thread(service.stop) for service in stack.services]
+    ended = await asyncio.gather(*stops, return_exceptions=True)
     for part in (*stack.bus.parts, *stack.database.parts):
-        await asyncio.to_thread(part.stop)
+        ended += await asyncio.gather(asyncio.to_thread(part.stop), return_exceptions=True)
     for name in ("services", "up"):
         drop_note(home, name)
+    for failure in ended:
+        if isinstance(failure, BaseException):
+            raise failure

@@ -6,12 +6,11 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
-from reverie.domain.access import Principal, Role
+from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
 
 log = structlog.get_logger()
@@ -27,15 +26,6 @@ class KeyFinder(Protocol):
     """
 
     async def find(self, key_hash: bytes) -> Principal | None: ...
-
-
-@dataclass
-class RoleForbidden(ReverieError):
-    """a key with the role {role} may not call {call}"""
-
-    code = "forbidden"
-    role: str
-    call: str
 
 
 def key_hash(key: str) -> bytes:
@@ -98,9 +88,3 @@ def bearer(header: str) -> str | None:
     key = key.strip()
     plausible = key.isascii() and key.isprintable() and 0 < len(key) <= _LONGEST_KEY
     return key if scheme.lower() == "bearer" and plausible else None
-
-
-def check_role(principal: Principal, roles: frozenset[Role] | None, call: str) -> None:
-    """Raises `RoleForbidden` unless the route is for everybody or for this role."""
-    if roles is not None and principal.role not in roles:
-        raise RoleForbidden(principal.role, call)

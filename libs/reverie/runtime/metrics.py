@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import structlog
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -19,7 +20,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from reverie.domain.errors import ReverieError
+log = structlog.get_logger()
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _READ_SECONDS = 2.0
@@ -92,7 +93,9 @@ class Readings:
         try:
             async with asyncio.timeout(_READ_SECONDS):
                 gauge.set(await reading.read())
-        except (ReverieError, TimeoutError):
+        except Exception as error:
+            # A scrape tells what it can: one reading that fails must not hide the others.
+            log.info("reading_failed", gauge=reading.name, error=type(error).__name__)
             gauge.set(math.nan)
 
 

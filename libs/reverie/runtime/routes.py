@@ -11,10 +11,10 @@ from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 from pydantic import BaseModel
 
-from reverie.domain.access import Principal, Role
+from reverie.domain.access import Principal
 from reverie.domain.errors import Malformed, TooLarge
 from reverie.domain.idempotency import StoredReply
-from reverie.runtime.auth import KeyFinder, authenticate, check_role
+from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
@@ -26,7 +26,7 @@ from reverie.runtime.telemetry import current_trace_id
 class Route:
     """One call: what it takes, what it gives, who may use it. OpenAPI is made from this.
 
-    `path` has its variables in braces. `roles` None: every key. `open`: no key at all.
+    `path` has its variables in braces. `open`: no key at all.
     """
 
     method: str
@@ -36,7 +36,6 @@ class Route:
     query: type[BaseModel] | None = None
     answer: type[BaseModel] | None = None
     status: int = 200
-    roles: frozenset[Role] | None = None
     open: bool = False
     summary: str = ""
 
@@ -69,8 +68,6 @@ def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
     async with asyncio.timeout(door.request_timeout):
         holder = None if route.open else await authenticate(request.headers, door.keys)
-        if holder is not None:
-            check_role(holder, route.roles, route.name)
         data = await read_body(request, door.body_limit)
         call = _read_call(route, request, data, holder)
         request[LATER] = call.later

@@ -152,10 +152,10 @@ class Settings(BaseSettings):
     )
 
     dream_after_chars: Count = Field(
-        12_000, description="characters of undigested turns in a scope that make it dream"
+        12_000, description="characters of undigested turns in a session that make its scope dream"
     )
     dream_after_turns: Count = Field(
-        40, description="undigested turns in a scope that make it dream"
+        40, description="undigested turns in a session that make its scope dream"
     )
     dream_idle_minutes: Annotated[float, Field(gt=0)] = Field(
         15.0, description="minutes of silence after which undigested turns make a scope dream"

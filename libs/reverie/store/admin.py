@@ -74,7 +74,9 @@ def ensure_login(url: str, role: str, password: str, group: str) -> None:
         known = db.execute("select from pg_roles where rolname = %s", [role]).fetchone() is not None
         verb = sql.SQL("alter" if known else "create")
         name = sql.Identifier(role)
-        db.execute(rights.format(verb, name, sql.Literal(password)))
+        # Hashed on this side, so that no log of the server can hold the password.
+        secret = db.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+        db.execute(rights.format(verb, name, sql.Literal(secret.decode())))
         db.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), name))
 
 

@@ -117,7 +117,7 @@ async def after_the_dream(day: Day) -> None:
 
 
 async def commits_arrive(day: Day) -> None:
-    day.heading("Commits arrive, and two memories are no longer sure")
+    day.heading("Commits arrive, and some memories are no longer sure")
     for doubt in day.story.stale:
         await until(partial(_anchored, day, doubt), ENRICH_SECONDS, _unanchored(doubt))
     for change in day.story.changes:

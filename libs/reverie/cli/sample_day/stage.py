@@ -45,14 +45,16 @@ class Day:
         self.scene += 1
         rule = Rule(f"[bold]{self.scene}[/]  {title}", align="left", style="dim")
         self.console.print()
-        self.console.print(rule, width=self.width)
+        self.console.print(rule, width=self.width, soft_wrap=False)
 
     def say(self, text: str | Text) -> None:
         line = Text.from_markup(text) if isinstance(text, str) else text
         self.show(line)
 
     def show(self, what: RenderableType, indent: int = 3) -> None:
-        self.console.print(Padding(what, (0, 0, 0, indent)), width=self.width, highlight=False)
+        self.console.print(
+            Padding(what, (0, 0, 0, indent)), width=self.width, highlight=False, soft_wrap=False
+        )
 
 
 def rows(*ratios: int) -> Table:
