@@ -22,23 +22,24 @@ from reverie.store.database import Database
 
 @dataclass(frozen=True)
 class Stored:
-    """A change as it stands; `processed` once its marks are made."""
+    """A change as it stands; `processed` once its marks are made; `opened` counts its openings."""
 
     id: UUID
     project: str
     branch: str
     body: GitChange
     processed: datetime | None
+    opened: int
 
 
 @dataclass(frozen=True)
 class Touching:
-    """A memory that touches an anchored file."""
+    """A memory that touches an anchored file; `lines` as the edge's metadata has them."""
 
     memory: UUID
     path: str
     known_at: datetime
-    git: dict[str, Any] | None
+    lines: Any
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,9 @@ class Changes:
         if row is None:
             return None
         body = GitChange.model_validate_json(json.dumps(row["body"]))
-        return Stored(row["id"], row["project"], row["branch"], body, row["processed"])
+        return Stored(
+            row["id"], row["project"], row["branch"], body, row["processed"], row["opened"]
+        )
 
     async def touching(self, tenant: int, project: str, names: Sequence[str]) -> list[Touching]:
         """Memories that touch files whose last path component, in lower case, is in `names`."""
@@ -93,7 +96,7 @@ class Changes:
             anchors = await t.rows("anchors_named", project, list(names))
             paths = {row["node"]: row["path"] for row in anchors}
             found = await t.rows("anchored_memories", list(paths))
-        return [Touching(r["id"], paths[r["node"]], r["known_at"], r["git"]) for r in found]
+        return [Touching(r["id"], paths[r["node"]], r["known_at"], r["lines"]) for r in found]
 
     async def apply(
         self,
@@ -105,22 +108,24 @@ class Changes:
     ) -> list[Outgoing]:
         """Moves anchors, writes marks and closes the change, all at once and repeatable.
 
-        Answers the event to publish, none where no memory was marked.
+        A change that was opened again meanwhile stays open. Answers the event to publish, none
+        where no memory was newly marked.
         """
         number, name = tenant
         subject = memory_subject(name, "staled")
-        body = {"change": str(change.id), "memories": len({mark.memory for mark in marks})}
-        event = outgoing(number, subject, body, headers)
         async with self._db.tenant(number) as t:
-            await t.many("mark_add", [_mark(mark, change.id) for mark in marks])
+            added = await t.rows("marks_add", [_mark(mark) for mark in marks], change.id)
             for old, new in moves:
                 hashed = bytes.fromhex(content_hash(new))
                 base = new.rsplit("/", 1)[-1].lower()
                 await t.rows("anchor_move", change.project, old, new, base, hashed)
-            await t.rows("change_done", change.id)
-            if marks:
-                await t.rows("announce", event.id, subject, body, dict(headers))
-        return [event] if marks else []
+            await t.rows("change_done", change.id, change.opened)
+            if not added:
+                return []
+            body = {"change": str(change.id), "memories": len({row["memory"] for row in added})}
+            event = outgoing(number, subject, body, headers)
+            await t.rows("announce", event.id, subject, body, dict(headers))
+        return [event]
 
     async def unprocessed(
         self, age_seconds: float, limit: int = 100
@@ -138,15 +143,14 @@ class Changes:
         return [Stale(rows.memory(row), row["evidence"]) for row in found]
 
 
-def _mark(mark: Mark, event: UUID) -> tuple[object, ...]:
-    return (
-        mark.memory,
-        mark.commit,
-        mark.path,
-        mark.grade,
-        mark.score,
-        mark.change,
-        mark.subject,
-        mark.committed_at,
-        event,
-    )
+def _mark(mark: Mark) -> dict[str, object]:
+    return {
+        "memory": str(mark.memory),
+        "commit": mark.commit,
+        "path": mark.path,
+        "grade": mark.grade.value,
+        "score": mark.score,
+        "change": mark.change,
+        "subject": mark.subject,
+        "committed_at": mark.committed_at.isoformat(),
+    }

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from reverie.contracts.events import Outgoing, memory_subject, outgoing
+from reverie.contracts.events import Outgoing, git_subject, memory_subject, outgoing
 from reverie.domain.ids import new_id
 from reverie.domain.memory import content_hash
+from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
 
 Vector = NDArray[np.float32]
@@ -88,7 +89,8 @@ class Enrichment:
 
         `pieces` None leaves the chunks as they are and the memory due. `touches` maps file
         nodes to the edge's metadata; up to `relatives` memories of the scope that touch the
-        same files are linked. Answers the event to publish, none where nothing is complete.
+        same files are linked. Changes that were applied before the memory had its anchors are
+        opened again. Answers the events to publish.
         """
         number, name = tenant
         async with self._db.tenant(number) as t:
@@ -96,7 +98,7 @@ class Enrichment:
                 return []
             await _link(t, memory, touches, relatives)
             if pieces is None:
-                return []
+                return await _reopen(t, name, memory, headers)
             await t.rows("chunk_drop_vectors", memory.id)
             await t.rows("chunk_drop", memory.id)
             await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
@@ -105,7 +107,7 @@ class Enrichment:
             body = {"id": str(memory.id), "version": memory.version}
             event = outgoing(number, subject, body, headers)
             await t.rows("announce", event.id, subject, body, dict(headers))
-        return [event]
+            return [event, *await _reopen(t, name, memory, headers)]
 
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
@@ -125,6 +127,17 @@ async def _link(
         "edge_put",
         [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
     )
+
+
+async def _reopen(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str]) -> list[Outgoing]:
+    """The events of changes that this memory may have missed; none but for its first anchors."""
+    project = project_of(memory.scope)
+    if project is None or memory.enriched_version:
+        return []
+    subject = git_subject(name, project)
+    found = await t.rows("changes_reopen", memory.id, project, subject, dict(headers))
+    bodies = [(row["event"], {"id": str(row["change"]), "project": project}) for row in found]
+    return [outgoing(t.id, subject, body, headers, event) for event, body in bodies]
 
 
 def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
+from pydantic import TypeAdapter, ValidationError
 
 from reverie.bus.relay import publish_now
 from reverie.contracts.git import GitChange
@@ -16,6 +16,8 @@ from reverie.staleness.parts import Parts
 from reverie.store.changes import Touching
 
 log = structlog.get_logger("reverie.staleness")
+
+_LINES = TypeAdapter(Lines | None)
 
 
 async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: UUID) -> None:
@@ -60,6 +62,9 @@ def _anchored(one: Touching) -> Anchored:
 
 
 def _lines(one: Touching) -> Lines | None:
-    """The lines that the memory knows of this file, where its writer sent them."""
-    spans: Sequence[Sequence[int]] | None = (one.git or {}).get("lines", {}).get(one.path)
-    return None if spans is None else tuple((first, last) for first, last in spans)
+    """The lines that the memory knows of this file; none from an edge whose metadata is odd, which
+    any writer may have sent."""
+    try:
+        return _LINES.validate_python(one.lines)
+    except ValidationError:
+        return None

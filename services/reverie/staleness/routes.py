@@ -10,7 +10,6 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import parse_scope, project_of, slug
-from reverie.domain.staleness import Grade, verdict
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
@@ -94,11 +93,12 @@ def _checked(change: GitChange) -> GitChange:
 
 
 def _item(one: Stale) -> StaleItem:
+    grade = one.memory.stale_grade
+    assert grade is not None, "the list holds memories with open marks only"
     evidence = [Evidence.model_validate(each) for each in one.evidence]
-    found = verdict((Grade(each.grade), each.score) for each in evidence)
     return StaleItem(
         memory=memory_body(one.memory),
-        grade=found.grade.value,
-        score=round(found.score, 4),
+        grade=grade,
+        score=one.memory.staleness,
         evidence=evidence,
     )

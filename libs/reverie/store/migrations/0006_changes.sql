@@ -9,9 +9,11 @@ create table git_event (
   body jsonb not null,
   received timestamptz not null default now(),
   processed timestamptz,
+  opened int not null default 1,
   primary key (tenant, id)
 );
 create index git_event_unprocessed on git_event (received) where processed is null;
+create index git_event_received on git_event (tenant, project, received);
 create unique index git_event_after on git_event (tenant, project, branch, after);
 
 create table stale_mark (

@@ -1,6 +1,7 @@
 -- Anchors, and the intake of git changes.
 
--- The node of a file in a project; made where it is missing. It has no words of its own.
+-- The node of a file in a project; made where it is missing. It has no words of its own, and a key
+-- that no memory has: `file:` and its path.
 create function anchor_file(p_tenant int, p_project text, p_path text, p_name text, p_id uuid,
                             p_hash bytea)
 returns uuid
@@ -14,12 +15,12 @@ begin
   if found then return v_node; end if;
   insert into memory (tenant, id, scope, kind, tier, key, enriched_version, content, hash, words,
                       terms, confidence, source)
-  values (p_tenant, p_id, 'project/' || p_project, 'file', 'cold', p_path, 1, p_path, p_hash, '',
+  values (p_tenant, p_id, 'project/' || p_project, 'file', 'cold', 'file:' || p_path, 1, p_path, p_hash, '',
           0, 1, 'anchor')
   on conflict do nothing;
   select m.id into v_node from memory m
-  where m.tenant = p_tenant and m.scope = 'project/' || p_project and m.key = p_path
-    and m.status = 'active';
+  where m.tenant = p_tenant and m.scope = 'project/' || p_project
+    and m.key = 'file:' || p_path and m.kind = 'file' and m.status = 'active';
   if v_node is null then return null; end if;
   insert into anchor (tenant, node, project, path, name)
   values (p_tenant, v_node, p_project, p_path, p_name)
@@ -49,4 +50,41 @@ begin
   where g.tenant = p_tenant and g.project = p_project and g.branch = p_branch
     and g.after = p_after;
   return jsonb_build_object('id', v_id, 'duplicate', true);
+end $$;
+
+-- Opens the changes again that may have been applied before this memory touched its files: those of
+-- its files, received since it was written. Counting `opened` keeps one in work from being closed
+-- by who read the edges before. Answers the events, one a change that was applied.
+create function changes_reopen(p_tenant int, p_memory uuid, p_project text, p_subject text,
+                               p_headers jsonb)
+returns table (event uuid, change uuid)
+language plpgsql as $$
+declare
+  g record;
+  v_names text[];
+begin
+  select array_agg(a.name) into v_names
+  from edge e join anchor a on a.tenant = p_tenant and a.node = e.dst
+  where e.tenant = p_tenant and e.src = p_memory and e.kind = 'touches' and e.known_to is null;
+  for g in
+    select c.id, c.processed from git_event c
+    where c.tenant = p_tenant and c.project = p_project
+      and c.received >= (select m.created from memory m
+                         where m.tenant = p_tenant and m.id = p_memory)
+      and exists (
+        select from jsonb_array_elements(c.body -> 'files') f,
+                    unnest(array[f ->> 'path', f ->> 'old_path']) path
+        where lower(regexp_replace(path, '^.*/', '')) = any(v_names))
+    order by c.received, c.id for update
+  loop
+    update git_event c set processed = null, opened = c.opened + 1
+    where c.tenant = p_tenant and c.id = g.id;
+    if g.processed is not null then
+      event := gen_random_uuid();
+      change := g.id;
+      perform announce(p_tenant, event, p_subject,
+                       jsonb_build_object('id', change, 'project', p_project), p_headers);
+      return next;
+    end if;
+  end loop;
 end $$;

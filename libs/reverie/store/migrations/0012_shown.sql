@@ -22,7 +22,8 @@ begin atomic
          coalesce(s.score, 0), s.grade, s.reason
   from memory m
   left join lateral (
-    select 1 - exp(sum(ln(1 - least(k.score, 0.999))))::real as score,
+    select case when bool_or(k.score >= 1) then 1
+                else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end::real as score,
            (array_agg(k.grade order by array_position(array['suspect', 'stale', 'gone'], k.grade) desc))[1]
              as grade,
            (array_agg(k.change || ' ' || k.path || ' in ' || left(k.commit, 10) || ' (' || k.subject || ')'

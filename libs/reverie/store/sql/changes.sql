@@ -4,11 +4,16 @@ select change_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: change_get
 -- A stored change.
-select id, project, branch, body, processed from git_event where tenant = $1 and id = $2;
+select id, project, branch, body, processed, opened from git_event where tenant = $1 and id = $2;
 
 -- name: change_done
--- A change was applied.
-update git_event set processed = now() where tenant = $1 and id = $2 and processed is null;
+-- A change was applied, unless it was opened again since it was read.
+update git_event set processed = now()
+where tenant = $1 and id = $2 and opened = $3 and processed is null;
+
+-- name: changes_reopen
+-- Opens changes again that may have come before a memory's anchors; answers their events.
+select event, change from changes_reopen($1, $2, $3, $4, $5);
 
 -- name: changes_unprocessed
 -- Changes whose event may be lost.
@@ -21,28 +26,34 @@ order by path;
 
 -- name: anchored_memories
 -- Memories that touch a list of anchors, with when they were learned and the lines they know.
-select m.id, e.dst as node, coalesce(m.valid_from, m.created) as known_at, m.git
+select m.id, e.dst as node, coalesce(m.valid_from, m.created) as known_at, e.meta -> 'lines' as lines
 from edge e join memory m on m.tenant = $1 and m.id = e.src
 where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
   and m.status in ('active', 'superseded')
 order by m.id;
 
--- name: mark_add
--- A mark with its evidence; the same commit and path mark a memory once.
+-- name: marks_add
+-- Marks with their evidence; the same commit and path mark a memory once. Answers who is new.
 insert into stale_mark (tenant, memory, commit, path, grade, score, change, subject, committed_at, event)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-on conflict do nothing;
+select $1, k.memory, k.commit, k.path, k.grade, k.score, k.change, k.subject, k.committed_at, $3
+from jsonb_to_recordset($2) k (memory uuid, commit text, path text, grade text, score real,
+                               change text, subject text, committed_at timestamptz)
+on conflict do nothing
+returning memory;
 
 -- name: anchor_move
--- A renamed file: its node keeps its edges under the new path, unless that path has a node.
+-- A renamed file: its node keeps its edges under the new path, unless that path or its key is taken.
 with moved as (
   update anchor a set path = $4, name = $5
   where a.tenant = $1 and a.project = $2 and a.path = $3
     and not exists (select from anchor b
       where b.tenant = $1 and b.project = $2 and b.path = $4)
+    and not exists (select from memory o
+      where o.tenant = $1 and o.scope = 'project/' || $2 and o.key = 'file:' || $4
+        and o.status = 'active' and o.id <> a.node)
   returning a.node
 )
-update memory m set key = $4, content = $4, hash = $6, updated = now()
+update memory m set key = 'file:' || $4, content = $4, hash = $6, updated = now()
 from moved where m.tenant = $1 and m.id = moved.node;
 
 -- name: stale_list

@@ -45,7 +45,7 @@ select anchor_file($1, $2, $3, $4, $5, $6);
 insert into edge as e (tenant, id, src, kind, dst, weight, meta)
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant, src, kind, dst) where known_to is null
-  do update set weight = greatest(e.weight, excluded.weight);
+  do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
 
 -- name: relatives
 -- Active memories of the same scope that touch the same files, by how many they share.

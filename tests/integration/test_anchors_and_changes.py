@@ -1,0 +1,250 @@
+"""Anchors, what memories touch, and the changes that make them doubtful: store and staleness."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from reverie.contracts.git import GitChange
+from reverie.domain.staleness import Grade, verdict
+from reverie.staleness.parts import Parts
+from reverie.staleness.propagate import apply_change
+from reverie.staleness.settings import StalenessSettings
+from reverie.store.changes import Changes
+from reverie.store.enrichment import Enrichment
+from reverie.store.outbox import OutboxTable
+from reverie.testing.bus import MemoryBus
+from reverie.testing.servers import Database
+from tests.integration.store_parts import Store, admin_rows, new, open_store, write
+
+LINES = [[10, 20]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The store, and staleness over it with a bus that is away: events wait in the outbox."""
+
+    store: Store
+    parts: Parts
+
+    @property
+    def tenant(self) -> int:
+        return self.store.me.tenant
+
+
+@pytest.fixture
+async def place(database: Database) -> AsyncIterator[Place]:
+    async with open_store(database) as store:
+        bus = MemoryBus()
+        bus.connected = False
+        parts = Parts(StalenessSettings(5.0), bus, Changes(store.db), OutboxTable(store.db))
+        yield Place(store, parts)
+
+
+async def _enrich(place: Place, memory: UUID, files: Mapping[str, Any]) -> list[str]:
+    """Enriches a memory that touches these files, each with what the edge says of it."""
+    slow = Enrichment(place.store.db)
+    raw = await slow.read(place.tenant, memory)
+    assert raw is not None
+    nodes = await slow.anchors(place.tenant, "p", list(files))
+    touches = {node: files[path] for path, node in nodes.items()}
+    told = await slow.write((place.tenant, "one"), raw, [], touches, 5, {})
+    return [event.subject for event in told]
+
+
+async def _post(place: Place, after: str, *files: Mapping[str, Any]) -> UUID:
+    change = GitChange.model_validate(
+        {
+            "project": "p",
+            "branch": "main",
+            "after": after * 40,
+            "commits": [{"sha": after * 40, "committed_at": "2100-01-01T00:00:00Z"}],
+            "files": list(files),
+        }
+    )
+    stored, _, _ = await place.parts.changes.add(place.store.me, change, {})
+    return stored
+
+
+async def _apply(place: Place, change: UUID) -> None:
+    await apply_change(place.parts, place.tenant, "one", change)
+
+
+def _marks(place: Place) -> list[tuple[Any, ...]]:
+    return admin_rows(
+        place.store.admin_url, "select memory, path, grade from stale_mark order by 2"
+    )
+
+
+def _take(place: Place, kind: str) -> list[dict[str, Any]]:
+    """Takes the bodies of waiting events from the outbox."""
+    sql = "delete from outbox where subject like %s returning payload"
+    return [row[0] for row in admin_rows(place.store.admin_url, sql, f"%.{kind}")]
+
+
+async def test_a_memory_keyed_like_a_file_is_no_file(place: Place) -> None:
+    [mine, other] = await write(
+        place.store,
+        new("how to read me", key="README.md", scope="project/p"),
+        new("see README.md", scope="project/p"),
+    )
+    await _enrich(place, mine, {"README.md": {}})
+    await _enrich(place, other, {"README.md": {}})
+    renamed = {"path": "docs/README.md", "old_path": "README.md", "status": "renamed"}
+    await _apply(place, await _post(place, "a", renamed))
+    kept = await place.store.memories.get(place.store.me, mine)
+    assert (kept.key, kept.content) == ("README.md", "how to read me")
+    near = await place.store.memories.neighbours(place.store.me, other)
+    assert [(n.kind, n.label) for n in near if n.type == "touches"] == [("file", "docs/README.md")]
+
+
+async def test_a_file_may_move_to_a_name_that_is_a_memory_s_key(place: Place) -> None:
+    mine, other = await write(
+        place.store,
+        new("the plan", key="plan.md", scope="project/p"),
+        new("see old.md", scope="project/p"),
+    )
+    await _enrich(place, other, {"old.md": {}})
+    renamed = {"path": "plan.md", "old_path": "old.md", "status": "renamed"}
+    await _apply(place, await _post(place, "a", renamed))
+    assert (await place.store.memories.get(place.store.me, mine)).content == "the plan"
+    assert admin_rows(place.store.admin_url, "select path from anchor") == [("plan.md",)]
+
+
+async def test_a_file_whose_new_key_is_taken_stays_and_the_change_ends(place: Place) -> None:
+    mine, other = await write(
+        place.store,
+        new("a key as anchors have it", key="file:plan.md", scope="project/p"),
+        new("see old.md", scope="project/p"),
+    )
+    await _enrich(place, other, {"old.md": {}})
+    renamed = {"path": "plan.md", "old_path": "old.md", "status": "renamed"}
+    change = await _post(place, "a", renamed)
+    await _apply(place, change)
+    stored = await place.parts.changes.get(place.tenant, change)
+    assert stored is not None
+    assert stored.processed is not None
+    assert (await place.store.memories.get(place.store.me, mine)).kind.value == "context"
+
+
+async def test_the_lines_that_a_memory_knows_outlive_a_rename(place: Place) -> None:
+    [memory] = await write(
+        place.store, new("the loop in a.py", scope="project/p", git={"lines": {"a.py": LINES}})
+    )
+    await _enrich(place, memory, {"a.py": {"lines": LINES}})
+    renamed = {"path": "b.py", "old_path": "a.py", "status": "renamed"}
+    await _apply(place, await _post(place, "a", renamed))
+    within = {"path": "b.py", "status": "modified", "hunks": [(12, 1, 12, 1)]}
+    await _apply(place, await _post(place, "b", within))
+    assert _marks(place) == [(memory, "b.py", "stale")]
+
+
+async def test_an_edge_that_says_nonsense_of_lines_knows_none(place: Place) -> None:
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    await _enrich(place, memory, {"a.py": {"lines": "all of them"}})
+    within = {"path": "a.py", "status": "modified", "hunks": [(12, 1, 12, 1)]}
+    await _apply(place, await _post(place, "a", within))
+    assert _marks(place) == [(memory, "a.py", "suspect")]
+
+
+async def test_a_change_that_came_before_the_anchors_marks_the_memory_after_all(
+    place: Place,
+) -> None:
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    await _apply(place, change)
+    assert _marks(place) == []
+    subjects = await _enrich(place, memory, {"a.py": {}})
+    assert subjects == ["memory.one.enriched", "git.one.p.changed"]
+    body = {"v": 1, "tenant": place.tenant, "id": str(change), "project": "p"}
+    assert _take(place, "changed") == [body, body]
+    await _apply(place, change)
+    assert _marks(place) == [(memory, "a.py", "gone")]
+
+
+async def test_a_change_applied_again_tells_only_what_it_newly_marked(place: Place) -> None:
+    first, second = await write(
+        place.store, new("see a.py", scope="project/p"), new("also a.py", scope="project/p")
+    )
+    await _enrich(place, first, {"a.py": {}})
+    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    told = []
+    for touching in (1, 1, 2, 2):
+        if touching == 2 and len(_marks(place)) == 1:
+            await _enrich(place, second, {"a.py": {}})
+        admin_rows(place.store.admin_url, "update git_event set processed = null")
+        await _apply(place, change)
+        assert len(_marks(place)) == touching
+        told.append([event["memories"] for event in _take(place, "staled")])
+    assert told == [[1], [], [1], []]
+
+
+async def test_only_changes_of_the_memory_s_files_since_it_was_written_are_opened_again(
+    place: Place,
+) -> None:
+    early = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    other = await _post(place, "b", {"path": "z.py", "status": "deleted"})
+    late = await _post(place, "c", {"path": "src/A.py", "status": "deleted"})
+    for change in (early, other, late):
+        await _apply(place, change)
+    await _enrich(place, memory, {"a.py": {}})
+    found = admin_rows(place.store.admin_url, "select id from git_event where processed is null")
+    assert found == [(late,)]
+
+
+async def test_a_change_in_work_while_the_anchors_are_made_stays_open(place: Place) -> None:
+    """It read who touches its files before the anchors, and closes after them."""
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    stored = await place.parts.changes.get(place.tenant, change)
+    assert stored is not None
+    await _enrich(place, memory, {"a.py": {}})
+    await place.parts.changes.apply((place.tenant, "one"), stored, [], [], {})
+    [(_, _, left)] = await place.parts.changes.unprocessed(0)
+    assert left == change
+    await _apply(place, change)
+    assert _marks(place) == [(memory, "a.py", "gone")]
+    assert await place.parts.changes.unprocessed(0) == []
+
+
+async def test_a_memory_known_again_opens_no_change(place: Place) -> None:
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    await _enrich(place, memory, {})
+    await _apply(place, await _post(place, "a", {"path": "a.py", "status": "deleted"}))
+    place_in_git = {"branch": "main", "files": ["a.py"], "lines": {}}
+    await write(place.store, new("see a.py", scope="project/p", git=place_in_git))
+    assert await _enrich(place, memory, {"a.py": {}}) == ["memory.one.enriched"]
+
+
+async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:
+    chance = random.Random(11)
+    memories = await write(place.store, *(new(f"memory {n}", scope="project/p") for n in range(40)))
+    expected = {}
+    for memory in memories:
+        doubts = [
+            (chance.choice(list(Grade)), chance.choice([1.0, 0.9995, round(chance.random(), 3)]))
+            for _ in range(chance.randint(1, 5))
+        ]
+        for n, (grade, score) in enumerate(doubts):
+            admin_rows(
+                place.store.admin_url,
+                "insert into stale_mark (tenant, memory, commit, path, grade, score, change,"
+                " subject, committed_at, event)"
+                " values (%s, %s, %s, 'a.py', %s, %s, 'modified', '', now(), gen_random_uuid())",
+                *(place.tenant, memory, f"{n:040}", grade.value, score),
+            )
+        expected[memory] = verdict(doubts)
+    assert any(one.score == 1 for one in expected.values())
+    found = await place.parts.changes.stale(place.store.me, ["*"], None, 100)
+    assert {one.memory.id for one in found} == set(memories)
+    for one in found:
+        rule = expected[one.memory.id]
+        assert one.memory.stale_grade == rule.grade.value
+        assert one.memory.staleness == pytest.approx(rule.score, abs=1e-4)
+        assert (one.memory.staleness == 1) == (round(rule.score, 4) == 1)
