@@ -109,6 +109,76 @@ async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
     assert sorted(kept) == sorted((memory, 1, True, True) for memory in chain[:-1])
 
 
+async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
+    store: Store,
+) -> None:
+    git = {"branch": "main", "files": ["a.py"]}
+    first, other = await write(
+        store, new("said", summary="kept", metadata={"a": 1}, git=git), new("the cause")
+    )
+    again = new(
+        "said",
+        summary="other",
+        pinned=True,
+        metadata={"a": 2, "b": 3},
+        git={"branch": "x"},
+        edges=(NewEdge(other, EdgeKind.CAUSED_BY),),
+    )
+    [written] = await store.memories.remember(store.me, [again], {})
+    assert written == Written(first, Outcome.DUPLICATE, 1, None)
+    assert event_of(store.me, written, {}) is None
+    found = await store.memories.get(store.me, first)
+    assert (found.summary, found.pinned, found.git) == ("kept", True, git)
+    assert found.metadata == {"a": 1, "b": 3}
+    near = await store.memories.neighbours(store.me, first)
+    assert [(n.id, n.type, n.direction) for n in near] == [(other, "led_to", "in")]
+    await write(store, new("said"))
+    assert (await store.memories.get(store.me, first)).pinned
+
+
+async def test_a_memory_whose_place_in_git_becomes_known_is_enriched_again(store: Store) -> None:
+    [first] = await write(store, new("said"))
+    admin_rows(store.admin_url, "delete from outbox")
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    git = {"branch": "main", "files": ["a.py"]}
+    [written] = await store.memories.remember(store.me, [new("said", git=git, summary="short")], {})
+    assert isinstance(written, Written)
+    assert (written.id, written.outcome, written.version) == (first, Outcome.DUPLICATE, 2)
+    event = event_of(store.me, written, {})
+    assert event is not None
+    [(id_, payload)] = admin_rows(store.admin_url, "select id, payload from outbox")
+    assert (id_, payload) == (event.id, json.loads(event.payload))
+    found = await store.memories.get(store.me, first)
+    assert (found.git, found.summary, found.enriched, found.version) == (git, "short", False, 2)
+    kept = admin_rows(store.admin_url, "select version, content from memory_version")
+    assert kept == [(1, "said")]
+
+
+async def test_an_edge_of_a_memory_said_again_may_not_go_round(store: Store) -> None:
+    [first] = await write(store, new("said"))
+    effect = new("the effect", edges=(NewEdge(first, EdgeKind.CAUSED_BY),))
+    [last] = await write(store, effect)
+    for to, reason in ((last, "cycle"), (first, "itself")):
+        edges = (NewEdge(to, EdgeKind.CAUSED_BY),)
+        [answer] = await store.memories.remember(
+            store.me, [new("said", pinned=True, edges=edges)], {}
+        )
+        assert isinstance(answer, Invalid)
+        assert reason in answer.reason
+    assert not (await store.memories.get(store.me, first)).pinned
+
+
+async def test_a_conflict_with_what_a_key_may_not_read_shows_nothing_of_it(store: Store) -> None:
+    await write(store, new("secret", key="k", scope="project/p"))
+    blind = principal(store.me.tenant, "one", reads=("global",))
+    good, bad = new("sound"), new("mine", key="k", scope="project/p")
+    [written, answer] = await store.memories.remember(blind, [good, bad], {})
+    assert isinstance(written, Written)
+    assert isinstance(answer, Conflict)
+    assert answer.current is None
+    assert "secret" not in str(answer)
+
+
 async def test_ten_writers_of_one_content_leave_one_memory_they_are_surer_of(
     store: Store,
 ) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from reverie.domain.errors import NotFound
+from reverie.domain.errors import Conflict, NotFound
 from reverie.domain.ids import new_id
 from reverie.store.sessions import Appended, NewTurn, Sessions
 from reverie.testing.servers import Database
@@ -61,6 +61,19 @@ async def test_a_session_begun_again_stays_in_its_scope_and_learns_its_branch(
     again = await sessions.start(store.me, new_id(), "global", {**fields, "branch": "main"})
     assert again == first
     assert (await sessions.get(store.me, first[0])).branch == "main"
+
+
+async def test_a_session_elsewhere_is_left_as_it_was_by_a_key_that_may_not_write_there(
+    store: Store, sessions: Sessions
+) -> None:
+    fields = {"agent": "ann", "external_id": "x", "branch": "main"}
+    await sessions.start(store.me, new_id(), "project/p", fields)
+    stranger = principal(store.me.tenant, "one", writes=("project/q/*",))
+    with pytest.raises(Conflict, match="stands for a session elsewhere: choose another"):
+        await sessions.start(stranger, new_id(), "project/q", {**fields, "branch": "theirs"})
+    assert admin_rows(store.admin_url, "select scope, branch from session") == [
+        ("project/p", "main")
+    ]
 
 
 async def test_sessions_without_an_external_id_are_each_their_own(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,10 @@ from reverie.store.database import Database
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
 _RACES = 5
+_LINK_PROBLEMS = {
+    "cycle": "an edge would close a causal cycle",
+    "self": "an edge would lead from the memory to itself",
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,9 @@ class Memories:
                 continue
             except asyncpg.PostgresError as error:
                 if error.sqlstate == "RV001":
-                    raise Invalid("edges", "an edge would close a causal cycle") from error
+                    raise Invalid(
+                        "edges", _LINK_PROBLEMS[json.loads(str(error))["problem"]]
+                    ) from error
                 raise
         raise Unavailable("the key", "many writers change it at once; try again")
 
@@ -97,15 +104,22 @@ class Memories:
                     UUID(event) if event else None,
                 )
             case "conflict":
-                current = await self.get(who, UUID(one["id"]))
                 return Conflict(
                     f"key {new.key!r} is active in {new.scope}: supersede_reason would replace it",
-                    {"id": str(current.id), "content": current.content, "version": current.version},
+                    await self._current(who, UUID(one["id"])),
                 )
             case "missing_edge":
                 return Invalid("edges", f"there is no memory {one['to']} to link to")
             case _:
                 return Unavailable("the memory", "many writers change it at once; try again")
+
+    async def _current(self, who: Principal, memory: UUID) -> dict[str, Any] | None:
+        """What stands under a key; None for a key that may write there and not read."""
+        try:
+            found = await self.get(who, memory)
+        except NotFound:
+            return None
+        return {"id": str(found.id), "content": found.content, "version": found.version}
 
     async def get(self, who: Principal, memory: UUID) -> Memory:
         """One memory. Raises `NotFound` also where the key may not read it."""

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access import Principal
-from reverie.domain.errors import NotFound
+from reverie.domain.errors import Conflict, NotFound
 from reverie.store.database import Database
 
 
@@ -80,7 +80,8 @@ class Sessions:
     ) -> tuple[UUID, str]:
         """Starts a session, or finds the one of this external id. Answers its id and scope.
 
-        `fields`: external_id, agent, user, project, branch.
+        `fields`: external_id, agent, user, project, branch. Raises `Conflict` where the external
+        id is of a session that the key may not write to.
         """
         async with self._db.tenant(who.tenant) as tenant:
             row = await tenant.row(
@@ -92,8 +93,10 @@ class Sessions:
                 fields.get("project"),
                 fields.get("branch"),
                 scope,
+                list(who.writes),
             )
-        assert row is not None
+        if row is None:
+            raise Conflict("external_id stands for a session elsewhere: choose another")
         return row["id"], row["scope"]
 
     async def get(self, who: Principal, session: UUID) -> Session:

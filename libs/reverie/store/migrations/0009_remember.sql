@@ -113,6 +113,58 @@ begin atomic
   ) n;
 end;
 
+-- The edges of an item from the memory that it became. Raises RV001 with the problem of one.
+create function link_all(p_tenant int, p_memory uuid, p_item jsonb) returns void
+language plpgsql as $$
+declare
+  v_edge jsonb;
+  v_linked jsonb;
+begin
+  for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
+    v_linked := link(p_tenant, (v_edge ->> 'id')::uuid, p_memory, v_edge ->> 'type',
+                     (v_edge ->> 'to')::uuid, (v_edge ->> 'weight')::real, v_edge -> 'metadata');
+    if v_linked ? 'problem' then
+      raise exception using errcode = 'RV001', message = v_linked::text;
+    end if;
+  end loop;
+end $$;
+
+-- A memory said again: surer, with what it lacked. What stands wins over what comes. A place in git
+-- that was unknown is a new version, for its files are yet to be anchored.
+create function know_again(p_tenant int, p_tenant_name text, p_old memory, p_item jsonb,
+                           p_headers jsonb)
+returns jsonb
+language plpgsql as $$
+declare
+  v_placed boolean := p_old.git is null and p_item -> 'git' is not null;
+  v_version int := p_old.version + v_placed::int;
+begin
+  if v_placed then
+    insert into memory_version (tenant, memory, version, content, status, who, why, known_from)
+    values (p_tenant, p_old.id, p_old.version, p_old.content, p_old.status, p_item ->> 'agent',
+            'its place in git became known', p_old.updated);
+  end if;
+  update memory m
+  set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05),
+      pinned = m.pinned or (p_item ->> 'pinned')::boolean,
+      summary = coalesce(m.summary, p_item ->> 'summary'),
+      git = coalesce(m.git, p_item -> 'git'),
+      metadata = (p_item -> 'metadata') || m.metadata,
+      version = v_version,
+      updated = case when v_placed then now() else m.updated end
+  where m.tenant = p_tenant and m.id = p_old.id;
+  perform add_details(p_tenant, p_old.id, p_item);
+  perform link_all(p_tenant, p_old.id, p_item);
+  if v_placed then
+    perform announce(p_tenant, (p_item ->> 'event')::uuid,
+                     'memory.' || p_tenant_name || '.remembered',
+                     jsonb_build_object('id', p_old.id, 'version', v_version), p_headers);
+  end if;
+  return jsonb_strip_nulls(jsonb_build_object(
+    'id', p_old.id, 'outcome', 'duplicate', 'version', v_version,
+    'event', case when v_placed then p_item -> 'event' end));
+end $$;
+
 -- One memory as the service validated it. Answers {id, outcome, version, event} or
 -- {problem: conflict|missing_edge|cycle|busy, ...}; with a problem nothing was written.
 create function remember(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
@@ -129,7 +181,6 @@ declare
   v_old memory;
   v_doc bigint;
   v_edge jsonb;
-  v_linked jsonb;
 begin
   perform enter(p_tenant);
   for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
@@ -153,10 +204,7 @@ begin
       for update;
     end if;
     if v_old.id is not null and v_old.hash = v_hash then
-      update memory m set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05)
-      where m.tenant = p_tenant and m.id = v_old.id;
-      perform add_details(p_tenant, v_old.id, p_item);
-      return jsonb_build_object('id', v_old.id, 'outcome', 'duplicate', 'version', v_old.version);
+      return know_again(p_tenant, p_tenant_name, v_old, p_item, p_headers);
     end if;
     if v_old.id is not null then
       if v_reason is null then
@@ -198,13 +246,7 @@ begin
     insert into edge (tenant, id, src, kind, dst)
     values (p_tenant, gen_random_uuid(), v_id, 'supersedes', v_old.id);
   end if;
-  for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
-    v_linked := link(p_tenant, (v_edge ->> 'id')::uuid, v_id, v_edge ->> 'type',
-                     (v_edge ->> 'to')::uuid, (v_edge ->> 'weight')::real, v_edge -> 'metadata');
-    if v_linked ? 'problem' then
-      raise exception using errcode = 'RV001', message = v_linked::text;
-    end if;
-  end loop;
+  perform link_all(p_tenant, v_id, p_item);
   perform announce(p_tenant, (p_item ->> 'event')::uuid,
                    'memory.' || p_tenant_name || '.remembered',
                    jsonb_build_object('id', v_id, 'version', 1), p_headers);

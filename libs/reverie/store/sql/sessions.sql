@@ -1,9 +1,10 @@
 -- name: session_start
--- A new session, or the one this agent started under the same external id.
+-- A new session, or the one this agent started under the same external id; no row where that one
+-- lies in a scope that the grants $9 do not cover.
 insert into session as s (tenant, id, external_id, agent, user_name, project, branch, scope)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (tenant, agent, external_id) where external_id is not null
-  do update set branch = coalesce(excluded.branch, s.branch)
+  do update set branch = coalesce(excluded.branch, s.branch) where covers($9, s.scope)
 returning id, scope;
 
 -- name: session_get
