@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
-from uuid import uuid4
 
 from yarl import URL
 
@@ -21,7 +20,7 @@ INSIDE = ("Traceback", "asyncpg", "psycopg", "SQLSTATE", "pydantic", "relation "
 """What only somebody who sees our inside could say."""
 
 
-MISSING = str(uuid4())
+MISSING = "01900000-0000-7000-8000-00000000dead"
 
 
 SHA = "a" * 40
