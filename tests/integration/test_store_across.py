@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import psycopg
@@ -12,6 +12,7 @@ import pytest
 
 from reverie.contracts.git import GitChange
 from reverie.domain.access import Principal
+from reverie.domain.idempotency import Claim
 from reverie.domain.ids import new_id
 from reverie.store.bootstrap import NewKey, create_key, list_keys, revoke_key
 from reverie.store.changes import Changes
@@ -226,6 +227,19 @@ async def test_what_the_slow_path_left_is_named_by_id(store: Store) -> None:
     assert await enrichment.overdue(0) == []
 
 
+async def test_what_always_fails_does_not_keep_the_slow_path_from_the_rest(store: Store) -> None:
+    await write(store, *(new(f"memory {n}") for n in range(8)))
+    enrichment = Enrichment(store.db)
+    seen: set[UUID] = set()
+    for _ in range(200):
+        found = await enrichment.overdue(0, limit=5)
+        assert len(found) == 5
+        seen |= {memory for _, _, memory in found}
+        if len(seen) == 8:
+            return
+    raise AssertionError("some were never named")
+
+
 async def test_forgotten_memories_are_no_work_that_waits(store: Store) -> None:
     [mine] = await write(store, new("to be forgotten"))
     admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", mine)
@@ -275,6 +289,14 @@ async def test_the_sweep_forgets_only_old_answers_of_all_tenants(store: Store) -
     )
     assert await table.sweep() == 2
     assert admin_rows(store.admin_url, "select distinct key from idempotency") == [("new",)]
+
+
+async def test_a_claim_stands_as_long_as_the_table_is_told(store: Store) -> None:
+    patient, hasty = IdempotencyTable(store.db, 600), IdempotencyTable(store.db, 300)
+    await patient.begin(store.me.tenant, "k", "/r", b"b")
+    admin_rows(store.admin_url, "update idempotency set at = at - interval '400 s'")
+    assert await patient.begin(store.me.tenant, "k", "/r", b"b") is Claim.BUSY
+    assert await hasty.begin(store.me.tenant, "k", "/r", b"b") is Claim.MINE
 
 
 async def test_the_services_cannot_act_as_the_system_role(store: Store) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,11 +15,14 @@ import psycopg
 from psycopg.rows import dict_row
 
 from reverie.domain.access import Role
-from reverie.domain.errors import NotFound, Unavailable
+from reverie.domain.errors import Invalid, Misconfigured, NotFound, Unavailable
+from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
+from reverie.domain.scopes import parse_scope, slug
 from reverie.store.migrate import SCHEMA
 
 DEFAULT_TENANT = "default"
+_TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,10 @@ def hash_key(key: str) -> bytes:
 def create_key(url: str, new: NewKey, key: str | None = None) -> str:
     """Makes a key, and its tenant where that is missing; returns its text, shown this once.
 
-    `key` gives the text; a key that stands already is left as it is.
+    `key` gives the text; a key that stands already is left as it is. Names become slugs and grants
+    canonical scopes. Raises `Invalid` naming the field.
     """
+    new = _checked(new)
     text = key or f"rv_{secrets.token_urlsafe(32)}"
     with _connect(url) as connection:
         tenant = _tenant(connection, new.tenant)
@@ -84,8 +90,11 @@ def create_key(url: str, new: NewKey, key: str | None = None) -> str:
 def ensure_key(url: str, key: str | None) -> str | None:
     """Makes the first key. Returns its text if one was made by chance; `key` gives the text.
 
-    With `key`, that key stands afterwards; without, one is made only where there is none.
+    With `key`, that key stands afterwards; without, one is made only where there is none. Raises
+    `Misconfigured` where the key given was revoked.
     """
+    if key is not None and _is_revoked(url, key):
+        raise Misconfigured("api_key", "this key was revoked: choose another")
     if key is None and any(row.revoked is None for row in list_keys(url)):
         return None
     return create_key(url, NewKey("first key"), key)
@@ -112,8 +121,57 @@ def revoke_key(url: str, key_id: str) -> None:
     if len(matches) != 1:
         raise NotFound("key", key_id)
     with _connect(url) as connection:
-        _tenant(connection, matches[0].tenant)
-        connection.execute("update api_key set revoked = now() where id = %s", (matches[0].id,))
+        tenant = {name: number for number, name in _tenants(connection)}[matches[0].tenant]
+        _enter(connection, tenant)
+        connection.execute(
+            "update api_key set revoked = coalesce(revoked, now()) where tenant = %s and id = %s",
+            (tenant, matches[0].id),
+        )
+
+
+def _checked(new: NewKey) -> NewKey:
+    """The key with names and grants as they are compared."""
+    if not _TENANT.fullmatch(new.tenant):
+        raise Invalid("tenant", "must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or digit")
+    return replace(
+        new,
+        reads=_grants("reads", new.reads),
+        writes=_grants("writes", new.writes),
+        project=_name("project", new.project),
+        agent=_name("agent", new.agent),
+    )
+
+
+def _name(field: str, text: str | None) -> str | None:
+    with naming(field):
+        return None if text is None else slug(text)
+
+
+def _grants(field: str, patterns: Sequence[str]) -> list[str]:
+    with naming(field):
+        return [_grant(pattern.strip()) for pattern in patterns]
+
+
+def _grant(pattern: str) -> str:
+    """`*`, a scope, or `/*` after a scope or after what a scope may begin with, as `project/*`."""
+    if pattern == "*":
+        return pattern
+    if not pattern.endswith("/*"):
+        return parse_scope(pattern)
+    base = pattern[:-2]
+    with suppress(Invalid):
+        return parse_scope(f"{base}/x").removesuffix("/x") + "/*"
+    return parse_scope(base) + "/*"
+
+
+def _is_revoked(url: str, key: str) -> bool:
+    sql = "select from api_key where tenant = %s and hash = %s and revoked is not null"
+    with _connect(url) as connection:
+        for number, _ in _tenants(connection):
+            _enter(connection, number)
+            if connection.execute(sql, (number, hash_key(key))).fetchone() is not None:
+                return True
+    return False
 
 
 @contextmanager
@@ -125,6 +183,10 @@ def _connect(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
             yield connection
     except psycopg.OperationalError as error:
         raise Unavailable("Postgres", "is it running, and is the address right?") from error
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
+        raise Misconfigured(
+            "database_url", "the database has no schema yet: run `reverie migrate`"
+        ) from error
 
 
 def _tenant(connection: psycopg.Connection[dict[str, Any]], name: str) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from asyncio import timeout as asyncio_timeout
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import asyncpg
 from opentelemetry import trace
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, Status, StatusCode
 from pgvector.asyncpg import register_vector
 
 from reverie.domain.errors import Misconfigured, Unavailable
@@ -105,8 +105,9 @@ class Database:
             yield connection
 
     async def check(self) -> None:
-        """Raises `Unavailable` where Postgres does not answer."""
-        await self.call("ping")
+        """Raises `Unavailable` where Postgres does not answer, `Misconfigured` without a schema."""
+        if not await self.call("schema_stands"):
+            raise _unmigrated()
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
@@ -150,10 +151,17 @@ async def open_database(
 
 
 async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    await register_vector(connection, schema="public")
+    try:
+        await register_vector(connection, schema="public")
+    except ValueError as error:  # no such type
+        raise _unmigrated() from error
     await connection.set_type_codec(
         "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
     )
+
+
+def _unmigrated() -> Misconfigured:
+    return Misconfigured("database_url", "the database has no schema yet: run `reverie migrate`")
 
 
 async def _reset(connection: asyncpg.Connection[asyncpg.Record]) -> None:
@@ -177,9 +185,19 @@ async def _roll_back(connection: asyncpg.Connection[asyncpg.Record]) -> None:
         await connection.execute("rollback")
 
 
-def _span(name: str) -> Any:
-    return _tracer.start_as_current_span(
+@contextmanager
+def _span(name: str) -> Iterator[None]:
+    """A statement's span. Of a failure it tells the class: the text may quote what was written."""
+    with _tracer.start_as_current_span(
         f"sql {name}",
         kind=SpanKind.CLIENT,
         attributes={"db.system.name": "postgresql", "db.query.summary": name},
-    )
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield
+        except Exception as error:
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            raise

@@ -10,24 +10,28 @@ from reverie.domain.idempotency import Claim, StoredReply
 from reverie.store.database import Database
 
 LEASE = timedelta(minutes=2)
-"""A claim older than this is of a process that died: no request takes so long."""
+"""How long a claim stands by itself, unless the table is told otherwise."""
 
 KEPT = timedelta(days=1)
 
 
 class IdempotencyTable:
-    """Remembers answers by (tenant, key) for a day."""
+    """Remembers answers by (tenant, key) for a day.
 
-    def __init__(self, database: Database) -> None:
+    A claim older than `lease_seconds` is taken for that of a process that died, and the request is
+    carried out again: choose it above the longest that a request may take.
+    """
+
+    def __init__(self, database: Database, lease_seconds: float = LEASE.total_seconds()) -> None:
         self._db = database
+        self._lease = lease_seconds
 
     async def begin(
         self, tenant: int, key: str, route: str, body_hash: bytes
     ) -> StoredReply | Claim:
         """Claims the key in one step, or says what stands under it."""
-        lease = LEASE.total_seconds()
         async with self._db.tenant(tenant) as t:
-            if await t.row("idempotency_begin", key, route, body_hash, lease) is not None:
+            if await t.row("idempotency_begin", key, route, body_hash, self._lease) is not None:
                 return Claim.MINE
             row = await t.row("idempotency_read", key)
         return Claim.BUSY if row is None else _standing(row, route, body_hash)

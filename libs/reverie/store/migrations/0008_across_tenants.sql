@@ -100,7 +100,8 @@ begin atomic
   from dream_job;
 end;
 
--- Memories whose slow path has not caught up: their event may be lost.
+-- Memories whose slow path has not caught up: their event may be lost. Any of them in turn, by
+-- chance: were the oldest first, as many as p_limit that always fail would keep out all others.
 create function memories_unenriched(p_age interval, p_limit int)
 returns table (tenant int, tenant_name text, id uuid, version int)
 language sql stable security definer
@@ -108,7 +109,7 @@ begin atomic
   select m.tenant, t.name, m.id, m.version from memory m join tenant t on t.id = m.tenant
   where m.enriched_version < m.version and m.updated < clock_timestamp() - p_age
     and m.status in ('active', 'superseded')
-  order by m.updated limit p_limit;
+  order by random() limit p_limit;
 end;
 
 create function work_behind() returns table (memories bigint, changes bigint)

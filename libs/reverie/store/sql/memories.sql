@@ -1,6 +1,6 @@
--- name: ping
--- Does Postgres answer?
-select 1;
+-- name: schema_stands
+-- Does Postgres answer, and has it been migrated?
+select to_regclass('memory') is not null;
 
 -- name: remember
 -- Writes validated memories in order ($3, a jsonb array); answers each outcome.

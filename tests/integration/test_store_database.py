@@ -1,0 +1,59 @@
+"""The pool: what it says of a database that is not ready, and what its spans tell."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from reverie.domain.errors import Misconfigured
+from reverie.store import database as pool
+from reverie.store.database import open_database
+from reverie.testing.servers import Database
+from tests.integration.store_parts import admin_rows
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(pool, "_tracer", provider.get_tracer("test"))
+    return exporter
+
+
+async def test_a_database_that_was_never_migrated_is_said_to_be(
+    database: Database, empty_database: Database
+) -> None:
+    """The role stands already: another database of the server has been migrated."""
+    with pytest.raises(Misconfigured, match="reverie migrate"):
+        async with open_database(empty_database.admin_url):
+            pass
+
+
+async def test_a_database_with_pgvector_and_no_schema_is_not_ready(
+    database: Database, empty_database: Database
+) -> None:
+    admin_rows(empty_database.admin_url, "create extension vector schema public")
+    async with open_database(empty_database.admin_url) as db:
+        with pytest.raises(Misconfigured, match="reverie migrate"):
+            await db.check()
+    async with open_database(database.service_url) as db:
+        await db.check()
+
+
+async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_nothing(
+    database: Database, spans: InMemorySpanExporter
+) -> None:
+    async with open_database(database.service_url) as db:
+        with pytest.raises(asyncpg.PostgresError, match="hunter2"):
+            await db.rows("remember", 1, "one", [{"id": "hunter2"}], {})
+    [span] = spans.get_finished_spans()
+    assert span.name == "sql remember"
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.status.description == "InvalidTextRepresentationError"
+    assert span.events == ()
+    assert "hunter2" not in span.to_json()
