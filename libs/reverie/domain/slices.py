@@ -35,7 +35,7 @@ COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[a-z][\w-]+(?:\s|$))")
 NOISE = re.compile(
     r"\s*(?:<local-command|<command-name>/(?:exit|quit|clear|compact|help|model|cost|login"
     r"|resume)\b"
-    r"|\[Request interrupted|<system-reminder>|Caveat:|$)"
+    r"|\[Request interrupted|<system-reminder>|Caveat:|\[recalled memory left out\]|$)"
 )
 _TICKET = re.compile(r"(?:\b[A-Z]{2,10}-\d+\b|(?<!\w)#\d+\b|/(?:issues|pull)/\d+)")
 _STOP = frozenset(
