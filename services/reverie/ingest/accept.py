@@ -14,6 +14,7 @@ from reverie.domain.access import Principal
 from reverie.domain.classify import classify, hints
 from reverie.domain.edges import parse_edge_kind
 from reverie.domain.errors import Invalid, TooLarge
+from reverie.domain.fence import LEFT_OUT, strip
 from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
@@ -25,6 +26,9 @@ from reverie.domain.words import index_text
 from reverie.ingest.settings import IngestSettings
 from reverie.store.sessions import NewTurn
 
+MADE_KEYS = ("file:", "session:")
+"""Beginnings of the keys that the system itself gives."""
+
 
 @dataclass(frozen=True)
 class Accepted:
@@ -35,13 +39,19 @@ class Accepted:
     hints: tuple[str, ...]
 
 
-def accept(body: Remember, who: Principal, settings: IngestSettings) -> Accepted:
-    """Raises `Invalid`, `TooLarge` or `Forbidden`, naming the field."""
+def accept(
+    body: Remember, who: Principal, settings: IngestSettings, told_by: str | None = None
+) -> Accepted:
+    """`told_by` is the agent of the session named, whose memory it is where the key has none.
+
+    Raises `Invalid`, `TooLarge` or `Forbidden`, naming the field.
+    """
     check_size("content", body.content, settings.content_limit, "content_limit")
     scope = parse_scope(body.scope) if body.scope else who.default_scope()
     who.check_write(scope)
     _check_validity(body.valid_from, body.valid_to)
-    clean, redactions = _redacted(body)
+    _check_key(body.key, body.supersede_reason)
+    clean, redactions = _redacted(_unrecalled(body))
     kind = _kind(clean)
     memory = NewMemory(
         id=new_id(),
@@ -58,7 +68,7 @@ def accept(body: Remember, who: Principal, settings: IngestSettings) -> Accepted
         tags=tuple(dict.fromkeys(clean.tags)),
         pinned=clean.pinned,
         session=clean.session,
-        agent=who.agent,
+        agent=who.agent or told_by,
         edges=tuple(_edge(place, edge) for place, edge in enumerate(clean.edges)),
         git=_git(clean.git),
         metadata=clean.metadata,
@@ -78,6 +88,22 @@ def check_size(field: str, text: str, limit: int, setting: str) -> None:
 def _check_validity(start: datetime | None, stop: datetime | None) -> None:
     if start and stop and stop < start:
         raise Invalid("valid_to", "lies before valid_from")
+
+
+def _check_key(key: str | None, supersede_reason: str | None) -> None:
+    if key is not None and key.lower().startswith(MADE_KEYS):
+        raise Invalid("key", "keys beginning with file: or session: are the system's own")
+    if supersede_reason is not None and key is None:
+        raise Invalid("supersede_reason", "says why a key is replaced: give the key too")
+
+
+def _unrecalled(body: Remember) -> Remember:
+    """The same body without the memory that was recalled into it."""
+    content, summary = strip(body.content), strip(body.summary or "")
+    if not content.strip():
+        raise Invalid("content", "is recalled memory and nothing else: it is known already")
+    own = {"content": content.strip(), "summary": summary.strip() or None}
+    return body.model_copy(update=own)
 
 
 def _redacted(body: Remember) -> tuple[Remember, int]:
@@ -129,17 +155,20 @@ def _git(place: GitPlace | None) -> dict[str, Any] | None:
 def accept_turn(
     place: int, turn: TurnBody, settings: IngestSettings, request: str | None
 ) -> tuple[NewTurn, int]:
-    """A turn without secrets, a tool's output cut to a trace; how many secrets were replaced.
+    """A turn without secrets and without recalled memory, a tool's output cut to a trace.
 
-    `request` is the idempotency key of the call. Raises `TooLarge`.
+    With it comes how many secrets were replaced. A turn that was nothing but recalled memory
+    keeps its place, with a note in it. `request` is the idempotency key of the call.
+    Raises `TooLarge`.
     """
-    clean, tool = redact(turn.content), redact(turn.tool or "")
+    own = strip(turn.content)
+    clean, tool = redact(own if own.strip() else LEFT_OUT), redact(turn.tool or "")
     content = clean.text
     if turn.role == "tool":
         content = condense_tool(tool.text or None, content, settings.tool_turn_chars)
     else:
         check_size(f"turns.{place}.content", turn.content, settings.turn_limit, "turn_limit")
-    words = "" if turn.role == "tool" else index_text(content)
+    words = "" if turn.role == "tool" or content == LEFT_OUT else index_text(content)
     stored = NewTurn(
         id=new_id(),
         role=turn.role,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Problem
@@ -21,7 +22,8 @@ from reverie.contracts.sessions import (
 )
 from reverie.domain.access import Principal
 from reverie.domain.context import render
-from reverie.domain.errors import Conflict, ReverieError
+from reverie.domain.errors import Conflict, NotFound, ReverieError
+from reverie.domain.fence import strip
 from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
@@ -29,6 +31,7 @@ from reverie.domain.redaction import redact
 from reverie.domain.scopes import home_scope, reading_scopes, slug
 from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
+from reverie.ingest.settings import IngestSettings
 from reverie.runtime.body import parse_value
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
@@ -64,8 +67,10 @@ class Doors:
     async def remember(self, call: Call[Remember, None]) -> Remembered:
         """`POST /v1/remember`."""
         who = call.principal
-        accepted = accept(call.body, who, self._parts.settings)
-        await self._check_session(who, call.body)
+        told_by = (await self._told_by(who, [call.body])).get(call.body.session)
+        if isinstance(told_by, ReverieError):
+            raise told_by
+        accepted = accept(call.body, who, self._parts.settings, told_by)
         [written] = await self._parts.memories.remember(
             who, [accepted.memory], headers := inject_headers()
         )
@@ -77,7 +82,15 @@ class Doors:
     async def batch(self, call: Call[RememberBatch, None]) -> RememberedBatch:
         """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
         who = call.principal
-        judged = [await self._judge(who, n, item) for n, item in enumerate(call.body.items)]
+        parsed = [_parsed(f"items.{n}", item) for n, item in enumerate(call.body.items)]
+        bodies = [body for body in parsed if isinstance(body, Remember)]
+        told_by = await self._told_by(who, bodies)
+        judged = [
+            body
+            if isinstance(body, ReverieError)
+            else _judged(body, who, self._parts.settings, told_by.get(body.session), f"items.{n}")
+            for n, body in enumerate(parsed)
+        ]
         good = [one for one in judged if isinstance(one, Accepted)]
         headers = inject_headers()
         found = await self._parts.memories.remember(who, [one.memory for one in good], headers)
@@ -88,24 +101,18 @@ class Doors:
         items = [_item(place, one, written) for place, one in enumerate(judged)]
         return RememberedBatch(items=items)
 
-    async def _judge(
-        self, who: Principal, place: int, item: dict[str, Any]
-    ) -> Accepted | ReverieError:
-        at = f"items.{place}"
-        try:
-            body = parse_value(Remember, item, at)
-        except ReverieError as error:
-            return error
-        try:
-            await self._check_session(who, body)
-            return accept(body, who, self._parts.settings)
-        except ReverieError as error:
-            return below(at, error)
-
-    async def _check_session(self, who: Principal, body: Remember) -> None:
-        """Raises `NotFound` where the session named is not one of this key."""
-        if body.session is not None:
-            await self._parts.sessions.get(who, body.session)
+    async def _told_by(
+        self, who: Principal, bodies: Sequence[Remember]
+    ) -> dict[UUID | None, str | ReverieError]:
+        """The agent of each session named, or why the key may not name it."""
+        named = dict.fromkeys(body.session for body in bodies if body.session)
+        found: dict[UUID | None, str | ReverieError] = {}
+        for session in named:
+            try:
+                found[session] = (await self._parts.sessions.get(who, session)).agent
+            except NotFound as error:
+                found[session] = error
+        return found
 
     async def start(self, call: Call[StartSession, None]) -> StartedSession:
         """`POST /v1/sessions/start`."""
@@ -135,7 +142,7 @@ class Doors:
         who = call.principal
         session = await self._parts.sessions.get(who, call.uuid("id"))
         who.check_write(session.scope)
-        summary = redact(call.body.summary).text if call.body.summary else None
+        summary = redact(strip(call.body.summary or "").strip()).text or None
         scope, pending = await self._parts.sessions.end(who, session.id, summary)
         if not pending:
             return EndedSession(session=session.id, dream=None)
@@ -175,6 +182,29 @@ class Doors:
         stored = [event for event in events if event is not None]
         if stored:
             call.after(lambda: publish_now(self._parts.bus, self._parts.outbox, who.tenant, stored))
+
+
+def _parsed(at: str, item: dict[str, Any]) -> Remember | ReverieError:
+    try:
+        return parse_value(Remember, item, at)
+    except ReverieError as error:
+        return error
+
+
+def _judged(
+    body: Remember,
+    who: Principal,
+    settings: IngestSettings,
+    told_by: str | ReverieError | None,
+    at: str,
+) -> Accepted | ReverieError:
+    """What is to be written, or what is wrong with it, named below `at`."""
+    if isinstance(told_by, ReverieError):
+        return told_by
+    try:
+        return accept(body, who, settings, told_by)
+    except ReverieError as error:
+        return below(at, error)
 
 
 def _remembered(accepted: Accepted, written: Written) -> Remembered:
