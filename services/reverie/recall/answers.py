@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reverie.contracts.memories import MemoryDetail, Neighbour, Provenance
+from reverie.contracts.memories import Edge, MemoryDetail, Neighbour, Provenance
 from reverie.contracts.recall import Recalled
 from reverie.contracts.sessions import Turn
 from reverie.contracts.views import memory_body, provenance
 from reverie.domain.memory import Memory
 from reverie.domain.snippets import snippet
-from reverie.recall.rank import Hit
+from reverie.recall.rank import Between, Hit
 from reverie.store.memories import Near
 from reverie.store.search import TurnHit
 from reverie.store.sessions import StoredTurn
@@ -54,6 +54,12 @@ def _recalled_turn(hit: Hit, turn: TurnHit, words: str) -> Recalled:
         ),
         arms=dict(hit.found.arms),
     )
+
+
+def edge_body(edge: Between) -> Edge:
+    """An edge between two memories of an answer."""
+    one, source, target, kind, weight = edge
+    return Edge(id=one, source=source, target=target, type=kind, weight=weight)
 
 
 def memory_detail(memory: Memory, near: Sequence[Near]) -> MemoryDetail:

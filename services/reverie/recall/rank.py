@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 TURN_WEIGHT = 0.6
 
+Between = tuple[UUID, UUID, UUID, str, float]
+"""An edge between two memories of an answer: id, source, target, type, weight."""
+
 
 @dataclass(frozen=True)
 class Question:
@@ -77,9 +80,10 @@ class Arms:
 
 @dataclass(frozen=True)
 class Answer:
-    """The hits in order, the tokens they take, and the arms that were missing."""
+    """The hits in order, the edges among them, the tokens they take, the arms that were missing."""
 
     hits: list[Hit]
+    edges: list[Between]
     tokens: int
     degraded: list[str]
 
@@ -101,7 +105,13 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
     memories = await _memories(parts, who, question, found, arms)
     hits = _together(memories, turns)
     kept, tokens = within(hits, question.limit, question.budget_tokens, parts.model.counter.count)
-    return Answer(kept, tokens, sorted(arms.degraded))
+    edges = await arms.ask("edges", seconds, _edges(parts, who, kept) if question.hops else None)
+    return Answer(kept, edges, tokens, sorted(arms.degraded))
+
+
+async def _edges(parts: Parts, who: Principal, hits: Sequence[Hit]) -> list[Between]:
+    ids = [hit.item.id for hit in hits if isinstance(hit.item, Memory)]
+    return await parts.search.among(who, ids) if ids else []
 
 
 async def _words(parts: Parts, who: Principal, words: str, question: Question) -> list[Scored]:

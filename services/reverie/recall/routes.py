@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from reverie.contracts.base import Name, Tag, Text
-from reverie.contracts.memories import Edge, MemoryDetail, MemoryPage
+from reverie.contracts.memories import MemoryDetail, MemoryPage
 from reverie.contracts.recall import ContextAnswer, Recall, RecallAnswer
 from reverie.contracts.sessions import TurnPage
 from reverie.contracts.views import memory_body
@@ -18,10 +18,10 @@ from reverie.domain.context import render
 from reverie.domain.errors import Invalid, TooLarge
 from reverie.domain.fields import naming
 from reverie.domain.kinds import parse_kind
-from reverie.domain.memory import Memory, Status
+from reverie.domain.memory import Status
 from reverie.domain.scopes import parse_scope, reading_scopes, slug
 from reverie.domain.words import query_text
-from reverie.recall.answers import memory_detail, recalled, turn_body
+from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
 from reverie.recall.rank import Question, recall
 from reverie.runtime.body import Query
@@ -99,12 +99,10 @@ class Doors:
         who, body = call.principal, call.body
         question = await self._question(who, body)
         answer = await recall(self._parts, who, question)
-        memories = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
-        among = await self._edges(who, memories) if question.hops else []
         words = query_text(body.query)
         return RecallAnswer(
             memories=[recalled(hit, words) for hit in answer.hits],
-            edges=among,
+            edges=[edge_body(edge) for edge in answer.edges],
             search_mode=_mode(answer.degraded),
             degraded=answer.degraded,
             tokens=answer.tokens,
@@ -140,13 +138,6 @@ class Doors:
         found = await self._parts.sessions.get(who, session)
         sees = [f"session/{session}", *reading_scopes(found.scope, found.agent, found.user_name)]
         return [scope for scope in sees if who.may_read(scope)]
-
-    async def _edges(self, who: Principal, ids: list[UUID]) -> list[Edge]:
-        found = await self._parts.search.among(who, ids) if ids else []
-        return [
-            Edge(id=one, source=src, target=dst, type=kind, weight=weight)
-            for one, src, dst, kind, weight in found
-        ]
 
     async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
         """`GET /v1/context`."""
