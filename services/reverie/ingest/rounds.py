@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
 from uuid import UUID
 
 import structlog
@@ -15,33 +17,73 @@ from reverie.ingest.parts import Parts
 
 log = structlog.get_logger("reverie.ingest")
 
+ROUND = 50
+MAX_LEFT = 10_000
+AGAIN_SECONDS = 3600.0
+
 Missed = tuple[int, str, UUID]
 """A tenant's number and name, and a memory that its event did not reach."""
 
 
+@dataclass
+class Left:
+    """Memories that a round of this process could not finish, so that others get their turn.
+
+    Without a model a memory has its anchors and stays due; some fail each time. They are tried
+    again after `AGAIN_SECONDS`, and when the model comes.
+    """
+
+    ids: set[UUID] = field(default_factory=set)
+    model: bool = False
+    until: float = 0.0
+
+    def renewed(self, model: bool, now: float) -> None:
+        """Forgets all where the model came or went, or their time is over; `now` in seconds."""
+        if model != self.model or now >= self.until:
+            self.ids.clear()
+            self.model, self.until = model, now + AGAIN_SECONDS
+
+
 async def keep_time(parts: Parts) -> None:
-    """Does the rounds for ever. Cancel it to stop."""
+    """Does the rounds for ever, the next at once while there is more to do. Cancel it to stop."""
+    left = Left()
+    more = False
     while True:
-        await asyncio.sleep(parts.settings.sweep_seconds)
-        try:
-            async with parts.clock.turn() as leader:
-                missed = await do_rounds(parts) if leader else []
-            # Outside the turn, whose transaction must not be open while a model works.
-            await _enrich_all(parts, missed)
-        except ReverieError as error:
-            log.warning("rounds_put_off", reason=str(error))
+        await asyncio.sleep(0 if more else parts.settings.sweep_seconds)
+        more = await _round(parts, left)
 
 
-async def do_rounds(parts: Parts) -> list[Missed]:
+async def _round(parts: Parts, left: Left) -> bool:
+    """One round; whether it found as much as a round takes, and so did not see all."""
+    try:
+        async with parts.clock.turn() as leader:
+            missed = await do_rounds(parts, left) if leader else []
+        # Outside the turn, whose transaction must not be open while a model works.
+        await _enrich_all(parts, missed, left)
+    except ReverieError as error:
+        log.warning("rounds_put_off", reason=str(error))
+        return False
+    return len(missed) == ROUND
+
+
+async def do_rounds(parts: Parts, left: Left) -> list[Missed]:
     """Asks for dreams over silent scopes, renews lost tickets; answers what to enrich."""
     for tenant, name, scope in await parts.dreams.idle(parts.settings.dream_idle_seconds):
         await _ask(parts, tenant, name, scope, "idle")
     for tenant, name, scope in await parts.dreams.overdue(parts.settings.sweep_age):
         await _ask(parts, tenant, name, scope, "overdue")
     await parts.idempotency.sweep()
-    if parts.model.embedder is None:
+    left.renewed(parts.model.embedder is not None, monotonic())
+    return await _missed(parts, left)
+
+
+async def _missed(parts: Parts, left: Left) -> list[Missed]:
+    """The oldest that are due and were not left, at most `ROUND` of them."""
+    limit = ROUND + len(left.ids)
+    if limit > MAX_LEFT:
         return []
-    return await parts.enrichment.overdue(parts.settings.sweep_age)
+    found = await parts.enrichment.overdue(parts.settings.sweep_age, limit)
+    return [missed for missed in found if missed[2] not in left.ids][:ROUND]
 
 
 async def _ask(parts: Parts, tenant: int, name: str, scope: str, reason: str) -> None:
@@ -49,10 +91,17 @@ async def _ask(parts: Parts, tenant: int, name: str, scope: str, reason: str) ->
     await publish_now(parts.bus, parts.outbox, tenant, [ticket])
 
 
-async def _enrich_all(parts: Parts, missed: Sequence[Missed]) -> None:
+async def _enrich_all(parts: Parts, missed: Sequence[Missed], left: Left) -> None:
     for tenant, name, memory in missed:
-        try:
-            await enrich(parts, tenant, name, memory)
-        # Whatever is wrong with one must not keep the rounds from the others.
-        except Exception as error:
-            log.warning("enrich_failed", memory=str(memory), error=type(error).__name__)
+        if not await _enriched(parts, tenant, name, memory):
+            left.ids.add(memory)
+
+
+async def _enriched(parts: Parts, tenant: int, name: str, memory: UUID) -> bool:
+    """Whether nothing of the memory is missing any more."""
+    try:
+        return await enrich(parts, tenant, name, memory)
+    # Whatever is wrong with one must not keep the rounds from the others.
+    except Exception as error:
+        log.warning("enrich_failed", memory=str(memory), error=type(error).__name__)
+        return False
