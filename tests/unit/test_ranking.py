@@ -174,16 +174,39 @@ def test_a_superseded_memory_ranks_below_the_one_that_took_its_place() -> None:
     assert [one.id for one in best_first(weighed)] == [uid(2), uid(1)]
 
 
+def test_replacing_a_memory_does_not_make_it_young_again() -> None:
+    old = memory(
+        1,
+        status=Status.SUPERSEDED,
+        superseded_by=uid(2),
+        created_at=NOW - timedelta(days=60),
+        updated_at=NOW,
+    )
+    new = memory(2, created_at=NOW - timedelta(days=30), updated_at=NOW - timedelta(days=30))
+    arms = {"words": 1, "meaning": 1}
+    weighed = [weigh(Found(m.id, s, arms), m, NOW) for m, s in ((old, 0.65), (new, 0.6))]
+    assert [one.id for one in best_first(weighed)] == [uid(2), uid(1)]
+    assert _weighed(created_at=NOW - timedelta(days=30), updated_at=NOW) < _weighed()
+
+
+def test_age_runs_from_when_it_was_told_and_not_from_when_it_began_to_hold() -> None:
+    month_ago = NOW - timedelta(days=30)
+    assert _weighed(valid_from=month_ago) == _weighed()
+    told = _weighed(valid_from=month_ago, source="dream")
+    assert told == pytest.approx(_weighed(created_at=month_ago))
+    assert _weighed(source="dream") == _weighed()
+
+
 def test_confidence_and_doubt_and_age_weigh() -> None:
     plain = _weighed()
     assert _weighed(confidence=0.4) == pytest.approx(plain / 2)
     assert plain > _weighed(staleness=0.5) > _weighed(staleness=1.0) > 0
-    assert _weighed(updated_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
+    assert _weighed(created_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
 
 
 def test_what_is_pinned_does_not_age() -> None:
     old = NOW - timedelta(days=900)
-    assert _weighed(pinned=True, updated_at=old) == _weighed()
+    assert _weighed(pinned=True, created_at=old) == _weighed()
 
 
 def _expanded(found: Sequence[Found], *lines: Line) -> list[Found]:

@@ -111,28 +111,36 @@ def expand(found: Sequence[Found], edges: Iterable[Edge]) -> list[Found]:
     return best_first([*found, *new])
 
 
-def decay(kind: Kind, touched: datetime, now: datetime) -> float:
+def decay(kind: Kind, known: datetime, now: datetime) -> float:
     """What time leaves of a memory's weight: half every 30 days, at least a tenth.
 
     Kinds that do not decay keep all of it.
     """
     if not TREATMENT[kind].decays:
         return 1.0
-    days = max((now - touched).total_seconds(), 0.0) / 86_400
+    days = max((now - known).total_seconds(), 0.0) / 86_400
     return float(max(FLOOR, 0.5 ** (days / HALF_LIFE_DAYS)))
 
 
 def weigh(one: Found, memory: Memory, now: datetime) -> Found:
     """The score times what the memory is worth by itself: confidence, age, doubt, status.
 
-    A memory that has no vectors yet is judged by its words alone.
+    Its age runs from when it was known, `created_at`: superseding it, renaming its files or
+    marking it would make it young again by `updated_at`, and what somebody explicitly remembers
+    today may have been valid for years. What a dream found was known when it was said, so
+    there it is `valid_from`. A memory that has no vectors yet is judged by its words alone.
     """
     score = one.score / ARM_WEIGHTS["words"] if _unseen(one, memory) else one.score
-    age = 1.0 if memory.pinned else decay(memory.kind, memory.updated_at, now)
+    age = 1.0 if memory.pinned else decay(memory.kind, _known(memory), now)
     worth = memory.confidence * age * (1 - STALE_WEIGHT * memory.staleness)
     if memory.status is Status.SUPERSEDED:
         worth *= SUPERSEDED_WEIGHT
     return Found(one.id, score * worth, one.arms)
+
+
+def _known(memory: Memory) -> datetime:
+    said = memory.valid_from if memory.source == "dream" else None
+    return said or memory.created_at
 
 
 def _unseen(one: Found, memory: Memory) -> bool:
