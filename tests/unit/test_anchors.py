@@ -147,3 +147,9 @@ def test_no_output_is_kept_whole_and_condensing_again_changes_nothing(
 def test_any_text_can_be_searched(text: str) -> None:
     assert all(path and not path.startswith("/") for path in paths(text))
     assert all(entities(text))
+
+
+def test_a_path_is_at_most_a_kibibyte_long() -> None:
+    longest = "d/" * 510 + "x.py"
+    assert len(longest) == 1024
+    assert paths(f"see {longest} and a{longest} and b.py") == [longest, "b.py"]

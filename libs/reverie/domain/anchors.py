@@ -9,6 +9,7 @@ from reverie.domain.turns import TurnText, trace_target
 
 MAX_PATHS = 64
 MAX_ENTITIES = 24
+MAX_PATH_BYTES = 1024
 
 
 def _names(spaced: str) -> frozenset[str]:
@@ -86,7 +87,8 @@ def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
     Cut off: `./`, a diff's `a/` and `b/`, line numbers, a root among `roots`. An absolute
     path under no root keeps what looks like the repository: from a source folder on, else
     its last two components; files of the system and of a home folder's settings are left
-    out. URLs, versions, patterns, `and/or` and names like Node.js are no paths.
+    out. URLs, versions, patterns, `and/or`, names like Node.js and anything of more than
+    1,024 bytes are no paths.
     """
     plain = _URL.sub(" ", _DIFF.sub(lambda line: _DIFF_SIDE.sub("", line[0]), text))
     found = (_path(token, roots) for token in _tokens(plain))
@@ -151,7 +153,9 @@ def _path(token: str, roots: Iterable[str]) -> str | None:
         return None
     parts = [part for part in parts if part != ".."]
     parts = parts[1:] if len(parts) > 2 and parts[0] in {"a", "b"} else parts
-    return "/".join(parts) if parts and _is_file(parts) else None
+    path = "/".join(parts)
+    fits = len(path.encode()) <= MAX_PATH_BYTES
+    return path if parts and fits and _is_file(parts) else None
 
 
 def _is_file(parts: list[str]) -> bool:
