@@ -19,7 +19,7 @@ HOUR = 3600.0
 
 def _parts(store: Store) -> Parts:
     return Parts(
-        settings=DreamSettings("worker", lease_seconds=HOUR, outbox_grace=1, max_attempts=3),
+        settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
         bus=MemoryBus(),
         counter=EstimatingTokenCounter(),
         dreams=Dreams(store.db),

@@ -32,7 +32,7 @@ class Event(BaseModel):
 
 
 class MemoryEvent(Event):
-    """A memory was written: `remembered`, `enriched`, `digested`, `staled`."""
+    """A memory was written: `remembered`, `enriched`, `staled`."""
 
     id: UUID
     version: int

@@ -188,4 +188,3 @@ LEANING = re.compile(
     re.I,
 )
 VERDICT_GOOD = re.compile(r"^\W*(?:✅|☑|✔|👍|good\b|nice\b|excellent\b|clean\b|clear\b)", re.I)
-VERDICT_BAD = re.compile(r"⚠|❌|🚨|🐛|\bmissing\b|\bconsider\b|\bissue\b", re.I)

@@ -15,7 +15,6 @@ class DreamSettings:
 
     worker: str
     lease_seconds: float
-    outbox_grace: float
     batch: int = 2000
     whole: int = 4000
     max_attempts: int = 3
@@ -29,5 +28,4 @@ def dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
-        outbox_grace=settings.outbox_grace,
     )
