@@ -213,6 +213,29 @@ async def test_a_change_in_work_while_the_anchors_are_made_stays_open(place: Pla
     assert await place.parts.changes.unprocessed(0) == []
 
 
+async def test_a_change_opened_while_it_is_applied_is_applied_again_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [memory] = await write(place.store, new("see a.py", scope="project/p"))
+    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
+    touching, asked = place.parts.changes.touching, 0
+
+    async def slowly(*args: Any) -> Any:
+        """The memory gets its anchors right after the first look at who touches the file."""
+        nonlocal asked
+        found = await touching(*args)
+        if asked == 0:
+            await _enrich(place, memory, {"a.py": {}})
+        asked += 1
+        return found
+
+    monkeypatch.setattr(place.parts.changes, "touching", slowly)
+    await _apply(place, change)
+    assert asked == 2
+    assert _marks(place) == [(memory, "a.py", "gone")]
+    assert await place.parts.changes.unprocessed(0) == []
+
+
 async def test_a_memory_known_again_opens_no_change(place: Place) -> None:
     [memory] = await write(place.store, new("see a.py", scope="project/p"))
     await _enrich(place, memory, {})

@@ -13,7 +13,7 @@ from reverie.domain.anchors import same_file
 from reverie.domain.staleness import Anchored, Change, ChangedFile, Commit, Lines, assess
 from reverie.runtime.telemetry import inject_headers, span
 from reverie.staleness.parts import Parts
-from reverie.store.changes import Touching
+from reverie.store.changes import Stored, Touching
 
 log = structlog.get_logger("reverie.staleness")
 
@@ -21,21 +21,26 @@ _LINES = TypeAdapter(Lines | None)
 
 
 async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: UUID) -> None:
-    """Marks what a change makes doubtful and moves renamed anchors. Safe to repeat."""
-    stored = await parts.changes.get(tenant, change_id)
-    if stored is None or stored.processed:
-        return
-    with span("apply change", files=len(stored.body.files)):
-        change = to_domain(stored.body)
-        touching = await parts.changes.touching(tenant, stored.project, _names(change))
-        result = assess(change, [_anchored(one) for one in touching], same_file)
-        moves = sorted({(move.old, move.new) for move in result.moves})
-        events = await parts.changes.apply(
-            (tenant, tenant_name), stored, result.marks, moves, inject_headers()
-        )
-        await publish_now(parts.bus, parts.outbox, tenant, events)
+    """Marks what a change makes doubtful and moves renamed anchors. Safe to repeat.
+
+    Repeats it by itself where a memory got its anchors meanwhile, which opens the change again.
+    """
+    while stored := await parts.changes.get(tenant, change_id):
+        if stored.processed:
+            return
+        with span("apply change", files=len(stored.body.files)):
+            await _apply(parts, (tenant, tenant_name), stored)
+
+
+async def _apply(parts: Parts, tenant: tuple[int, str], stored: Stored) -> None:
+    change = to_domain(stored.body)
+    touching = await parts.changes.touching(tenant[0], stored.project, _names(change))
+    result = assess(change, [_anchored(one) for one in touching], same_file)
+    moves = sorted({(move.old, move.new) for move in result.moves})
+    events = await parts.changes.apply(tenant, stored, result.marks, moves, inject_headers())
+    await publish_now(parts.bus, parts.outbox, tenant[0], events)
     memories = len({mark.memory for mark in result.marks})
-    log.info("change_applied", change=str(change_id), memories=memories, moves=len(moves))
+    log.info("change_applied", change=str(stored.id), memories=memories, moves=len(moves))
 
 
 def to_domain(body: GitChange) -> Change:
