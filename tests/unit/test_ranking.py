@@ -192,9 +192,8 @@ def test_replacing_a_memory_does_not_make_it_young_again() -> None:
 def test_age_runs_from_when_it_was_told_and_not_from_when_it_began_to_hold() -> None:
     month_ago = NOW - timedelta(days=30)
     assert _weighed(valid_from=month_ago) == _weighed()
-    told = _weighed(valid_from=month_ago, source="dream")
-    assert told == pytest.approx(_weighed(created_at=month_ago))
-    assert _weighed(source="dream") == _weighed()
+    assert _weighed(valid_from=month_ago, source="dream") == _weighed()
+    assert _weighed(created_at=month_ago) == pytest.approx(_weighed() / 2)
 
 
 def test_confidence_and_doubt_and_age_weigh() -> None:

@@ -125,22 +125,16 @@ def decay(kind: Kind, known: datetime, now: datetime) -> float:
 def weigh(one: Found, memory: Memory, now: datetime) -> Found:
     """The score times what the memory is worth by itself: confidence, age, doubt, status.
 
-    Its age runs from when it was known, `created_at`: superseding it, renaming its files or
-    marking it would make it young again by `updated_at`, and what somebody explicitly remembers
-    today may have been valid for years. What a dream found was known when it was said, so
-    there it is `valid_from`. A memory that has no vectors yet is judged by its words alone.
+    Its age runs from when we knew it, `created_at`: superseding it, renaming its files or marking
+    it would make it young again by `updated_at`, and what is remembered today may have been
+    valid for years. A memory that has no vectors yet is judged by its words alone.
     """
     score = one.score / ARM_WEIGHTS["words"] if _unseen(one, memory) else one.score
-    age = 1.0 if memory.pinned else decay(memory.kind, _known(memory), now)
+    age = 1.0 if memory.pinned else decay(memory.kind, memory.created_at, now)
     worth = memory.confidence * age * (1 - STALE_WEIGHT * memory.staleness)
     if memory.status is Status.SUPERSEDED:
         worth *= SUPERSEDED_WEIGHT
     return Found(one.id, score * worth, one.arms)
-
-
-def _known(memory: Memory) -> datetime:
-    said = memory.valid_from if memory.source == "dream" else None
-    return said or memory.created_at
 
 
 def _unseen(one: Found, memory: Memory) -> bool:

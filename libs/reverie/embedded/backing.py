@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from reverie.bus.streams import ensure_streams
+from reverie.domain.errors import Misconfigured
 from reverie.embedded.home import Home, read_secret, write_secret
 from reverie.embedded.watch import Part
 from reverie.runtime.settings import Settings
@@ -67,9 +68,19 @@ class Database:
             return self._external_key(given)
         # Written down before it is made, so that no crash leaves a key that nobody knows.
         kept = read_secret(self._home, API_KEY)
-        text = kept or write_secret(self._home, API_KEY, f"rv_{secrets.token_urlsafe(32)}")
+        if kept is None:
+            return self._new_key()
+        try:
+            ensure_key(self.admin_url, kept)
+        except Misconfigured:
+            # The kept key was revoked; whoever owns this machine still needs one.
+            return self._new_key()
+        return Key(kept, new=False)
+
+    def _new_key(self) -> Key:
+        text = write_secret(self._home, API_KEY, f"rv_{secrets.token_urlsafe(32)}")
         ensure_key(self.admin_url, text)
-        return Key(text, new=kept is None)
+        return Key(text, new=True)
 
     def _external_key(self, given: str | None) -> Key:
         made = ensure_key(self.admin_url, given)

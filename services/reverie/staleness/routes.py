@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name, Text
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
 from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
-from reverie.domain.redaction import redact
+from reverie.domain.redaction import redact_value
 from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
@@ -82,14 +84,12 @@ def _scopes(who: Principal, query: StaleQuery) -> list[str]:
 
 
 def _checked(change: GitChange) -> GitChange:
-    """The change with the old path of what was renamed, and no secret in a subject."""
+    """The change with the old path of what was renamed, and no secret in any text."""
     for place, file in enumerate(change.files):
         if file.status == "renamed" and not file.old_path:
             raise Invalid(f"files.{place}.old_path", "is required where a file was renamed")
-    commits = [
-        one.model_copy(update={"subject": redact(one.subject).text}) for one in change.commits
-    ]
-    return change.model_copy(update={"commits": commits})
+    clean = redact_value(change.model_dump(mode="json"))
+    return GitChange.model_validate_json(json.dumps(clean.value))
 
 
 def _item(one: Stale) -> StaleItem:
