@@ -9,8 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.integration.runtime_sample import Note
 
+from reverie.domain.access import key_hash
 from reverie.domain.errors import Invalid, Unavailable
-from reverie.runtime.auth import CachedKeys, key_hash
+from reverie.runtime.auth import CachedKeys
 from reverie.runtime.body import parse_value
 from reverie.runtime.health import run_checks
 from reverie.runtime.lifecycle import in_background, supervise

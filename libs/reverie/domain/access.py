@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,3 +63,8 @@ class Principal:
     def default_scope(self) -> str:
         """Where a write goes that names no scope: the key's project, else global."""
         return f"project/{self.project}" if self.project else GLOBAL
+
+
+def key_hash(key: str) -> bytes:
+    """What is stored of a key. Keys are random and long, so one round of SHA-256 is enough."""
+    return hashlib.sha256(key.encode()).digest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from reverie.domain.access import Principal
+from reverie.domain.access import Principal, key_hash
 from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
 
 log = structlog.get_logger()
@@ -26,11 +25,6 @@ class KeyFinder(Protocol):
     """
 
     async def find(self, key_hash: bytes) -> Principal | None: ...
-
-
-def key_hash(key: str) -> bytes:
-    """What is stored of a key. Keys are random and long, so one round of SHA-256 is enough."""
-    return hashlib.sha256(key.encode()).digest()
 
 
 class CachedKeys:

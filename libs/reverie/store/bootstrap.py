@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from reverie.domain.access import Role
+from reverie.domain.access import Role, key_hash
 from reverie.domain.errors import Invalid, Misconfigured, NotFound, Unavailable
 from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
@@ -54,11 +53,6 @@ class KeyRow:
     revoked: datetime | None
 
 
-def hash_key(key: str) -> bytes:
-    """SHA-256 of a key; its 256 random bits need no salt and no stretching."""
-    return hashlib.sha256(key.encode()).digest()
-
-
 def create_key(url: str, new: NewKey, key: str | None = None) -> str:
     """Makes a key, and its tenant where that is missing; returns its text, shown this once.
 
@@ -75,7 +69,7 @@ def create_key(url: str, new: NewKey, key: str | None = None) -> str:
             (
                 tenant,
                 new_id(),
-                hash_key(text),
+                key_hash(text),
                 new.label,
                 new.role.value,
                 list(new.reads),
@@ -169,7 +163,7 @@ def _is_revoked(url: str, key: str) -> bool:
     with _connect(url) as connection:
         for number, _ in _tenants(connection):
             _enter(connection, number)
-            if connection.execute(sql, (number, hash_key(key))).fetchone() is not None:
+            if connection.execute(sql, (number, key_hash(key))).fetchone() is not None:
                 return True
     return False
 

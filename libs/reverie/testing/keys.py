@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from reverie.domain.access import Principal, Role
+from reverie.domain.access import Principal, Role, key_hash
 from reverie.domain.errors import Unavailable
-from reverie.runtime.auth import key_hash
 
 
 class MemoryKeys:
