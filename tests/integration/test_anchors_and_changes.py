@@ -42,7 +42,7 @@ async def place(database: Database) -> AsyncIterator[Place]:
     async with open_store(database) as store:
         bus = MemoryBus()
         bus.connected = False
-        parts = Parts(StalenessSettings(5.0), bus, Changes(store.db), OutboxTable(store.db))
+        parts = Parts(StalenessSettings(), bus, Changes(store.db), OutboxTable(store.db))
         yield Place(store, parts)
 
 

@@ -52,7 +52,7 @@ class ModelSlot:
             self._threads,
             download=self._pull,
         )
-        await loaded.embed(["warm up"])
+        await loaded.warm()
         self.counter = loaded.counter
         self.embedder = CachedEmbedder(loaded)
 

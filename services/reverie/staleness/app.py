@@ -16,7 +16,7 @@ from reverie.runtime.settings import Settings
 from reverie.staleness.handlers import catch_up, on_changed
 from reverie.staleness.parts import Parts
 from reverie.staleness.routes import routes
-from reverie.staleness.settings import staleness_settings
+from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
@@ -37,7 +37,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         connect(required(settings.nats_url, "nats_url"), "staleness") as bus,
     ):
         parts = Parts(
-            settings=staleness_settings(settings),
+            settings=StalenessSettings(),
             bus=bus,
             changes=Changes(database),
             outbox=OutboxTable(database),
