@@ -27,7 +27,9 @@ class Spans:
 
     def of(self, trace: str) -> list[Span]:
         """Those of one trace."""
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        text = self.file.read_text() if self.file.exists() else ""
+        # A line is whole once its end is there; the exporter may be writing the last one.
+        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
         return [span for span in map(json.loads, lines) if span["trace_id"] == trace]
 
     async def when(self, trace: str, *names: str, outside: str | None = None) -> list[Span]:
