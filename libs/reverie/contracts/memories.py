@@ -50,13 +50,17 @@ class EdgeTo(Request):
 
 
 class Remember(Request):
-    """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default."""
+    """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default.
+
+    `soft` supersedes what stands under the key as a minor correction, with no reason needed.
+    """
 
     content: Text
     kind: Name | None = None
     scope: Text | None = None
     key: Name | None = None
     supersede_reason: Text | None = None
+    soft: bool = False
     tags: list[Tag] = Field(default_factory=list, max_length=50)
     session: UUID | None = None
     edges: list[EdgeTo] = Field(default_factory=list, max_length=50)

@@ -88,6 +88,14 @@ class Conflict(ReverieError):
 
 
 @dataclass(eq=False)
+class Moved(ReverieError):
+    """version {version} stands, not the one in If-Match: read the memory again"""
+
+    code = "precondition_failed"
+    version: int
+
+
+@dataclass(eq=False)
 class IdempotencyMismatch(ReverieError):
     """the idempotency key {key} was used before with another body: choose a new key"""
 

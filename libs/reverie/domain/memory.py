@@ -56,6 +56,7 @@ class NewMemory:
     confidence: float = 0.8
     key: str | None = None
     supersede_reason: str | None = None
+    soft: bool = False
     summary: str | None = None
     tags: tuple[str, ...] = ()
     pinned: bool = False

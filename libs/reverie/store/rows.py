@@ -63,6 +63,7 @@ def item(new: NewMemory, reads: Sequence[str]) -> dict[str, Any]:
         "metadata": new.metadata,
         "key": new.key,
         "reason": new.supersede_reason,
+        "soft": new.soft,
         "summary": new.summary,
         "session": _text(new.session),
         "agent": new.agent,

@@ -26,8 +26,9 @@ from reverie.domain.words import index_text
 from reverie.ingest.settings import IngestSettings
 from reverie.store.sessions import NewTurn
 
-MADE_KEYS = ("file:", "session:")
+MADE_KEYS = ("file:", "session:", "entity:")
 """Beginnings of the keys that the system itself gives."""
+MINOR = "minor correction"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def accept(
     scope = parse_scope(body.scope) if body.scope else who.default_scope()
     who.check_write(scope)
     _check_validity(body.valid_from, body.valid_to)
-    _check_key(body.key, body.supersede_reason)
+    _check_key(body.key, body.supersede_reason, body.soft)
     clean, redactions = _redacted(_unrecalled(body))
     kind = _kind(clean)
     memory = NewMemory(
@@ -63,7 +64,8 @@ def accept(
         tier=TREATMENT[kind].tier,
         confidence=clean.confidence,
         key=clean.key,
-        supersede_reason=clean.supersede_reason,
+        supersede_reason=clean.supersede_reason or (MINOR if clean.soft else None),
+        soft=clean.soft,
         summary=clean.summary,
         tags=tuple(dict.fromkeys(clean.tags)),
         pinned=clean.pinned,
@@ -90,11 +92,13 @@ def _check_validity(start: datetime | None, stop: datetime | None) -> None:
         raise Invalid("valid_to", "lies before valid_from")
 
 
-def _check_key(key: str | None, supersede_reason: str | None) -> None:
+def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> None:
     if key is not None and key.lower().startswith(MADE_KEYS):
-        raise Invalid("key", "keys beginning with file: or session: are the system's own")
+        raise Invalid("key", "keys beginning with file:, session: or entity: are the system's own")
     if supersede_reason is not None and key is None:
         raise Invalid("supersede_reason", "says why a key is replaced: give the key too")
+    if soft and key is None:
+        raise Invalid("soft", "corrects what stands under a key: give the key too")
 
 
 def _unrecalled(body: Remember) -> Remember:
