@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, Unauthenticated
 from reverie.domain.idempotency import StoredReply
+from reverie.runtime.streams import Streamed
 
 Body = TypeVar("Body")
 Params = TypeVar("Params")
@@ -30,6 +31,7 @@ class Call(Generic[Body, Params]):
     idempotency_key: str | None = None
     holder: Principal | None = None
     later: list[AfterReply] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
 
     @property
     def principal(self) -> Principal:
@@ -59,7 +61,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Handler = Callable[[Call[Any, Any]], Awaitable[BaseModel | Reply]]
+Handler = Callable[[Call[Any, Any]], Awaitable[BaseModel | Reply | Streamed]]
 
 
 def rendered(result: BaseModel | Reply) -> StoredReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import structlog
 from aiohttp import (
@@ -23,9 +24,12 @@ from yarl import URL
 from reverie.domain.errors import Unavailable
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
+from reverie.runtime.streams import taken
 from reverie.runtime.telemetry import inject_headers, mark_failed
 
 log = structlog.get_logger()
+
+Body = AsyncIterator[bytes] | bytes | None
 
 SESSION = web.AppKey("SESSION", ClientSession)
 _CONNECT_SECONDS = 2.0
@@ -56,11 +60,17 @@ _SENT_BACK = (
 
 @dataclass(frozen=True)
 class Forward:
-    """All calls at or below `prefix` that the gateway does not answer itself go to `url`."""
+    """All calls at or below `prefix` that the gateway does not answer itself go to `url`.
+
+    With a `stream_limit` (bytes) a body is passed on as it comes, and `seconds` is how long the
+    call may take.
+    """
 
     prefix: str
     service: str
     url: str
+    stream_limit: int = 0
+    seconds: float = 0.0
 
 
 def add_forwards(
@@ -85,7 +95,10 @@ async def _session(seconds: float, app: web.Application) -> AsyncIterator[None]:
 
 
 async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> web.StreamResponse:
-    body = await read_body(request, body_limit)
+    if forward.stream_limit:
+        body: Body = taken(request, forward.stream_limit, "import_limit")
+    else:
+        body = await read_body(request, body_limit) or None
     tracer = trace.get_tracer("reverie.http")
     with tracer.start_as_current_span(
         f"{request.method} {route_of(request)}",
@@ -104,15 +117,22 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
         return await _send_back(request, answer)
 
 
-async def _ask(forward: Forward, request: web.Request, body: bytes) -> ClientResponse:
+async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResponse:
     url = URL(forward.url.rstrip("/") + request.rel_url.raw_path_qs, encoded=True)
     return await request.app[SESSION].request(
         request.method,
         url,
-        data=body or None,
+        data=body,
         headers=_headers_on(request),
         allow_redirects=False,
+        **_patience(forward),
     )
+
+
+def _patience(forward: Forward) -> dict[str, Any]:
+    if not forward.seconds:
+        return {}
+    return {"timeout": ClientTimeout(total=forward.seconds, sock_connect=_CONNECT_SECONDS)}
 
 
 async def _send_back(request: web.Request, answer: ClientResponse) -> web.StreamResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
 from reverie.runtime.observe import LATER
+from reverie.runtime.streams import Streamed, send, taken
 from reverie.runtime.telemetry import current_trace_id
 
 
@@ -26,7 +27,8 @@ from reverie.runtime.telemetry import current_trace_id
 class Route:
     """One call: what it takes, what it gives, who may use it. OpenAPI is made from this.
 
-    `path` has its variables in braces. `open`: no key at all.
+    `path` has its variables in braces. `open`: no key at all. `streams`: the body is taken, or the
+    answer made, piece by piece, without the time limit of requests; `stream_limit` bounds the body.
     """
 
     method: str
@@ -38,6 +40,8 @@ class Route:
     status: int = 200
     open: bool = False
     summary: str = ""
+    streams: bool = False
+    stream_limit: int = 0
 
     @property
     def name(self) -> str:
@@ -58,7 +62,7 @@ class Door:
 def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
     """Adds the routes to the app; a GET answers HEAD too."""
     for route in routes:
-        handler = partial(_handle, route, door)
+        handler = partial(_handle_stream if route.streams else _handle, route, door)
         if route.method == "GET":
             app.router.add_get(route.path, handler, allow_head=True)
         else:
@@ -72,6 +76,19 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
         call = _read_call(route, request, data, holder)
         request[LATER] = call.later
         reply = await _answer(route, door, request, (call, data))
+    return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+
+async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.StreamResponse:
+    holder = await authenticate(request.headers, door.keys)
+    call = _read_call(route, request, b"", holder)
+    request[LATER] = call.later
+    if route.stream_limit:
+        call = replace(call, stream=taken(request, route.stream_limit, "import_limit"))
+    result = await route.handler(call)
+    if isinstance(result, Streamed):
+        return await send(request, result, door.request_timeout)
+    reply = rendered(result)
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
 
 
@@ -121,6 +138,8 @@ async def _answer(
 
 async def _run(route: Route, call: Call[Any, Any]) -> StoredReply:
     result = await route.handler(call)
+    if isinstance(result, Streamed):
+        raise TypeError("only a route that streams may answer with a stream")
     reply = rendered(result)
     if isinstance(result, BaseModel) and route.status != reply.status:
         return StoredReply(route.status, reply.body, reply.headers)

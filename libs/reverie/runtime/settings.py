@@ -130,6 +130,10 @@ class Settings(BaseSettings):
     )
 
     body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
+    import_limit: Count = Field(
+        1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
+    )
+    transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
     content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
     turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
     tool_turn_chars: Count = Field(

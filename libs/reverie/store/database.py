@@ -66,6 +66,18 @@ class Tenant:
         with _span(name):
             await self._connection.executemany(query(name).sql, [(self.id, *one) for one in args])
 
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """What fails inside is undone by itself; the transaction goes on."""
+        await self._connection.execute("savepoint attempt")
+        try:
+            yield
+        except BaseException:
+            if not self._connection.is_closed():
+                await self._connection.execute("rollback to attempt")
+            raise
+        await self._connection.execute("release attempt")
+
 
 class Database:
     """A pool under the role that row-level security holds."""
@@ -85,6 +97,19 @@ class Database:
                 await _roll_back(connection)
                 raise
             await connection.execute("commit")
+
+    @asynccontextmanager
+    async def snapshot(self, tenant: int) -> AsyncIterator[Tenant]:
+        """One tenant's rows as they were at one moment, times in UTC; nothing can be written."""
+        async with self._connection() as connection:
+            await connection.execute(
+                "begin isolation level repeatable read, read only;"
+                f" set local reverie.tenant = '{int(tenant)}'; set local timezone = 'UTC'"
+            )
+            try:
+                yield Tenant(connection, tenant)
+            finally:
+                await _roll_back(connection)
 
     async def call(self, name: str, *args: object) -> Any:
         """The first value of one statement by itself: functions that set their own tenant."""

@@ -12,6 +12,7 @@ from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
+from reverie.ingest import import_routes
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -22,6 +23,7 @@ from reverie.runtime.needs import required
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.briefing import Briefings
+from reverie.store.carry import Carry
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
@@ -59,6 +61,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             dreams=Dreams(database),
             enrichment=Enrichment(database),
             briefings=Briefings(database),
+            carry=Carry(database),
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),
             clock=Clock(database),
@@ -66,7 +69,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         yield Service(
             name="ingest",
             port=settings.ingest_port,
-            routes=routes(parts),
+            routes=[*routes(parts), *import_routes.routes(parts)],
             keys=Keys(database),
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},

@@ -8,6 +8,7 @@ from reverie.bus.port import Bus
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.settings import IngestSettings
 from reverie.store.briefing import Briefings
+from reverie.store.carry import Carry
 from reverie.store.clock import Clock
 from reverie.store.dreams import Dreams
 from reverie.store.enrichment import Enrichment
@@ -29,6 +30,7 @@ class Parts:
     dreams: Dreams
     enrichment: Enrichment
     briefings: Briefings
+    carry: Carry
     outbox: OutboxTable
     idempotency: IdempotencyTable
     clock: Clock

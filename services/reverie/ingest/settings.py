@@ -18,6 +18,7 @@ class IngestSettings:
     dream_after_turns: int
     dream_idle_seconds: float
     outbox_grace: float
+    import_limit: int
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
@@ -35,4 +36,5 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         dream_after_turns=settings.dream_after_turns,
         dream_idle_seconds=settings.dream_idle_minutes * 60,
         outbox_grace=settings.outbox_grace,
+        import_limit=settings.import_limit,
     )

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
+from reverie.recall import export_routes
 from reverie.recall.parts import Parts
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
@@ -13,6 +14,7 @@ from reverie.runtime.needs import required
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.briefing import Briefings
+from reverie.store.carry import Carry
 from reverie.store.database import open_database
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
@@ -42,11 +44,12 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             search=Search(database),
             sessions=Sessions(database),
             briefings=Briefings(database),
+            carry=Carry(database),
         )
         yield Service(
             name="recall",
             port=settings.recall_port,
-            routes=routes(parts),
+            routes=[*routes(parts), *export_routes.routes(parts)],
             forwards=forwards(parts),
             keys=Keys(database),
             idempotency=IdempotencyTable(database),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reverie.inference.slot import ModelSlot
 from reverie.recall.settings import RecallSettings
 from reverie.store.briefing import Briefings
+from reverie.store.carry import Carry
 from reverie.store.memories import Memories
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
@@ -22,3 +23,4 @@ class Parts:
     search: Search
     sessions: Sessions
     briefings: Briefings
+    carry: Carry

@@ -83,6 +83,13 @@ def forwards(parts: Parts) -> list[Forward]:
     to_staleness = ("/v1/git", "/v1/stale")
     return [
         *(Forward(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
+        Forward(
+            "/v1/import",
+            "ingest",
+            settings.ingest_url,
+            settings.import_limit,
+            settings.transfer_timeout,
+        ),
         *(Forward(prefix, "dream", settings.dream_url) for prefix in to_dream),
         *(Forward(prefix, "staleness", settings.staleness_url) for prefix in to_staleness),
     ]

@@ -15,6 +15,8 @@ class RecallSettings:
     dream_url: str
     staleness_url: str
     content_limit: int
+    import_limit: int
+    transfer_timeout: float
     candidates: int = 100
     arm_seconds: float = 3.0
     hop_seeds: int = 20
@@ -29,4 +31,6 @@ def recall_settings(settings: Settings) -> RecallSettings:
         dream_url=settings.url_of("dream"),
         staleness_url=settings.url_of("staleness"),
         content_limit=settings.content_limit,
+        import_limit=settings.import_limit,
+        transfer_timeout=settings.transfer_timeout,
     )

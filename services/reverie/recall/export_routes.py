@@ -1,0 +1,64 @@
+"""What a key may read, as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Literal
+
+from reverie.contracts.base import Text
+from reverie.contracts.carry import FORMAT, VERSION
+from reverie.domain.access import Principal
+from reverie.domain.scopes import parse_scope
+from reverie.recall.parts import Parts
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call
+from reverie.runtime.routes import Route
+from reverie.runtime.streams import Streamed
+
+HEADER = json.dumps({"type": "header", "format": FORMAT, "version": VERSION})
+
+
+class ExportQuery(Query):
+    """In which form, and of which scopes; a scope stands for all below it too."""
+
+    format: Literal["jsonl"] = "jsonl"
+    scope: list[Text] | None = None
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of exports."""
+    doors = Doors(parts)
+    return [
+        Route("GET", "/v1/export", doors.export, query=ExportQuery, streams=True,
+              summary="All that the key may read: JSON lines, markdown, an Obsidian vault"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def export(self, call: Call[None, ExportQuery]) -> Streamed:
+        """`GET /v1/export`."""
+        who = call.principal
+        within = _within(who, call.query.scope)
+        pieces = _jsonl(self._parts.carry.lines(who, within))
+        return Streamed(pieces, {"Content-Type": "application/x-ndjson"})
+
+
+def _within(who: Principal, named: list[str] | None) -> list[str]:
+    """The scope patterns of an export; raises `Forbidden` for one that may not be read."""
+    if named is None:
+        return ["*"]
+    scopes = [parse_scope(one) for one in named]
+    who.check_read(scopes)
+    return [f"{scope}/*" for scope in scopes]
+
+
+async def _jsonl(pages: AsyncIterator[list[str]]) -> AsyncIterator[bytes]:
+    yield f"{HEADER}\n".encode()
+    async for page in pages:
+        yield "".join(f"{line}\n" for line in page).encode()
