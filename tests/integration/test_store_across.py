@@ -46,6 +46,7 @@ ACROSS = {
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
     "scopes_idle(interval,integer)",
+    "tenant_end(integer)",
     "tenant_names()",
     "work_behind()",
 }
@@ -105,7 +106,7 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: Database)
     rights = {table: set(privileges.split()) for table, privileges in found}
     assert set(rights) == READ | CHANGED
     assert all(rights[table] == {"SELECT"} for table in READ)
-    assert rights["tenant"] == {"SELECT", "UPDATE"}
+    assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in CHANGED - {"tenant"})
 
 
@@ -126,6 +127,15 @@ def test_operators_are_told_the_names_of_tenants(database: Database) -> None:
     create_key(database.admin_url, NewKey("two", tenant="two"))
     names = admin_rows(database.admin_url, "select name from tenant_names() order by 1")
     assert names == [("one",), ("two",)]
+
+
+async def test_a_tenant_is_ended_by_itself_only(store: Store) -> None:
+    names = "select name from tenant_names() order by 1"
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        await connection.fetch("select tenant_end($1)", store.other.tenant)
+        assert admin_rows(store.admin_url, names) == [("one",), ("two",)]
+        await connection.fetch("select tenant_end($1)", store.me.tenant)
+    assert admin_rows(store.admin_url, names) == [("two",)]
 
 
 async def test_the_services_are_not_told_the_names_of_tenants(store: Store) -> None:

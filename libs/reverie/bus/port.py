@@ -1,6 +1,6 @@
 """The face of the bus: what NATS and the in-memory twin both are.
 
-Six primitives are the adapter's; publishing, consuming, dead letters and the relay are
+Seven primitives are the adapter's; publishing, consuming, dead letters and the relay are
 written once, on top of them.
 """
 
@@ -98,6 +98,10 @@ class Bus(ABC):
     @abstractmethod
     async def remove(self, stream: str, seq: int) -> None:
         """Delete one message from a stream; a missing one is fine."""
+
+    @abstractmethod
+    async def purge(self, stream: str, subject: str) -> int:
+        """Delete all messages of a stream whose subject fits the filter; how many."""
 
     @abstractmethod
     async def lag(self, spec: ConsumerSpec) -> int:

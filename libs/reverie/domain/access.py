@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reverie.domain.errors import Forbidden
-from reverie.domain.scopes import GLOBAL, matches
+from reverie.domain.scopes import GLOBAL, common, matches, without_other_agents
 
 
 class Role(StrEnum):
@@ -22,7 +22,11 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Principal:
-    """The holder of a key: its tenant, its role, and grant patterns per direction."""
+    """The holder of a key: its tenant, its role, and grant patterns per direction.
+
+    A key that is bound to an agent covers no other agent's scopes, whatever its patterns say:
+    `reads` and `writes` are what is left of them.
+    """
 
     tenant: int
     tenant_name: str
@@ -32,6 +36,11 @@ class Principal:
     writes: tuple[str, ...]
     project: str | None = None
     agent: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("reads", "writes"):
+            left = without_other_agents(getattr(self, name), self.agent)
+            object.__setattr__(self, name, left)
 
     def may_read(self, scope: str) -> bool:
         """Whether a read grant covers the scope."""
@@ -59,6 +68,30 @@ class Principal:
         may = self.role in {Role.ADMIN, Role.WRITER, Role.CI}
         if not may or not any(matches(pattern, project_scope) for pattern in self.writes):
             raise Forbidden("announce git changes of", project_scope)
+
+    def seen_through(self, patterns: Iterable[str]) -> list[str]:
+        """The patterns, narrowed to what may be read."""
+        return common(self.reads, patterns)
+
+    def check_role(self, role: Role) -> None:
+        """Raises `Forbidden` unless the key has that very role."""
+        if self.role is not role:
+            raise Forbidden(f"do what only a key of role {role.value} may in", "*")
+
+    def check_admin(self, scope: str = "*") -> None:
+        """Raises `Forbidden` unless this is an admin's key that may write all of the pattern."""
+        self.check_role(Role.ADMIN)
+        if not any(matches(one, scope) for one in self.writes):
+            raise Forbidden("administer", scope)
+
+    def check_grant(self, reads: Iterable[str], writes: Iterable[str], agent: str | None) -> None:
+        """Raises `Forbidden` naming the first pattern that this key does not hold itself."""
+        for action, held, wanted in (("read", self.reads, reads), ("write", self.writes, writes)):
+            for pattern in without_other_agents(wanted, agent):
+                if not any(matches(one, pattern) for one in held):
+                    raise Forbidden(f"let another {action}", pattern)
+        if self.agent and not (agent and matches(f"{self.agent}/*", agent)):
+            raise Forbidden("make a key for another agent in", f"agent/{agent or '*'}")
 
     def default_scope(self) -> str:
         """Where a write goes that names no scope: the key's project, else global."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from reverie.domain.errors import Invalid
 
@@ -27,6 +28,7 @@ _GRAMMAR = re.compile(
     rf"|feature/{_NAME}"
     rf"|topic/{_NAME}(/{_NAME})?"
 )
+_NOT_OF_AGENTS = (GLOBAL, "user/*", "session/*", "project/*", "feature/*", "topic/*")
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -76,7 +78,15 @@ def home_scope(project: str | None, agent: str | None, branch: str | None = None
         if branch and branch not in {"main", "master", "trunk", "develop", "dev"}:
             return f"{base}/feature/{slug(branch)}"
         return base
-    return f"agent/{slug(agent)}" if agent else GLOBAL
+    return f"agent/{agent_name(agent)}" if agent else GLOBAL
+
+
+def agent_name(text: str) -> str:
+    """An agent's name as it is compared: a slug, or `<a>/sub/<s>` for a sub-agent of another."""
+    head, middle, tail = text.strip().partition("/sub/")
+    if middle and "/" not in head and "/" not in tail:
+        return f"{slug(head)}/sub/{slug(tail)}"
+    return slug(text)
 
 
 def matches(pattern: str, scope: str) -> bool:
@@ -89,10 +99,41 @@ def matches(pattern: str, scope: str) -> bool:
 
 
 def reading_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
-    """What a session sees by default: its home, the project above a feature, its agent's and
-    user's own memory, and global."""
-    parts = home.split("/")
-    above = ["/".join(parts[:2])] if parts[0] == "project" and len(parts) > 2 else []
-    own = [f"agent/{slug(agent)}"] if agent else []
+    """What a session sees by default, as patterns: its home, the project above a feature with all
+    topics of it, its agent's and user's own memory, and global."""
+    project = project_of(home)
+    above = [f"project/{project}", f"project/{project}/topic/*"] if project else []
+    own = [f"agent/{agent_name(agent)}"] if agent else []
     person = [f"user/{slug(user)}"] if user else []
     return list(dict.fromkeys([home, *above, *own, *person, GLOBAL]))
+
+
+def common(one: Iterable[str], other: Iterable[str]) -> list[str]:
+    """Patterns that cover what both lists cover."""
+    others = list(other)
+    found = [
+        b if matches(a, b) else a for a in one for b in others if matches(a, b) or matches(b, a)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def without_other_agents(patterns: Iterable[str], agent: str | None) -> tuple[str, ...]:
+    """The patterns less every scope of another agent than `agent` (None: nothing is taken away).
+
+    An agent keeps what is its own and below it; a sub-agent its own, and its parent's only where
+    a pattern names that.
+    """
+    if agent is None:
+        return tuple(patterns)
+    kept = [one for pattern in patterns for one in _for_agent(pattern, f"agent/{agent}")]
+    return tuple(dict.fromkeys(kept))
+
+
+def _for_agent(pattern: str, own: str) -> list[str]:
+    if pattern == "*":
+        return [*_NOT_OF_AGENTS, f"{own}/*"]
+    if pattern != "agent" and not pattern.startswith("agent/"):
+        return [pattern]
+    parent = own.split("/sub/")[0]
+    granted = [parent] if pattern in {parent, f"{parent}/*"} and parent != own else []
+    return [*granted, *common([pattern], [f"{own}/*"])]

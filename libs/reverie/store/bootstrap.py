@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +17,7 @@ from reverie.domain.access import Role, key_hash
 from reverie.domain.errors import Invalid, Misconfigured, NotFound, Unavailable
 from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
-from reverie.domain.scopes import parse_scope, slug
+from reverie.domain.scopes import agent_name, parse_scope, slug
 from reverie.store.migrate import SCHEMA
 
 DEFAULT_TENANT = "default"
@@ -59,7 +59,7 @@ def create_key(url: str, new: NewKey, key: str | None = None) -> str:
     `key` gives the text; a key that stands already is left as it is. Names become slugs and grants
     canonical scopes. Raises `Invalid` naming the field.
     """
-    new = _checked(new)
+    new = checked(new)
     text = key or f"rv_{secrets.token_urlsafe(32)}"
     with _connect(url) as connection:
         tenant = _tenant(connection, new.tenant)
@@ -123,22 +123,21 @@ def revoke_key(url: str, key_id: str) -> None:
         )
 
 
-def _checked(new: NewKey) -> NewKey:
-    """The key with names and grants as they are compared."""
-    if not _TENANT.fullmatch(new.tenant):
-        raise Invalid("tenant", "must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or digit")
+def checked(new: NewKey) -> NewKey:
+    """The key with names and grants as they are compared. Raises `Invalid` naming the field."""
+    _check_tenant(new.tenant)
     return replace(
         new,
         reads=_grants("reads", new.reads),
         writes=_grants("writes", new.writes),
         project=_name("project", new.project),
-        agent=_name("agent", new.agent),
+        agent=_name("agent", new.agent, agent_name),
     )
 
 
-def _name(field: str, text: str | None) -> str | None:
+def _name(field: str, text: str | None, read: Callable[[str], str] = slug) -> str | None:
     with naming(field):
-        return None if text is None else slug(text)
+        return None if text is None else read(text)
 
 
 def _grants(field: str, patterns: Sequence[str]) -> list[str]:
@@ -181,6 +180,24 @@ def _connect(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
         raise Misconfigured(
             "database_url", "the database has no schema yet: run `reverie migrate`"
         ) from error
+
+
+def tenant_names(url: str) -> list[tuple[int, str]]:
+    """All tenants by number and name."""
+    with _connect(url) as connection:
+        return _tenants(connection)
+
+
+def add_tenant(url: str, name: str) -> int:
+    """The number of a tenant, made where it is missing. Raises `Invalid` naming the field."""
+    _check_tenant(name)
+    with _connect(url) as connection:
+        return _tenant(connection, name)
+
+
+def _check_tenant(name: str) -> None:
+    if not _TENANT.fullmatch(name):
+        raise Invalid("tenant", "must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or digit")
 
 
 def _tenant(connection: psycopg.Connection[dict[str, Any]], name: str) -> int:

@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from pgvector.asyncpg import register_vector
 
-from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.domain.errors import Misconfigured, Unauthenticated, Unavailable
 from reverie.store.migrate import SCHEMA
 from reverie.store.queries import query
 
@@ -139,6 +139,10 @@ class Database:
         try:
             async with self._pool.acquire(timeout=self._timeout) as connection:
                 yield connection  # type: ignore[misc]
+        except asyncpg.InsufficientPrivilegeError as error:
+            if 'policy "stands"' in str(error):
+                raise Unauthenticated from error
+            raise
         except _OUTAGES as error:
             raise Unavailable("Postgres", "try again shortly") from error
 

@@ -81,6 +81,14 @@ class MemoryBus(Bus):
         self._check()
         self._streams[stream].messages.pop(seq, None)
 
+    async def purge(self, stream: str, subject: str) -> int:
+        self._check()
+        messages = self._streams[stream].messages
+        gone = [seq for seq, one in messages.items() if matches(subject, one.subject)]
+        for seq in gone:
+            del messages[seq]
+        return len(gone)
+
     async def lag(self, spec: ConsumerSpec) -> int:
         self._check()
         return sum(not self._flight(spec, seq).settled for seq in self._matching(spec))

@@ -12,7 +12,7 @@ from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
-from reverie.ingest import import_routes
+from reverie.ingest import admin_routes, import_routes
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -22,6 +22,7 @@ from reverie.ingest.settings import ingest_settings
 from reverie.runtime.needs import required
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
+from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.clock import Clock
@@ -65,11 +66,16 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),
             clock=Clock(database),
+            administration=Administration(database),
         )
         yield Service(
             name="ingest",
             port=settings.ingest_port,
-            routes=[*routes(parts), *import_routes.routes(parts)],
+            routes=[
+                *routes(parts),
+                *import_routes.routes(parts),
+                *admin_routes.routes(parts),
+            ],
             keys=Keys(database),
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},

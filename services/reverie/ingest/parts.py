@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reverie.bus.port import Bus
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.settings import IngestSettings
+from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.clock import Clock
@@ -34,3 +35,4 @@ class Parts:
     outbox: OutboxTable
     idempotency: IdempotencyTable
     clock: Clock
+    administration: Administration

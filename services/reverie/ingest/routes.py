@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import home_scope, reading_scopes, slug
+from reverie.domain.scopes import agent_name, home_scope, matches, reading_scopes, slug
 from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
 from reverie.ingest.settings import IngestSettings
@@ -117,7 +118,7 @@ class Doors:
     async def start(self, call: Call[StartSession, None]) -> StartedSession:
         """`POST /v1/sessions/start`."""
         who, body = call.principal, call.body
-        agent = who.agent or slug(body.agent)
+        agent = _acting(who, body.agent)
         project = slug(body.project) if body.project else who.project
         branch = redact(body.branch).text if body.branch else None
         scope = home_scope(project, agent, branch)
@@ -130,7 +131,8 @@ class Doors:
             "branch": branch,
         }
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
-        scopes = [one for one in reading_scopes(scope, agent, fields["user"]) if who.may_read(one)]
+        acting = replace(who, agent=agent)
+        scopes = acting.seen_through(reading_scopes(scope, agent, fields["user"]))
         briefing = await self._parts.briefings.read(who, scopes)
         block = render(briefing, START_BUDGET, self._parts.model.counter.count)
         return StartedSession(session=session, scope=scope, context=block.markdown)
@@ -180,6 +182,12 @@ class Doors:
         stored = [event for event in events if event is not None]
         if stored:
             call.after(lambda: publish_now(self._parts.bus, self._parts.outbox, who.tenant, stored))
+
+
+def _acting(who: Principal, named: str) -> str:
+    """The agent of a session: the key's own, or a sub-agent of it."""
+    agent = agent_name(named)
+    return agent if who.agent is None or matches(f"{who.agent}/*", agent) else who.agent
 
 
 def _parsed(at: str, item: dict[str, Any]) -> Remember | ReverieError:

@@ -24,6 +24,7 @@ class IngestSettings:
     relatives: int = 5
     sweep_seconds: float = 10.0
     sweep_age: float = 30.0
+    delete_seconds: float = 15.0
 
 
 def ingest_settings(settings: Settings) -> IngestSettings:
@@ -37,4 +38,5 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         dream_idle_seconds=settings.dream_idle_minutes * 60,
         outbox_grace=settings.outbox_grace,
         import_limit=settings.import_limit,
+        delete_seconds=settings.request_timeout / 2,
     )

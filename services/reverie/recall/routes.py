@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
@@ -78,7 +79,7 @@ def routes(parts: Parts) -> list[Route]:
 def forwards(parts: Parts) -> list[Forward]:
     """What the gateway passes on, so that an agent needs one address."""
     settings = parts.settings
-    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions")
+    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions", "/v1/admin")
     to_dream = ("/v1/dream", "/v1/dreams")
     to_staleness = ("/v1/git", "/v1/stale")
     return [
@@ -137,14 +138,16 @@ class Doors:
         self, who: Principal, named: list[str] | None, session: UUID | None
     ) -> list[str]:
         """The scope patterns to look through: those named, a session's, or all that may be read."""
-        if named is not None:
-            who.check_read(named)
-            return named
         if session is None:
-            return list(who.reads)
+            who.check_read(named or ())
+            return list(who.reads) if named is None else named
         found = await self._parts.sessions.get(who, session)
+        acting = replace(who, agent=found.agent)
+        if named is not None:
+            acting.check_read(named)
+            return named
         sees = [f"session/{session}", *reading_scopes(found.scope, found.agent, found.user_name)]
-        return [scope for scope in sees if who.may_read(scope)]
+        return acting.seen_through(sees)
 
     async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
         """`GET /v1/context`."""
@@ -210,7 +213,7 @@ def _named(who: Principal, query: ContextQuery) -> list[str] | None:
     if query.project:
         home = f"project/{slug(query.project)}"
         who.check_read([home])
-        return [one for one in reading_scopes(home, who.agent, None) if who.may_read(one)]
+        return who.seen_through(reading_scopes(home, who.agent, None))
     return None if query.scope is None else _each("scope", parse_scope, query.scope)
 
 

@@ -8,10 +8,11 @@ on conflict (tenant, agent, external_id) where external_id is not null
 returning id, scope;
 
 -- name: session_get
--- A session that the grants $3 cover and that agent $4 (null: any) had.
+-- A session that the grants $3 cover and that agent $4 (null: any) or a sub-agent of it had.
 select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary
 from session
-where tenant = $1 and id = $2 and covers($3, scope) and ($4::text is null or agent = $4);
+where tenant = $1 and id = $2 and covers($3, scope)
+  and ($4::text is null or agent = $4 or starts_with(agent, $4 || '/sub/'));
 
 -- name: session_end
 -- Marks a session as ended, once; keeps the first time.

@@ -1,0 +1,190 @@
+"""Administration over HTTP: keys, projects, scopes, the end of a tenant."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from reverie.bus.forget import forget_dreams, forget_memories, forget_tenant
+from reverie.contracts.admin import (
+    Deleted,
+    EndTenant,
+    KeyBody,
+    KeyPage,
+    MadeKey,
+    MakeKey,
+    ProjectBody,
+    ProjectPage,
+    RevokedKey,
+    ScopeBody,
+    ScopePage,
+)
+from reverie.contracts.base import Text
+from reverie.contracts.events import DREAM, MEMORY
+from reverie.domain.access import Principal, Role
+from reverie.domain.errors import Invalid
+from reverie.domain.scopes import parse_scope, slug
+from reverie.ingest.parts import Parts
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call
+from reverie.runtime.paging import ById, PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.routes import Route
+from reverie.store.administration import Key, total
+from reverie.store.bootstrap import NewKey
+
+
+class ByName(Position):
+    """A cursor of a list in the order of names."""
+
+    name: Annotated[str, Field(max_length=400)]
+
+
+class ScopeQuery(Query):
+    """Which scope is deleted, and whether with all below it."""
+
+    scope: Text
+    below: Literal["true", "false"] = "false"
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of administration. All of it wants an admin's key."""
+    doors = Doors(parts)
+    return [
+        Route("GET", "/v1/admin/keys", doors.keys, query=PageQuery, answer=KeyPage,
+              summary="List the keys of the tenant, without their text"),
+        Route("POST", "/v1/admin/keys", doors.make_key, MakeKey, answer=MadeKey, status=201,
+              summary="Make a key; its text is shown this once"),
+        Route("DELETE", "/v1/admin/keys/{id}", doors.revoke_key, answer=RevokedKey,
+              summary="End a key"),
+        Route("GET", "/v1/admin/projects", doors.projects, query=PageQuery, answer=ProjectPage,
+              summary="List projects with what lies in them"),
+        Route("DELETE", "/v1/admin/projects/{name}", doors.delete_project, answer=Deleted,
+              summary="Delete a project with everything in it and below it"),
+        Route("GET", "/v1/admin/scopes", doors.scopes, query=PageQuery, answer=ScopePage,
+              summary="List scopes with their memories by kind and by status"),
+        Route("DELETE", "/v1/admin/scopes", doors.delete_scope, query=ScopeQuery, answer=Deleted,
+              summary="Delete everything of a scope"),
+        Route("DELETE", "/v1/admin/tenant", doors.end_tenant, EndTenant, answer=Deleted,
+              summary="Delete the caller's tenant with everything in it"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._admin = parts.administration
+
+    async def keys(self, call: Call[None, PageQuery]) -> KeyPage:
+        """`GET /v1/admin/keys`."""
+        who = _admin(call.principal)
+        after = decode_cursor(call.query.cursor, ById)
+        found = await self._admin.keys(who, after.id if after else None, call.query.limit + 1)
+        items, following = cut_page(found, call.query.limit, lambda key: ById(id=key.id))
+        return KeyPage(items=[_key_body(one) for one in items], next=following)
+
+    async def make_key(self, call: Call[MakeKey, None]) -> MadeKey:
+        """`POST /v1/admin/keys`."""
+        who, body = _admin(call.principal), call.body
+        new = NewKey(
+            body.label, Role(body.role), body.reads, body.writes, body.project, body.agent,
+            who.tenant_name,
+        )  # fmt: skip
+        key, text = await self._admin.add_key(who, new, body.expires)
+        return MadeKey(**_key_body(key).model_dump(), key=text)
+
+    async def revoke_key(self, call: Call[None, None]) -> RevokedKey:
+        """`DELETE /v1/admin/keys/{id}`."""
+        key = call.uuid("id")
+        await self._admin.revoke_key(_admin(call.principal), key)
+        return RevokedKey(id=key)
+
+    async def projects(self, call: Call[None, PageQuery]) -> ProjectPage:
+        """`GET /v1/admin/projects`."""
+        who, limit = _admin(call.principal), call.query.limit
+        after = decode_cursor(call.query.cursor, ByName)
+        found = await self._admin.projects(who, after.name if after else None, limit + 1)
+        items, following = cut_page(found, limit, lambda one: ByName(name=one.project))
+        return ProjectPage(items=[ProjectBody(**vars(one)) for one in items], next=following)
+
+    async def scopes(self, call: Call[None, PageQuery]) -> ScopePage:
+        """`GET /v1/admin/scopes`."""
+        who, limit = _admin(call.principal), call.query.limit
+        after = decode_cursor(call.query.cursor, ByName)
+        found = await self._admin.scopes(who, after.name if after else None, limit + 1)
+        items, following = cut_page(found, limit, lambda one: ByName(name=one.scope))
+        return ScopePage(items=[ScopeBody(**vars(one)) for one in items], next=following)
+
+    async def delete_project(self, call: Call[None, None]) -> Deleted:
+        """`DELETE /v1/admin/projects/{name}`."""
+        scope = f"project/{slug(call.path['name'])}"
+        return await self._delete(call.principal, [scope, f"{scope}/*"])
+
+    async def delete_scope(self, call: Call[None, ScopeQuery]) -> Deleted:
+        """`DELETE /v1/admin/scopes`."""
+        scope = parse_scope(call.query.scope)
+        below = [f"{scope}/*"] if call.query.below == "true" else []
+        return await self._delete(call.principal, [scope, *below])
+
+    async def _delete(self, who: Principal, patterns: list[str]) -> Deleted:
+        for pattern in patterns:
+            who.check_admin(pattern)
+        bus, name = self._parts.bus, who.tenant_name
+        dreams = await forget_dreams(bus, name, await self._admin.dreaming(who, patterns))
+        done, rows = await self._within(self._admin.delete_scope(who, patterns))
+        events = await forget_memories(bus, name, lambda ids: self._admin.standing(who, ids))
+        return Deleted(done=done, rows=rows, messages={DREAM: dreams, MEMORY: events})
+
+    async def end_tenant(self, call: Call[EndTenant, None]) -> Deleted:
+        """`DELETE /v1/admin/tenant`."""
+        who = call.principal
+        who.check_admin("*")
+        who.check_read(["*"])
+        if call.body.confirm != who.tenant_name:
+            raise Invalid("confirm", "is not the name of this key's tenant")
+        before = await forget_tenant(self._parts.bus, who.tenant_name)
+        done, rows = await self._within(self._admin.delete_tenant(who))
+        after = await forget_tenant(self._parts.bus, who.tenant_name)
+        messages = {stream: before[stream] + after[stream] for stream in before}
+        return Deleted(done=done, rows=rows, messages=messages)
+
+    async def _within(self, batches: AsyncIterator[Counter[str]]) -> tuple[bool, dict[str, int]]:
+        """Whether the work ended in the time that a call has, and what it deleted."""
+        until = time.monotonic() + self._parts.settings.delete_seconds
+        gone: list[Counter[str]] = []
+        async for batch in batches:
+            gone.append(batch)
+            if time.monotonic() > until and not _irrevocable(gone):
+                return False, total(gone)
+        return True, total(gone)
+
+
+def _irrevocable(gone: Sequence[Counter[str]]) -> bool:
+    """Whether the tenant is gone, so that nobody could ask again: then the rest goes too."""
+    return any("tenant" in batch for batch in gone)
+
+
+def _admin(who: Principal) -> Principal:
+    """The caller, who must hold an admin's key."""
+    who.check_role(Role.ADMIN)
+    return who
+
+
+def _key_body(key: Key) -> KeyBody:
+    return KeyBody(
+        id=key.id,
+        label=key.label,
+        role=key.role,
+        reads=key.reads,
+        writes=key.writes,
+        project=key.project,
+        agent=key.agent,
+        created_at=key.created,
+        expires=key.expires,
+        revoked_at=key.revoked,
+    )
