@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.integration.store_parts import admin_rows
+from tests.integration.store_parts import add_tenants, admin_rows
 
 from reverie.domain.idempotency import Claim, StoredReply
 from reverie.runtime.idempotency import IdempotencyStore
@@ -26,6 +26,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[IdempotencyStor
         yield MemoryIdempotency()
         return
     database: Database = request.getfixturevalue("database")
+    add_tenants(database.admin_url, "one", "two")
     async with open_database(database.service_url) as db:
         yield IdempotencyTable(db)
 
@@ -79,6 +80,7 @@ async def test_an_answer_of_bytes_that_are_no_text_comes_back_whole(
 
 
 async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(database: Database) -> None:
+    add_tenants(database.admin_url, "one", "two")
     async with open_database(database.service_url) as db:
         store = IdempotencyTable(db)
         await store.begin(1, "k", "/r", BODY)
@@ -93,6 +95,7 @@ async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(database: 
 
 
 async def test_an_answer_that_stands_is_not_given_away_with_time(database: Database) -> None:
+    add_tenants(database.admin_url, "one", "two")
     async with open_database(database.service_url) as db:
         store = IdempotencyTable(db)
         await store.begin(1, "k", "/r", BODY)

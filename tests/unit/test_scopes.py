@@ -200,6 +200,7 @@ def test_a_session_reads_its_home_what_is_above_its_own_and_global() -> None:
     assert reading_scopes("project/p/feature/f", "ann", "bob") == [
         "project/p/feature/f",
         "project/p",
+        "project/p/topic/*",
         "agent/ann",
         "user/bob",
         "global",
