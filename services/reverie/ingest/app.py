@@ -28,10 +28,12 @@ from reverie.store.carry import Carry
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
+from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.memories import Memories
+from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.sessions import Sessions
 
@@ -63,6 +65,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             enrichment=Enrichment(database),
             briefings=Briefings(database),
             carry=Carry(database),
+            notes=Notes(database),
+            edits=Edits(database),
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),
             clock=Clock(database),

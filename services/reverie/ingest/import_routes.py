@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import tarfile
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import PurePosixPath
 from typing import BinaryIO, Literal
 
 from reverie.contracts.base import Text
 from reverie.contracts.carry import Imported
+from reverie.domain.errors import Invalid, Malformed
+from reverie.domain.scopes import parse_scope
+from reverie.domain.segments import parse_file
 from reverie.ingest.carry_in import Tally, take_lines
+from reverie.ingest.markdown_in import Intake, take_markdown
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
-
-SPOOL = 8 * 1024 * 1024
-"""Bytes of a file that are held in memory before it goes to disk."""
 
 
 class ImportQuery(Query):
@@ -46,12 +49,50 @@ class Doors:
         """`POST /v1/import`."""
         query, who = call.query, call.principal
         tally = Tally(Imported(dry_run=query.dry_run))
-        landing = self._parts.carry.landing(who, query.strategy, query.dry_run)
-        with tempfile.SpooledTemporaryFile(SPOOL) as file:
-            await spool(call.stream, file)  # type: ignore[arg-type]
+        kind = call.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        with tempfile.TemporaryFile() as file:
+            await spool(call.stream, file)
+            if kind in {"text/markdown", "application/x-tar"}:
+                for name, scope, text in _markdown_files(file, kind, query.scope):
+                    intake = Intake(self._parts, who, scope, query.strategy, tally, name)
+                    await take_markdown(intake, text)
+                return tally.answer
+            landing = self._parts.carry.landing(who, query.strategy, query.dry_run)
             async with landing:
-                await take_lines(file, who, self._parts.settings, landing, tally)  # type: ignore[arg-type]
+                await take_lines(file, who, self._parts.settings, landing, tally)
         return tally.answer
+
+
+def _markdown_files(
+    file: BinaryIO, kind: str, scope: str | None
+) -> Iterator[tuple[str | None, str, str]]:
+    """Name, scope and text of each file. Raises `Invalid` or `Malformed`."""
+    if kind == "text/markdown":
+        text = _text(file.read())
+        named = scope or parse_file(text).scope
+        if not named:
+            raise Invalid("scope", "name the scope of the file")
+        yield None, parse_scope(named), text
+        return
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            for entry in archive:
+                path = PurePosixPath(entry.name)
+                inside = archive.extractfile(entry) if entry.isfile() else None
+                if inside is not None and path.name == "memory.md":
+                    yield entry.name, parse_scope(str(path.parent)), _text(inside.read())
+    except tarfile.TarError:
+        raise Malformed("the body is no tar archive") from None
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise Malformed("the file is not UTF-8") from None
+    if "\x00" in text:
+        raise Malformed("the file holds a NUL character")
+    return text
 
 
 async def spool(pieces: AsyncIterator[bytes] | None, file: BinaryIO) -> None:

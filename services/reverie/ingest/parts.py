@@ -12,9 +12,11 @@ from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.clock import Clock
 from reverie.store.dreams import Dreams
+from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.memories import Memories
+from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.sessions import Sessions
 
@@ -32,6 +34,8 @@ class Parts:
     enrichment: Enrichment
     briefings: Briefings
     carry: Carry
+    notes: Notes
+    edits: Edits
     outbox: OutboxTable
     idempotency: IdempotencyTable
     clock: Clock

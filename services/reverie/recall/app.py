@@ -19,6 +19,7 @@ from reverie.store.database import open_database
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.memories import Memories
+from reverie.store.notes import Notes
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 
@@ -45,6 +46,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             sessions=Sessions(database),
             briefings=Briefings(database),
             carry=Carry(database),
+            notes=Notes(database),
         )
         yield Service(
             name="recall",

@@ -10,6 +10,7 @@ from reverie.contracts.base import Text
 from reverie.contracts.carry import FORMAT, VERSION
 from reverie.domain.access import Principal
 from reverie.domain.scopes import parse_scope
+from reverie.recall.export_files import markdown, tar, vault
 from reverie.recall.parts import Parts
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call
@@ -22,7 +23,7 @@ HEADER = json.dumps({"type": "header", "format": FORMAT, "version": VERSION})
 class ExportQuery(Query):
     """In which form, and of which scopes; a scope stands for all below it too."""
 
-    format: Literal["jsonl"] = "jsonl"
+    format: Literal["jsonl", "markdown", "obsidian"] = "jsonl"
     scope: list[Text] | None = None
 
 
@@ -45,8 +46,13 @@ class Doors:
         """`GET /v1/export`."""
         who = call.principal
         within = _within(who, call.query.scope)
-        pieces = _jsonl(self._parts.carry.lines(who, within))
-        return Streamed(pieces, {"Content-Type": "application/x-ndjson"})
+        if call.query.format == "jsonl":
+            pieces = _jsonl(self._parts.carry.lines(who, within))
+            return Streamed(pieces, {"Content-Type": "application/x-ndjson"})
+        linked = call.query.format == "obsidian"
+        scopes = self._parts.notes.scopes(who, within, linked)
+        pieces = tar(scopes, vault if linked else markdown)
+        return Streamed(pieces, {"Content-Type": "application/x-tar"})
 
 
 def _within(who: Principal, named: list[str] | None) -> list[str]:

@@ -9,6 +9,7 @@ from reverie.recall.settings import RecallSettings
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.memories import Memories
+from reverie.store.notes import Notes
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 
@@ -24,3 +25,4 @@ class Parts:
     sessions: Sessions
     briefings: Briefings
     carry: Carry
+    notes: Notes

@@ -1,0 +1,177 @@
+"""An edited `memory.md` taken in: what differs from what stands is applied as a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.contracts.memories import Remember
+from reverie.domain.access import Principal
+from reverie.domain.errors import Invalid, ReverieError
+from reverie.domain.kinds import parse_kind
+from reverie.domain.memory import Memory, Outcome, content_hash
+from reverie.domain.redaction import redact, redact_value
+from reverie.domain.segments import MemoryFile, Segment, parse_file, segment_of
+from reverie.domain.words import index_text
+from reverie.ingest.accept import accept, check_size
+from reverie.ingest.carry_in import Tally
+from reverie.ingest.parts import Parts
+from reverie.runtime.body import parse_value
+from reverie.runtime.telemetry import inject_headers
+from reverie.store.edits import Change
+
+WHY = "edited in memory.md"
+
+
+@dataclass(frozen=True)
+class Intake:
+    """One file on its way in."""
+
+    parts: Parts
+    who: Principal
+    scope: str
+    strategy: str
+    tally: Tally
+    file: str | None = None
+
+    @property
+    def dry(self) -> bool:
+        """Whether nothing may be written."""
+        return self.tally.answer.dry_run
+
+
+async def take_markdown(intake: Intake, text: str) -> None:
+    """Applies a file to its scope. Raises `Forbidden` where the key may not write it."""
+    intake.who.check_write(intake.scope)
+    parsed = parse_file(text)
+    memories, summary = await intake.parts.notes.standing(intake.who, intake.scope)
+    by_id = {segment_of(one).id or "": one for one in memories}
+    by_hash = {one.content_hash: one for one in memories}
+    shorts = [one.id for _, one in parsed.segments if one.id and one.id not in by_id]
+    gone = await intake.parts.notes.forgotten(intake.who, intake.scope, shorts)
+    kept: set[UUID] = set()
+    for line, segment in parsed.segments:
+        known = by_id.get(segment.id or "") or by_hash.get(content_hash(segment.text))
+        if known:
+            kept.add(known.id)
+        await _judged(intake, line, segment, known, gone)
+    if intake.strategy == "replace":
+        await _forget(intake, [one for one in memories if one.id not in kept])
+    await _summary(intake, parsed, summary)
+
+
+async def _judged(
+    intake: Intake, line: int, segment: Segment, known: Memory | None, gone: set[str]
+) -> None:
+    """One segment: nothing of it is stored where it is refused."""
+    try:
+        _check(segment, intake.parts.settings.content_limit)
+        if segment.id in gone and known is None:
+            intake.tally.count("skipped")
+        elif known is None:
+            intake.tally.count(await _new(intake, segment))
+        else:
+            intake.tally.count(await _edit(intake, segment, known))
+    except ReverieError as error:
+        intake.tally.refuse(line, str(error), intake.file)
+
+
+def _check(segment: Segment, limit: int) -> None:
+    if not segment.text:
+        raise Invalid("content", "the segment is empty")
+    check_size("content", segment.text, limit, "content_limit")
+    said = {"content": segment.text, "key": segment.key, "keywords": list(segment.keywords or ())}
+    for name, value in said.items():
+        if redact_value({name: value}).count:
+            raise Invalid(name, "holds a secret")
+
+
+async def _new(intake: Intake, segment: Segment) -> str:
+    given = {
+        "content": segment.text,
+        "scope": intake.scope,
+        "kind": segment.kind,
+        "key": segment.key,
+        "tags": list(segment.keywords or ()),
+        "confidence": 0.8 if segment.priority is None else segment.priority,
+        "pinned": bool(segment.pinned),
+    }
+    body = parse_value(Remember, given)
+    accepted = accept(body, intake.who, intake.parts.settings)
+    if intake.dry:
+        return "created"
+    [written] = await intake.parts.memories.remember(
+        intake.who, [accepted.memory], inject_headers()
+    )
+    if isinstance(written, ReverieError):
+        raise written
+    return "skipped" if written.outcome is Outcome.DUPLICATE else "created"
+
+
+async def _edit(intake: Intake, segment: Segment, known: Memory) -> str:
+    fields = _differences(segment, known)
+    if not fields or intake.strategy == "skip":
+        return "skipped"
+    if not intake.dry:
+        await _change(intake, known.id, fields, WHY, "edited")
+    return "updated"
+
+
+def _differences(segment: Segment, known: Memory) -> dict[str, Any]:
+    """The columns that the file says otherwise than what stands."""
+    shown, fields = segment_of(known), dict[str, Any]()
+    if segment.text != shown.text:
+        fields |= {
+            "content": segment.text,
+            "hash": "\\x" + content_hash(segment.text),
+        }
+    # Keywords that were made from the words are no tags; only those that a person chose are.
+    if segment.keywords is not None and set(segment.keywords) != set(shown.keywords or ()):
+        fields["tags"] = sorted(set(segment.keywords))
+    if segment.priority is not None and segment.priority != shown.priority:
+        fields["confidence"] = segment.priority
+    if (segment.pinned or False) != known.pinned:
+        fields["pinned"] = bool(segment.pinned)
+    if segment.kind and parse_kind(segment.kind) is not known.kind:
+        fields["kind"] = parse_kind(segment.kind).value
+    if segment.key is not None and segment.key != known.key:
+        fields["key"] = segment.key
+    if fields.keys() & {"content", "tags", "key"}:
+        tags = fields.get("tags", known.tags)
+        key = fields.get("key", known.key)
+        fields["index_text"] = index_text(" ".join(filter(None, (key, segment.text, *tags))))
+    return fields
+
+
+async def _change(
+    intake: Intake, memory: UUID, fields: Mapping[str, Any], why: str, event: str
+) -> None:
+    change = Change(fields=fields, why=why, event=event)
+    await intake.parts.edits.change(intake.who, memory, change, inject_headers())
+
+
+async def _forget(intake: Intake, removed: list[Memory]) -> None:
+    for memory in removed:
+        if not intake.dry:
+            fields = {"status": "deleted"}
+            await _change(intake, memory.id, fields, "removed from memory.md", "forgotten")
+        intake.tally.count("forgotten")
+
+
+async def _summary(intake: Intake, parsed: MemoryFile, standing: str | None) -> None:
+    """The file's summary, where it says another than stands."""
+    text = parsed.summary
+    if not text or text == (standing or "").strip() or (standing and intake.strategy == "skip"):
+        return
+    if redact(text).count:
+        intake.tally.refuse(1, "summary: holds a secret", intake.file)
+        return
+    now = datetime.now(UTC).isoformat()
+    tokens = intake.parts.model.counter.count(text)
+    row = {"scope": intake.scope, "content": text, "tokens": tokens, "updated": now, "version": 1}
+    async with intake.parts.carry.landing(intake.who, "replace", intake.dry) as landing:
+        [landed] = await landing.land("summary", [row], {})
+    intake.tally.count(landed.outcome)
