@@ -1,0 +1,250 @@
+"""`reverie export` and `reverie import`: everything as files, through the running gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json as jsonlib
+import tarfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
+from reverie.domain.errors import Invalid, ReverieError, Unavailable
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from reverie.runtime.settings import Settings
+
+PIECE = 256 * 1024
+_TELL_EVERY = 16 * 1024 * 1024
+
+Advance = Callable[[int], None]
+
+
+class Form(StrEnum):
+    """What an export is made of."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+    OBSIDIAN = "obsidian"
+
+
+class Strategy(StrEnum):
+    """Which side wins where a file meets what stands."""
+
+    MERGE = "merge"
+    REPLACE = "replace"
+    SKIP = "skip"
+
+
+@dataclass
+class Refusal(ReverieError):
+    """the gateway refused: {reason}"""
+
+    code: ClassVar[str] = "invalid"
+    reason: str
+
+
+FormOption = Annotated[Form, typer.Option("--format", "-f", help="What to write.")]
+Scopes = Annotated[
+    list[str] | None, typer.Option("--scope", help="Only this scope and what lies below it.")
+]
+Target = Annotated[
+    Path, typer.Option("--output", "-o", help="A file (JSON lines), or a folder (the others).")
+]
+Source = Annotated[Path, typer.Argument(help="A .jsonl, a memory.md, a .tar, or a folder.")]
+StrategyOption = Annotated[Strategy, typer.Option("--strategy", help="Which side wins.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")]
+ScopeOption = Annotated[str | None, typer.Option("--scope", help="Scope of a memory.md.")]
+
+
+def export(
+    output: Target,
+    form: FormOption = Form.JSONL,
+    scope: Scopes = None,
+    home: Home = None,
+    sets: Sets = None,
+) -> None:
+    """Write all that the key may read to a file or a folder.
+
+    The key is REVERIE_API_KEY, or the one in the home folder.
+
+    Example: [bold]reverie export --format markdown -o memories/[/]
+    """
+    settings = settings_from(home, sets)
+    query = [("format", form.value), *(("scope", one) for one in scope or ())]
+    size = asyncio.run(_fetch(settings, query, output, form is not Form.JSONL))
+    err().print(f"wrote {size:,} bytes to {output}", markup=False)
+
+
+def import_(
+    path: Source,
+    strategy: StrategyOption = Strategy.MERGE,
+    dry_run: DryRun = False,
+    scope: ScopeOption = None,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Take an export in: JSON lines, a memory.md, a tar, or a folder of memory.md files.
+
+    Example: [bold]reverie import memories/ --dry-run[/]
+
+    Exit codes: 0 ok, 1 failed or a line was refused, 2 usage.
+    """
+    settings = settings_from(home, sets)
+    query = {"strategy": strategy.value, "dry_run": str(dry_run).lower()}
+    answer = asyncio.run(_send(settings, path, {**query, **({"scope": scope} if scope else {})}))
+    if json:
+        print_json(answer)
+    else:
+        _print(answer)
+    if answer["refused"]:
+        raise typer.Exit(FAILED)
+
+
+def _print(answer: dict[str, Any]) -> None:
+    names = ("created", "updated", "skipped", "forgotten", "refused")
+    would = "would be: " if answer["dry_run"] else ""
+    out().print(would + ", ".join(f"{answer[name]} {name}" for name in names), markup=False)
+    for one in answer["refused_lines"]:
+        place = f"{one['file']}:" if one.get("file") else "line "
+        err().print(f"{place}{one['line']}: {one['reason']}", markup=False)
+
+
+async def _fetch(
+    settings: Settings, query: list[tuple[str, str]], output: Path, unpack: bool
+) -> int:
+    import tempfile
+
+    async with _gateway(settings) as http:
+        answer = await http.get("/v1/export", params=query)
+        await _check(answer)
+        with tempfile.TemporaryFile() as held, _progress("export", None) as advance:
+            if unpack:
+                size = await _copy(answer, held, advance)
+                held.seek(0)
+                with tarfile.open(fileobj=held, mode="r") as archive:
+                    archive.extractall(output, filter="data")
+                return size
+            with output.open("wb") as file:
+                return await _copy(answer, file, advance)
+
+
+async def _copy(answer: aiohttp.ClientResponse, file: Any, advance: Advance) -> int:
+    size = 0
+    async for piece in answer.content.iter_chunked(PIECE):
+        file.write(piece)
+        size += len(piece)
+        advance(len(piece))
+    return size
+
+
+async def _send(settings: Settings, path: Path, query: dict[str, str]) -> dict[str, Any]:
+    kind, size, pieces = _source(path)
+    async with _gateway(settings) as http:
+        with _progress("import", size) as advance:
+
+            async def told() -> AsyncIterator[bytes]:
+                for piece in pieces:
+                    yield piece
+                    advance(len(piece))
+
+            headers = {"Content-Type": kind}
+            answer = await http.post("/v1/import", params=query, data=told(), headers=headers)
+            await _check(answer)
+            return dict(await answer.json())
+
+
+def _source(path: Path) -> tuple[str, int, Iterator[bytes]]:
+    """What kind of body the path is, its bytes, and the bytes themselves."""
+    if path.is_dir():
+        packed = _packed(path)
+        return "application/x-tar", len(packed), iter([packed])
+    if not path.is_file():
+        raise Invalid("PATH", f"there is no {path}")
+    kinds = {".md": "text/markdown", ".tar": "application/x-tar"}
+    kind = kinds.get(path.suffix.lower(), "application/x-ndjson")
+    return kind, path.stat().st_size, _pieces(path)
+
+
+def _packed(folder: Path) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        for file in sorted(folder.rglob("memory.md")):
+            archive.add(file, str(file.relative_to(folder)))
+    return held.getvalue()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+async def _check(answer: aiohttp.ClientResponse) -> None:
+    if answer.status >= 400:
+        text = await answer.text()
+        try:
+            raise Refusal(str(jsonlib.loads(text)["detail"]))
+        except (ValueError, KeyError, TypeError):
+            raise Refusal(f"{answer.status} {text[:200]}") from None
+
+
+@asynccontextmanager
+async def _gateway(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session with the gateway that runs on these settings. Raises `Unavailable`."""
+    import aiohttp
+
+    from reverie.cli.parts import service_urls
+    from reverie.embedded.addresses import GATEWAY
+    from reverie.embedded.backing import API_KEY
+    from reverie.embedded.home import existing_home, read_secret
+
+    home = existing_home(settings.home)
+    key = _text(settings.api_key) or (read_secret(home, API_KEY) if home else None)
+    if key is None:
+        raise Invalid("api_key", "set REVERIE_API_KEY, or run `reverie up` for one")
+    url = service_urls(settings, home)[GATEWAY]
+    timeout = aiohttp.ClientTimeout(total=settings.transfer_timeout, sock_connect=5)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(url, headers=headers, timeout=timeout) as http:
+        try:
+            yield http
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"the gateway at {url}", "does `reverie up` run?") from error
+
+
+def _text(secret: Any) -> str | None:
+    return secret.get_secret_value() if secret is not None else None
+
+
+@contextmanager
+def _progress(what: str, size: int | None) -> Iterator[Advance]:
+    """A bar on a terminal, elsewhere a line now and then; on standard error."""
+    if err().is_terminal:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+        with Progress(
+            TextColumn(what), BarColumn(), DownloadColumn(), console=err(), transient=True
+        ) as bar:
+            task = bar.add_task(what, total=size)
+            yield lambda more: bar.advance(task, more)
+        return
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        before, done = done, done + more
+        if before // _TELL_EVERY != done // _TELL_EVERY:
+            err().print(f"{what}: {done // 1024 // 1024} MiB", markup=False)
+
+    yield tell

@@ -1,0 +1,38 @@
+"""`reverie export` and `reverie import` through a running gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from tests.stack import Stack
+
+
+async def _run(stack: Stack, *words: str) -> tuple[int, str]:
+    port = stack.url.rsplit(":", 1)[1]
+    env = {**os.environ, "REVERIE_API_KEY": stack.key, "REVERIE_RECALL_PORT": port}
+    command = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "reverie.cli.main", *words, env=env, stdout=PIPE
+    )
+    said, _ = await command.communicate()
+    return command.returncode or 0, said.decode()
+
+
+async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path) -> None:
+    body = {"content": "Sign with RS256", "scope": "project/shop"}
+    await stack.post("/v1/remember", body)
+    home = ("--home", str(tmp_path / "home"))
+    lines, tree = tmp_path / "all.jsonl", tmp_path / "tree"
+    assert (await _run(stack, "export", "-o", str(lines), *home))[0] == 0
+    assert b"Sign with RS256" in lines.read_bytes()
+    assert (await _run(stack, "export", "-f", "markdown", "-o", str(tree), *home))[0] == 0
+    file = tree / "project" / "shop" / "memory.md"
+    file.write_text(file.read_text().replace("RS256", "ES256"))
+    code, said = await _run(stack, "import", str(tree), "--json", *home)
+    assert (code, json.loads(said)["updated"]) == (0, 1)
+    code, said = await _run(stack, "import", str(lines), "--dry-run", *home)
+    assert (code, said.splitlines()[0][:10]) == (0, "would be: ")
