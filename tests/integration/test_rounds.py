@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -16,13 +17,6 @@ from reverie.ingest.parts import Parts
 from reverie.ingest.rounds import ROUND, Left, do_rounds, keep_time
 from reverie.ingest.settings import ingest_settings
 from reverie.runtime.settings import Settings
-from reverie.store.briefing import Briefings
-from reverie.store.clock import Clock
-from reverie.store.dreams import Dreams
-from reverie.store.enrichment import Enrichment
-from reverie.store.idempotency import IdempotencyTable
-from reverie.store.outbox import OutboxTable
-from reverie.store.sessions import Sessions
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, write
@@ -45,20 +39,15 @@ async def _place(database: Database, tmp_path: Path) -> AsyncIterator[Place]:
     async with open_store(database) as store:
         scope = "project/shop"
         await write(store, *(new(f"see src/part{n}.py", scope=scope) for n in range(MANY)))
-        settings = replace(ingest_settings(Settings()), sweep_age=0.0, sweep_seconds=0.01)
-        parts = Parts(
-            settings=settings,
-            bus=MemoryBus(),
-            model=ModelSlot("none", tmp_path, None, 1, False),
-            memories=store.memories,
-            sessions=Sessions(store.db),
-            dreams=Dreams(store.db),
-            enrichment=Enrichment(store.db),
-            briefings=Briefings(store.db),
-            outbox=OutboxTable(store.db),
-            idempotency=IdempotencyTable(store.db),
-            clock=Clock(store.db),
-        )
+        own: dict[str, Any] = {
+            "settings": replace(ingest_settings(Settings()), sweep_age=0.0, sweep_seconds=0.01),
+            "bus": MemoryBus(),
+            "model": ModelSlot("none", tmp_path, None, 1, False),
+        }
+        stores = {
+            name: kind(store.db) for name, kind in get_type_hints(Parts).items() if name not in own
+        }
+        parts = Parts(**own, **stores)
         yield Place(parts, store)
 
 

@@ -45,13 +45,14 @@ ACROSS = {
     "outbox_age()",
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
+    "ranks_due(integer)",
     "scopes_idle(interval,integer)",
     "tenant_end(integer)",
     "tenant_names()",
     "work_behind()",
 }
 FOR_OPERATORS = {"tenant_names()"}
-READ = {"api_key", "git_event", "memory", "session"}
+READ = {"api_key", "edge_change", "git_event", "memory", "session"}
 CHANGED = {"dream_job", "idempotency", "outbox", "tenant"}
 
 

@@ -119,7 +119,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "dream_known": ("project/p1", 40),
         "stale_list": (everything, None, 20),
         "stale_list: narrow key": (HERE, None, 20),
-        "briefing_memories": (["project/p1", "global"], ["lesson", "decision"], 200),
+        "briefing_memories": (["project/p1", "global"], ["lesson", "decision"], 200, 5),
         "briefing_stale": (["project/p1", "global"], 10),
         "briefing_sessions": (["project/p1", "global"], 1),
         "relatives": (ids[0], "project/p1", 5),

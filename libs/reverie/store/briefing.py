@@ -12,6 +12,9 @@ from reverie.store.database import Database
 
 INJECTED = tuple(kind.value for kind, how in TREATMENT.items() if how.injected)
 
+LEANED_ON = 5
+"""How many memories are shown because much of the graph leans on them, whatever their kind."""
+
 
 class Briefings:
     """Reads all that a context block may show, in one transaction."""
@@ -22,7 +25,9 @@ class Briefings:
     async def read(self, who: Principal, scopes: Sequence[str], limit: int = 200) -> Briefing:
         """Pinned and injected memories, stale ones, summaries and the latest session."""
         async with self._db.tenant(who.tenant) as tenant:
-            memories = await tenant.rows("briefing_memories", list(scopes), list(INJECTED), limit)
+            memories = await tenant.rows(
+                "briefing_memories", list(scopes), list(INJECTED), limit, LEANED_ON
+            )
             stale = await tenant.rows("briefing_stale", list(scopes), 10)
             sessions = await tenant.rows("briefing_sessions", list(scopes), 1)
             summaries = await tenant.rows("summaries", list(scopes))

@@ -12,7 +12,7 @@ from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
-from reverie.ingest import admin_routes, import_routes
+from reverie.ingest import admin_routes, import_routes, link_routes
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -32,9 +32,11 @@ from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
+from reverie.store.links import Links
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
+from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
 
 
@@ -71,6 +73,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=IdempotencyTable(database),
             clock=Clock(database),
             administration=Administration(database),
+            links=Links(database),
+            ranks=Ranks(database),
         )
         yield Service(
             name="ingest",
@@ -79,6 +83,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *routes(parts),
                 *import_routes.routes(parts),
                 *admin_routes.routes(parts),
+                *link_routes.routes(parts),
             ],
             keys=Keys(database),
             idempotency=parts.idempotency,

@@ -15,9 +15,11 @@ from reverie.store.dreams import Dreams
 from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
+from reverie.store.links import Links
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
+from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
 
 
@@ -40,3 +42,5 @@ class Parts:
     idempotency: IdempotencyTable
     clock: Clock
     administration: Administration
+    links: Links
+    ranks: Ranks

@@ -14,6 +14,7 @@ from reverie.bus.relay import publish_now
 from reverie.domain.errors import ReverieError
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
+from reverie.ingest.ranks import rank_all
 
 log = structlog.get_logger("reverie.ingest")
 
@@ -58,8 +59,10 @@ async def _round(parts: Parts, left: Left) -> bool:
     try:
         async with parts.clock.turn() as leader:
             missed = await do_rounds(parts, left) if leader else []
+            unranked = await parts.ranks.due(ROUND) if leader else []
         # Outside the turn, whose transaction must not be open while a model works.
         await _enrich_all(parts, missed, left)
+        await rank_all(parts, unranked)
     except ReverieError as error:
         log.warning("rounds_put_off", reason=str(error))
         return False

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
-from reverie.recall import export_routes
+from reverie.recall import export_routes, graph_routes
 from reverie.recall.parts import Parts
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
@@ -16,6 +16,7 @@ from reverie.runtime.settings import Settings
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.database import open_database
+from reverie.store.graph import Graph
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.memories import Memories
@@ -47,11 +48,16 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             briefings=Briefings(database),
             carry=Carry(database),
             notes=Notes(database),
+            graph=Graph(database),
         )
         yield Service(
             name="recall",
             port=settings.recall_port,
-            routes=[*routes(parts), *export_routes.routes(parts)],
+            routes=[
+                *routes(parts),
+                *export_routes.routes(parts),
+                *graph_routes.routes(parts),
+            ],
             forwards=forwards(parts),
             keys=Keys(database),
             idempotency=IdempotencyTable(database),

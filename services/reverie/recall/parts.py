@@ -8,6 +8,7 @@ from reverie.inference.slot import ModelSlot
 from reverie.recall.settings import RecallSettings
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
+from reverie.store.graph import Graph
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.search import Search
@@ -26,3 +27,4 @@ class Parts:
     briefings: Briefings
     carry: Carry
     notes: Notes
+    graph: Graph

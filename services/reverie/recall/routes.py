@@ -79,7 +79,7 @@ def routes(parts: Parts) -> list[Route]:
 def forwards(parts: Parts) -> list[Forward]:
     """What the gateway passes on, so that an agent needs one address."""
     settings = parts.settings
-    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions", "/v1/admin")
+    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions", "/v1/admin", "/v1/links")
     to_dream = ("/v1/dream", "/v1/dreams")
     to_staleness = ("/v1/git", "/v1/stale")
     return [

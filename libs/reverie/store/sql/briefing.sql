@@ -1,10 +1,14 @@
 -- name: briefing_memories
--- Pinned memories and those of kinds that are shown at session start, the weightiest first.
+-- Pinned memories, those of kinds that are shown at session start, and the $5 that the graph leans on
+-- most, the weightiest first.
 select * from memory_shown($1)
 where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and covers($2, b.scope) and b.status = 'active'
-    and (b.pinned or b.kind = any($3::text[]))
+    and (b.pinned or b.kind = any($3::text[]) or b.id = any(array(
+      select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
+      where r.tenant = $1 and covers($2, r.scope) and covers($2, t.scope) and t.status = 'active'
+      order by r.rank desc, r.memory limit $5)))
   order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $4))
 order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 

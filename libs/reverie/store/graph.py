@@ -1,0 +1,213 @@
+"""The graph as it is read: around a memory, behind a file, in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from uuid import UUID
+
+import asyncpg
+
+from reverie.domain.access import Principal
+from reverie.domain.anchors import same_file
+from reverie.domain.components import component_sizes
+from reverie.domain.edges import EdgeKind
+from reverie.domain.errors import NotFound
+from reverie.domain.impact import DEPTH, DIRECT, Affected, Leaning, spread
+from reverie.domain.kinds import ANCHORS
+from reverie.store.database import Database, Tenant
+
+EDGES_A_NODE = 20
+
+
+@dataclass(frozen=True)
+class Around:
+    """How far to look: edges away, edges a memory, memories in all, seconds in all."""
+
+    depth: int
+    fan_out: int
+    limit: int
+    statuses: Sequence[str]
+    as_of: datetime | None = None
+    seconds: float = 2.0
+
+
+@dataclass
+class Picture:
+    """What was found: the depth of each memory, and what cut the walk short."""
+
+    depths: dict[UUID, int]
+    nodes: list[asyncpg.Record] = field(default_factory=list)
+    edges: list[asyncpg.Record] = field(default_factory=list)
+    follows: list[asyncpg.Record] = field(default_factory=list)
+    cut_by: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What a file bears: the anchors meant, whom a change affects, and their rows."""
+
+    files: list[str]
+    affected: Mapping[UUID, Affected]
+    rows: list[asyncpg.Record]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A graph in numbers; `nodes` by (kind, status), `sizes` of components but of lone nodes."""
+
+    nodes: Mapping[tuple[str, str], int]
+    edges: Mapping[str, int]
+    sizes: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        """All nodes."""
+        return sum(self.nodes.values())
+
+    @property
+    def memories(self) -> int:
+        """The nodes that are no anchors."""
+        return sum(many for (kind, _), many in self.nodes.items() if kind not in ANCHORS)
+
+    @property
+    def orphans(self) -> int:
+        """The nodes without an edge."""
+        return self.total - sum(self.sizes)
+
+
+class Graph:
+    """The graphs of all tenants, each call within one and within what the key may read."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def around(self, who: Principal, root: UUID, ask: Around) -> Picture:
+        """What lies around a memory. Raises `NotFound` where the key may not read it.
+
+        Every bound of `ask` holds; what was found until one cut in is answered.
+        """
+        picture = Picture({root: 0})
+        reads = list(who.reads)
+        async with self._db.tenant(who.tenant) as tenant:
+            if not await _read(tenant, ask, "graph_nodes", [root], reads):
+                raise NotFound("memory", str(root))
+        await self._walk(who, picture, ask)
+        ids, most = list(picture.depths), ask.limit * EDGES_A_NODE
+        async with self._db.tenant(who.tenant) as tenant:
+            picture.nodes = await _read(tenant, ask, "graph_nodes", ids, reads)
+            edges = await _read(tenant, ask, "graph_edges", ids, most + 1)
+            picture.follows = await _read(tenant, ask, "graph_follows", ids, reads, ask.statuses)
+        picture.edges = edges[:most]
+        if len(edges) > most:
+            picture.cut_by.add("edges")
+        return picture
+
+    async def _walk(self, who: Principal, picture: Picture, ask: Around) -> None:
+        """Breadth first, each memory once, until nothing is new or a bound is met."""
+        until = monotonic() + ask.seconds
+        frontier = list(picture.depths)
+        for depth in range(1, ask.depth + 1):
+            try:
+                found = await self._step(who, frontier, ask, until)
+            except asyncpg.QueryCanceledError:
+                picture.cut_by.add("time")
+                return
+            frontier = _grown(picture, found, depth, ask)
+            if not frontier:
+                return
+
+    async def _step(
+        self, who: Principal, frontier: Sequence[UUID], ask: Around, until: float
+    ) -> list[asyncpg.Record]:
+        left = max(1, int((until - monotonic()) * 1000))
+        async with self._db.tenant(who.tenant) as tenant:
+            await tenant.value("graph_seconds", str(left))
+            most = ask.fan_out + 1
+            return await _read(
+                tenant, ask, "graph_steps", list(frontier), list(who.reads), most, ask.statuses
+            )
+
+    async def behind(self, who: Principal, path: str, project: str | None, limit: int) -> Behind:
+        """Whom a change of a file would make doubtful, the most doubtful first."""
+        name = path.rsplit("/", 1)[-1].lower()
+        async with self._db.tenant(who.tenant) as tenant:
+            anchors = await tenant.rows("impact_anchors", name, project)
+            files = {row["node"]: row["path"] for row in anchors if same_file(row["path"], path)}
+            touching = await tenant.rows("impact_touching", list(files), list(who.reads))
+            seen = sorted({files[row["node"]] for row in touching})
+            affected = await _affected(
+                tenant, who, {row["id"]: files[row["node"]] for row in touching}
+            )
+            best = sorted(affected, key=lambda one: (-affected[one].score, one))
+            rows = await tenant.rows("impact_shown", best[:limit], list(who.reads))
+        order = {one: place for place, one in enumerate(best)}
+        rows.sort(key=lambda row: order[row["id"]])
+        return Behind(seen, affected, rows, len(best) > limit)
+
+    async def numbers(self, who: Principal, within: Sequence[str] | None) -> Numbers:
+        """Counts of all that may be read, or of it what the patterns `within` cover."""
+        scopes = (list(who.reads), list(within) if within is not None else None)
+        async with self._db.tenant(who.tenant) as tenant:
+            counts = await tenant.rows("graph_counts", *scopes)
+            links = await tenant.rows("graph_links", *scopes)
+            follows = await tenant.value("graph_backbone", *scopes)
+        kinds = Counter(row["kind"] for row in links)
+        if follows:
+            kinds[EdgeKind.FOLLOWS.value] = follows
+        nodes = {(row["kind"], row["status"]): row["many"] for row in counts}
+        sizes = component_sizes((row["src"], row["dst"]) for row in links)
+        return Numbers(nodes, dict(sorted(kinds.items())), sizes)
+
+
+async def _read(tenant: Tenant, ask: Around, name: str, *args: object) -> list[asyncpg.Record]:
+    """The rows of a query, or of its twin that reads as of a moment."""
+    if ask.as_of is None:
+        return await tenant.rows(name, *args)
+    return await tenant.rows(f"{name}_then", *args, ask.as_of)
+
+
+def _grown(
+    picture: Picture, found: Sequence[asyncpg.Record], depth: int, ask: Around
+) -> list[UUID]:
+    """Takes what a step found into the picture; answers the memories that are new in it."""
+    taken: Counter[UUID] = Counter()
+    fresh: list[UUID] = []
+    for row in found:
+        near, far = row["near"], row["far"]
+        taken[near] += 1
+        if taken[near] > ask.fan_out:
+            picture.cut_by.add("fan_out")
+        elif far not in picture.depths:
+            if len(picture.depths) >= ask.limit:
+                picture.cut_by.add("nodes")
+                break
+            picture.depths[far] = depth
+            fresh.append(far)
+    return fresh
+
+
+async def _affected(
+    tenant: Tenant, who: Principal, touching: Mapping[UUID, str]
+) -> dict[UUID, Affected]:
+    """Those that touch the file, and whom doubt reaches from them within `DEPTH` edges."""
+    affected = {
+        one: Affected(DIRECT, (file, f"<-{EdgeKind.TOUCHES.value}-", str(one)))
+        for one, file in touching.items()
+    }
+    reached = dict(affected)
+    for _ in range(DEPTH):
+        found = await tenant.rows("impact_leaning", list(reached), list(who.reads), EDGES_A_NODE)
+        edges = [
+            Leaning(r["near"], r["far"], EdgeKind(r["kind"]), r["outward"], r["weight"])
+            for r in found
+        ]
+        reached = spread(affected, edges)
+        if not reached:
+            break
+        affected |= reached
+    return affected

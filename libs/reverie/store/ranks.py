@@ -1,0 +1,52 @@
+"""Ranks of memories: computed elsewhere, kept here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from reverie.domain.edges import EdgeKind
+from reverie.domain.pagerank import Stored
+from reverie.store.database import Database
+
+CLOSE_ENOUGH = 1e-7
+"""Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A tenant's edges as they stood after the changes that are told of."""
+
+    changes: list[int]
+    edges: list[Stored[UUID]]
+
+
+class Ranks:
+    """The ranks of all tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def due(self, limit: int) -> list[int]:
+        """Tenants whose edges changed since their ranks were computed."""
+        return [row["tenant"] for row in await self._db.rows("ranks_due", limit)]
+
+    async def standing(self, tenant: int) -> Standing:
+        """What the ranks are computed from. The changes are read first: edges that come between
+        are told of again."""
+        async with self._db.tenant(tenant) as t:
+            changes = await t.rows("rank_changes")
+            edges = await t.rows("rank_edges")
+        return Standing(
+            [row["no"] for row in changes],
+            [(r["src"], EdgeKind(r["kind"]), r["dst"], r["weight"]) for r in edges],
+        )
+
+    async def put(self, tenant: int, ranks: Mapping[UUID, float], changes: Sequence[int]) -> None:
+        """Stores the ranks, and that they hold these changes."""
+        ids = sorted(ranks)
+        async with self._db.tenant(tenant) as t:
+            await t.rows("ranks_drop", ids)
+            await t.rows("ranks_put", ids, [ranks[one] for one in ids], CLOSE_ENOUGH)
+            await t.rows("rank_changes_done", list(changes))
