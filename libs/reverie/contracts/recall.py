@@ -7,12 +7,15 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Request, Text
+from reverie.contracts.base import Answer, Moment, Request, Text
 from reverie.contracts.memories import Edge, Provenance
 
 
 class Recall(Request):
-    """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens."""
+    """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens.
+
+    `as_of` asks what was known then, by its words; `valid_at` what was true then.
+    """
 
     query: Text
     scopes: list[str] | None = Field(default=None, max_length=50)
@@ -22,6 +25,8 @@ class Recall(Request):
     kinds: list[str] | None = Field(default=None, max_length=20)
     include: list[Literal["turns", "archived"]] = Field(default_factory=list)
     session: UUID | None = None
+    as_of: Moment | None = None
+    valid_at: Moment | None = None
 
 
 class Recalled(Answer):

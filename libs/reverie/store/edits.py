@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
-from reverie.domain.access import Principal
+from reverie.domain.access import Principal, Role
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.store.database import Database
 
@@ -89,7 +89,7 @@ class Edits:
                     who.tenant_name,
                     memory,
                     list(who.reads),
-                    list(who.writes),
+                    writable(who),
                     change.expected,
                     dict(change.fields),
                     actor(who),
@@ -118,6 +118,11 @@ class Edits:
         if row is None:
             raise NotFound("version", f"{version} of memory {memory}")
         return row["content"], row["state"]
+
+
+def writable(who: Principal) -> list[str]:
+    """The patterns a key may change; none for a role that only reads."""
+    return list(who.writes) if who.role in {Role.ADMIN, Role.WRITER} else []
 
 
 def actor(who: Principal) -> str:

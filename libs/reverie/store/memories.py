@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,7 @@ class ListFilter:
     status: Sequence[str] = VISIBLE
     tag: str | None = None
     session: UUID | None = None
+    valid_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Memories:
                 only.tag,
                 only.session,
                 limit,
+                only.valid_at,
             )
         return [rows.memory(row) for row in found]
 

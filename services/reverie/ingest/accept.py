@@ -50,7 +50,7 @@ def accept(
     check_size("content", body.content, settings.content_limit, "content_limit")
     scope = parse_scope(body.scope) if body.scope else who.default_scope()
     who.check_write(scope)
-    _check_validity(body.valid_from, body.valid_to)
+    check_validity(body.valid_from, body.valid_to)
     _check_key(body.key, body.supersede_reason, body.soft)
     clean, redactions = _redacted(_unrecalled(body))
     kind = _kind(clean)
@@ -87,7 +87,8 @@ def check_size(field: str, text: str, limit: int, setting: str) -> None:
         raise TooLarge(field, size, limit, setting)
 
 
-def _check_validity(start: datetime | None, stop: datetime | None) -> None:
+def check_validity(start: datetime | None, stop: datetime | None) -> None:
+    """Raises `Invalid` where a time of validity ends before it begins."""
     if start and stop and stop < start:
         raise Invalid("valid_to", "lies before valid_from")
 

@@ -12,7 +12,7 @@ from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
-from reverie.ingest import admin_routes, import_routes, link_routes
+from reverie.ingest import admin_routes, edit_routes, import_routes, link_routes
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -62,6 +62,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.model_pull,
             ),
             memories=Memories(database),
+            edits=Edits(database),
             sessions=Sessions(database),
             dreams=Dreams(database),
             enrichment=Enrichment(database),
@@ -81,6 +82,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.ingest_port,
             routes=[
                 *routes(parts),
+                *edit_routes.routes(parts),
                 *import_routes.routes(parts),
                 *admin_routes.routes(parts),
                 *link_routes.routes(parts),

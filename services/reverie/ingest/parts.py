@@ -31,6 +31,7 @@ class Parts:
     bus: Bus
     model: ModelSlot
     memories: Memories
+    edits: Edits
     sessions: Sessions
     dreams: Dreams
     enrichment: Enrichment

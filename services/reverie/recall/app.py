@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
-from reverie.recall import export_routes, graph_routes
+from reverie.recall import export_routes, graph_routes, past_routes
 from reverie.recall.parts import Parts
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
@@ -16,11 +16,13 @@ from reverie.runtime.settings import Settings
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.database import open_database
+from reverie.store.edits import Edits
 from reverie.store.graph import Graph
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
+from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 
@@ -43,6 +45,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.model_pull,
             ),
             memories=Memories(database),
+            edits=Edits(database),
+            past=Past(database),
             search=Search(database),
             sessions=Sessions(database),
             briefings=Briefings(database),
@@ -57,6 +61,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *routes(parts),
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
+                *past_routes.routes(parts),
+                *export_routes.routes(parts),
             ],
             forwards=forwards(parts),
             keys=Keys(database),

@@ -8,9 +8,11 @@ from reverie.inference.slot import ModelSlot
 from reverie.recall.settings import RecallSettings
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
+from reverie.store.edits import Edits
 from reverie.store.graph import Graph
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
+from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 
@@ -22,6 +24,8 @@ class Parts:
     settings: RecallSettings
     model: ModelSlot
     memories: Memories
+    edits: Edits
+    past: Past
     search: Search
     sessions: Sessions
     briefings: Briefings

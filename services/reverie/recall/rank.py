@@ -42,6 +42,8 @@ class Question:
     budget_tokens: int | None
     hops: bool
     turns: bool
+    as_of: datetime | None = None
+    valid_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -95,27 +97,36 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
     seconds = parts.settings.arm_seconds
     by_words, by_meaning, turns = await asyncio.gather(
         arms.ask("words", seconds, _words(parts, who, words, question)),
-        arms.ask("meaning", seconds, _meaning(parts, who, question)),
+        arms.ask("meaning", seconds, None if question.as_of else _meaning(parts, who, question)),
         arms.ask("turns", seconds, _turns(parts, who, words, question) if question.turns else None),
     )
     found = fuse({"words": by_words, "meaning": by_meaning})
-    if question.hops:
+    if question.hops and not question.as_of:
         links = await arms.ask("graph", seconds, _links(parts, who, question, found))
         found = expand(found, links)
     memories = await _memories(parts, who, question, found, arms)
     hits = _together(memories, turns)
     kept, tokens = within(hits, question.limit, question.budget_tokens, parts.model.counter.count)
-    edges = await arms.ask("edges", seconds, _edges(parts, who, kept) if question.hops else None)
+    edges = await arms.ask(
+        "edges", seconds, _edges(parts, who, question, kept) if question.hops else None
+    )
     return Answer(kept, edges, tokens, sorted(arms.degraded))
 
 
-async def _edges(parts: Parts, who: Principal, hits: Sequence[Hit]) -> list[Between]:
+async def _edges(
+    parts: Parts, who: Principal, question: Question, hits: Sequence[Hit]
+) -> list[Between]:
     ids = [hit.item.id for hit in hits if isinstance(hit.item, Memory)]
+    if question.as_of:
+        return await parts.past.among(who, ids, question.as_of)
     return await parts.search.among(who, ids) if ids else []
 
 
 async def _words(parts: Parts, who: Principal, words: str, question: Question) -> list[Scored]:
-    return await parts.search.words(who, words, question.only, parts.settings.candidates)
+    only, limit = question.only, parts.settings.candidates
+    if question.as_of:
+        return await parts.past.words(who, words, question.as_of, only, limit)
+    return await parts.search.words(who, words, only, limit)
 
 
 async def _meaning(parts: Parts, who: Principal, question: Question) -> list[Scored]:
@@ -124,7 +135,9 @@ async def _meaning(parts: Parts, who: Principal, question: Question) -> list[Sco
 
 
 async def _turns(parts: Parts, who: Principal, words: str, question: Question) -> list[TurnHit]:
-    return await parts.search.turns(who, words, question.only.scopes, parts.settings.candidates)
+    limit = parts.settings.candidates
+    found = await parts.search.turns(who, words, question.only.scopes, limit)
+    return [turn for turn in found if question.as_of is None or turn.at <= question.as_of]
 
 
 async def _links(
@@ -146,14 +159,17 @@ async def _memories(
 
     async def load() -> list[Memory]:
         ids = [one.id for one in found]
-        return list((await parts.search.load(who, ids, question.only.scopes)).values())
+        scopes, at = question.only.scopes, question.as_of
+        if at:
+            return list((await parts.past.load(who, ids, scopes, at)).values())
+        return list((await parts.search.load(who, ids, scopes)).values())
 
     loaded = {m.id: m for m in await arms.ask("store", parts.settings.arm_seconds, load())}
-    now = datetime.now(UTC)
+    now = question.as_of or datetime.now(UTC)
     hits = {
         one.id: Hit(weigh(one, loaded[one.id], now), loaded[one.id])
         for one in found
-        if one.id in loaded and _wanted(loaded[one.id], question.only)
+        if one.id in loaded and _wanted(loaded[one.id], question)
     }
     ordered = best_first(hit.found for hit in hits.values())
     once: dict[str, UUID] = {}
@@ -162,11 +178,19 @@ async def _memories(
     return [hits[one.id] for one in ordered if once[loaded[one.id].content_hash] == one.id]
 
 
-def _wanted(memory: Memory, only: Filter) -> bool:
+def _wanted(memory: Memory, question: Question) -> bool:
+    only, at = question.only, question.valid_at
     kinds = only.kinds
+    if at and not _was_true(memory, at):
+        return False
     if kinds is not None:
         return memory.kind.value in kinds and memory.status.value in only.status
     return memory.kind not in ANCHORS and memory.status.value in only.status
+
+
+def _was_true(memory: Memory, at: datetime) -> bool:
+    begun = memory.valid_from is None or memory.valid_from <= at
+    return begun and (memory.valid_to is None or at < memory.valid_to)
 
 
 def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field
 
-from reverie.contracts.base import Name, Tag, Text
+from reverie.contracts.base import Moment, Name, Tag, Text
 from reverie.contracts.memories import MemoryDetail, MemoryPage
 from reverie.contracts.recall import ContextAnswer, Recall, RecallAnswer
 from reverie.contracts.sessions import TurnPage
@@ -43,8 +44,16 @@ class ContextQuery(Query):
     budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
 
 
+class AsOf(Query):
+    """A moment in the past: what was known then is answered."""
+
+    as_of: Moment | None = None
+
+
 class MemoryQuery(PageQuery):
-    """Filters of `GET /v1/memories`."""
+    """Filters of `GET /v1/memories`; `valid_at`: what was true then."""
+
+    valid_at: Moment | None = None
 
     scope: Text | None = None
     kind: list[Name] | None = None
@@ -69,7 +78,7 @@ def routes(parts: Parts) -> list[Route]:
               summary="What an agent should know at session start"),
         Route("GET", "/v1/memories", doors.memories, query=MemoryQuery, answer=MemoryPage,
               summary="List memories, newest first"),
-        Route("GET", "/v1/memories/{id}", doors.memory, answer=MemoryDetail,
+        Route("GET", "/v1/memories/{id}", doors.memory, query=AsOf, answer=MemoryDetail,
               summary="One memory with its neighbours; the id may be short"),
         Route("GET", "/v1/sessions/{id}/turns", doors.turns, query=PageQuery, answer=TurnPage,
               summary="The turns of a session, in order"),
@@ -79,7 +88,18 @@ def routes(parts: Parts) -> list[Route]:
 def forwards(parts: Parts) -> list[Forward]:
     """What the gateway passes on, so that an agent needs one address."""
     settings = parts.settings
-    to_ingest = ("/v1/remember", "/v1/turns", "/v1/sessions", "/v1/admin", "/v1/links")
+    to_ingest = (
+        "/v1/admin",
+        "/v1/claims",
+        "/v1/events",
+        "/v1/links",
+        "/v1/memories",
+        "/v1/remember",
+        "/v1/sessions",
+        "/v1/tasks",
+        "/v1/turns",
+        "/v1/vault",
+    )
     to_dream = ("/v1/dream", "/v1/dreams")
     to_staleness = ("/v1/git", "/v1/stale")
     return [
@@ -111,7 +131,7 @@ class Doors:
         return RecallAnswer(
             memories=[recalled(hit, words) for hit in answer.hits],
             edges=[edge_body(edge) for edge in answer.edges],
-            search_mode=_mode(answer.degraded),
+            search_mode="words" if question.as_of else _mode(answer.degraded),
             degraded=answer.degraded,
             tokens=answer.tokens,
             trace_id=call.trace_id,
@@ -132,6 +152,8 @@ class Doors:
             budget_tokens=body.budget_tokens,
             hops=body.depth > 0,
             turns="turns" in body.include,
+            as_of=body.as_of,
+            valid_at=body.valid_at,
         )
 
     async def _scopes(
@@ -176,6 +198,7 @@ class Doors:
             status=[_listed(status) for status in query.status] if query.status else VISIBLE,
             tag=query.tag,
             session=query.session,
+            valid_at=query.valid_at,
         )
         below = decode_cursor(query.cursor, ById)
         found = await self._parts.memories.page(
@@ -184,14 +207,22 @@ class Doors:
         items, following = cut_page(found, query.limit, lambda memory: ById(id=memory.id))
         return MemoryPage(items=[memory_body(one) for one in items], next=following)
 
-    async def memory(self, call: Call[None, None]) -> Reply:
+    async def memory(self, call: Call[None, AsOf]) -> Reply:
         """`GET /v1/memories/{id}`."""
         who = call.principal
+        if call.query.as_of:
+            return await self._memory_then(who, call.uuid("id"), call.query.as_of)
         memory = await self._parts.memories.get(
             who, await self._parts.memories.resolve(who, call.path["id"])
         )
         near = await self._parts.memories.neighbours(who, memory.id)
         return Reply(body=memory_detail(memory, near), headers={"ETag": f'"{memory.version}"'})
+
+    async def _memory_then(self, who: Principal, memory: UUID, at: datetime) -> Reply:
+        """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""
+        known = await self._parts.past.get(who, memory, at)
+        near = await self._parts.past.neighbours(who, memory, at)
+        return Reply(body=memory_detail(known, near))
 
     async def turns(self, call: Call[None, PageQuery]) -> TurnPage:
         """`GET /v1/sessions/{id}/turns`."""

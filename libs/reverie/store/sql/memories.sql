@@ -16,7 +16,7 @@ select id from memory
 where tenant = $1 and short = $2 and covers($3, scope) and status <> 'deleted' limit 2;
 
 -- name: memory_list
--- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8; each null for all.
+-- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10; each null for all.
 select * from memory_shown($1) m
 where m.tenant = $1 and covers($2, m.scope)
   and ($3::uuid is null or m.id < $3)
@@ -26,6 +26,8 @@ where m.tenant = $1 and covers($2, m.scope)
   and ($7::text is null or exists (select from memory_tag t
        where t.tenant = $1 and t.tag = $7 and t.memory = m.id))
   and ($8::uuid is null or m.session = $8)
+  and ($10::timestamptz is null or coalesce(m.valid_from, '-infinity') <= $10
+       and $10 < coalesce(m.valid_to, 'infinity'))
 order by m.id desc limit $9;
 
 -- name: memories_by_ids

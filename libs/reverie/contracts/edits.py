@@ -1,0 +1,121 @@
+"""Bodies of changes: edit, forget, roll back, judge; history and provenance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.base import Answer, Moment, Name, Page, Request, Tag, Text, Unit
+
+
+class EditMemory(Request):
+    """`PATCH /v1/memories/{id}`: what is given is changed, what is left out stays.
+
+    An empty `summary` removes it. `reason` is kept with the version.
+    """
+
+    content: Text | None = None
+    summary: str | None = None
+    kind: Name | None = None
+    tags: Annotated[list[Tag], Field(max_length=50)] | None = None
+    confidence: Unit | None = None
+    pinned: bool | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    metadata: dict[str, Any] | None = None
+    reason: Text | None = None
+
+
+class RollBack(Request):
+    """`POST /v1/memories/{id}/rollback`: back to what `version` was, as a new version."""
+
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    reason: Text | None = None
+
+
+class Feedback(Request):
+    """`POST /v1/memories/{id}/feedback`: approve makes it certain, edit rewrites it, discard
+    forgets it."""
+
+    verdict: Literal["approve", "edit", "discard"]
+    content: Text | None = None
+    reason: Text | None = None
+
+
+class Edited(Answer):
+    """The version that stands after a change; `changed` is false where it was so already."""
+
+    id: UUID
+    version: int
+    changed: bool
+    redactions: int = 0
+    hints: list[str] = Field(default_factory=list)
+
+
+class VersionBody(Answer):
+    """What a memory was from `known_from` to `known_to` (null: it still is); by whom, why."""
+
+    version: int
+    content: str
+    status: str
+    kind: str | None = None
+    key: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    who: str | None = None
+    why: str | None = None
+    known_from: AwareDatetime
+    known_to: AwareDatetime | None = None
+
+
+class History(Page):
+    """`GET /v1/memories/{id}/history`, newest first."""
+
+    items: list[VersionBody]
+
+
+class SourceSession(Answer):
+    """The session in which a memory was learned."""
+
+    id: UUID
+    agent: str
+    external_id: str | None = None
+    project: str | None = None
+    branch: str | None = None
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+
+
+class SourceTurn(Answer):
+    """A turn that a memory was made of."""
+
+    id: UUID
+    session: UUID
+    ord: int
+    role: str
+    content: str
+    at: AwareDatetime
+
+
+class Replaced(Answer):
+    """A memory that this one replaced, `step` steps back."""
+
+    id: UUID
+    version: int
+    content: str
+    agent: str | None = None
+    created_at: AwareDatetime
+    step: int
+
+
+class Origin(Answer):
+    """`GET /v1/memories/{id}/provenance`. Turns are shown to the agent whose they are."""
+
+    id: UUID
+    source: str
+    agent: str | None = None
+    session: SourceSession | None = None
+    turns: list[SourceTurn] = Field(default_factory=list)
+    git: dict[str, Any] | None = None
+    replaced: list[Replaced] = Field(default_factory=list)

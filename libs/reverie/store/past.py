@@ -1,0 +1,126 @@
+"""Time travel and provenance: what was known at a moment, and where a memory came from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import NotFound
+from reverie.domain.memory import Memory
+from reverie.store import rows
+from reverie.store.database import Database
+from reverie.store.memories import Near
+from reverie.store.search import Filter, Scored
+
+
+@dataclass(frozen=True)
+class SourceTurn:
+    """A turn that a memory was made of."""
+
+    id: UUID
+    session: UUID
+    ord: int
+    role: str
+    content: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class SourceSession:
+    """The session in which a memory was learned."""
+
+    id: UUID
+    agent: str
+    external_id: str | None
+    project: str | None
+    branch: str | None
+    started: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """A memory that another replaced, `step` steps back."""
+
+    id: UUID
+    version: int
+    content: str
+    created: datetime
+    agent: str | None
+    step: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a memory came from: its session, its turns, what it replaced."""
+
+    session: SourceSession | None
+    turns: list[SourceTurn]
+    replaced: list[Replaced]
+
+
+class Past:
+    """Reads of earlier states; a memory forgotten since is still known at an earlier moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def get(self, who: Principal, memory: UUID, at: datetime) -> Memory:
+        """The memory as it was known at `at`. Raises `NotFound`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row("memory_then", memory, list(who.reads), at)
+        if row is None:
+            raise NotFound("memory", f"{memory} at {at.isoformat()}")
+        return rows.memory(row)
+
+    async def neighbours(
+        self, who: Principal, memory: UUID, at: datetime, limit: int = 50
+    ) -> list[Near]:
+        """Memories one edge away at `at`, strongest first."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("neighbours_then", memory, list(who.reads), at, limit)
+        return [
+            Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"])
+            for r in found
+        ]
+
+    async def words(
+        self, who: Principal, text: str, at: datetime, only: Filter, limit: int
+    ) -> list[Scored]:
+        """Memories by BM25 of the prepared question over what was known at `at`, best first."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows(
+                "words_then", text, at, list(only.scopes), list(only.status), only.kinds, limit
+            )
+        return [Scored(r["id"], r["score"]) for r in found]
+
+    async def load(
+        self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], at: datetime
+    ) -> dict[UUID, Memory]:
+        """The memories of `ids` as they were known at `at`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("memories_then", list(ids), list(scopes), at)
+        return {row["id"]: rows.memory(row) for row in found}
+
+    async def among(
+        self, who: Principal, ids: Sequence[UUID], at: datetime
+    ) -> list[tuple[UUID, UUID, UUID, str, float]]:
+        """Edges between memories of `ids` that were open at `at`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("edges_then", list(ids), at)
+        return [(r["id"], r["src"], r["dst"], r["kind"], r["weight"]) for r in found]
+
+    async def origin(self, who: Principal, memory: UUID) -> Origin:
+        """Back to session, turns and what was replaced, as far as the key may read."""
+        async with self._db.tenant(who.tenant) as tenant:
+            session = await tenant.row("provenance_session", memory, list(who.reads))
+            turns = await tenant.rows("provenance_turns", memory, list(who.reads), who.agent)
+            replaced = await tenant.rows("provenance_chain", memory, list(who.reads))
+        return Origin(
+            session=SourceSession(**session) if session else None,
+            turns=[SourceTurn(**row) for row in turns],
+            replaced=[Replaced(**row) for row in replaced],
+        )

@@ -1,0 +1,82 @@
+-- name: memory_then
+-- A memory as it was known at $4, also one that was forgotten since.
+select * from memory_then($1, $4) where tenant = $1 and id = $2 and covers($3, scope)
+  and status <> 'deleted';
+
+-- name: neighbours_then
+-- Memories one edge away from $2 at $4, strongest first.
+select n.id, n.kind, n.scope,
+       case when n.kind = 'file' then n.content else coalesce(n.key, left(n.content, 120)) end as label,
+       e.kind as type, e.direction, e.weight
+from (
+  select dst as other, kind, 'out' as direction, weight from edge
+  where tenant = $1 and src = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
+  union all
+  select src, kind, 'in', weight from edge
+  where tenant = $1 and dst = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
+) e join memory_then($1, $4) n on n.tenant = $1 and n.id = e.other
+where n.status <> 'deleted' and covers($3, n.scope)
+order by e.weight desc, n.id limit $5;
+
+-- name: words_then
+-- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions.
+with known as materialized (
+  select k.id, k.words, k.scope, k.status, k.kind from memory_then($1, $3) k
+  where k.tenant = $1 and covers($4, k.scope) and k.status = any($5::text[])
+    and (k.kind = any($6::text[]) or ($6::text[] is null and k.kind not in ('file', 'entity')))
+), hit as (
+  select k.id, w.lexeme, cardinality(w.positions)::float8 as tf, word_count(k.words)::float8 as len
+  from known k cross join lateral unnest(k.words) w
+  where w.lexeme = any(tsvector_to_array(to_tsvector('english', $2)))
+), corpus as (
+  select count(*)::float8 as documents, greatest(avg(word_count(k.words)), 1)::float8 as mean from known k
+), term as (
+  select h.lexeme, ln(1 + (c.documents - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) as idf
+  from hit h cross join corpus c group by h.lexeme, c.documents
+)
+select h.id, sum(t.idf * h.tf * 2.2::float8
+         / (h.tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * h.len / c.mean))) as score
+from hit h join term t using (lexeme) cross join corpus c
+group by h.id order by score desc, h.id limit $7;
+
+-- name: memories_then
+-- The memories of a list of ids as they were known at $4.
+select * from memory_then($1, $4) where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+  and status <> 'deleted';
+
+-- name: edges_then
+-- The edges between memories of a list that were open at $3.
+select id, src, dst, kind, weight from edge
+where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_from <= $3
+  and coalesce(known_to, 'infinity') > $3
+order by src, dst, kind;
+
+-- name: provenance_turns
+-- The turns a memory was made of, of sessions that agent $4 (null: any) had.
+select t.id, t.session, t.ord, t.role, t.content, t.at
+from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
+join turn t on t.tenant = $1 and t.id = o.turn
+join session s on s.tenant = $1 and s.id = t.session
+where o.tenant = $1 and o.memory = $2 and covers($3, m.scope) and covers($3, s.scope)
+  and ($4::text is null or s.agent = $4)
+order by t.session, t.ord limit 200;
+
+-- name: provenance_session
+-- The session a memory was learned in.
+select s.id, s.agent, s.external_id, s.project, s.branch, s.started, s.ended
+from memory m join session s on s.tenant = $1 and s.id = m.session
+where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and covers($3, s.scope);
+
+-- name: provenance_chain
+-- What a memory replaced, step by step, the latest first.
+with recursive chain (id, step) as (
+  select $2::uuid, 0
+  union all
+  select e.dst, c.step + 1 from chain c
+  join edge e on e.tenant = $1 and e.src = c.id and e.kind = 'supersedes' and e.known_to is null
+  where c.step < 100
+)
+select m.id, m.version, m.content, m.created, m.agent, c.step
+from chain c join memory m on m.tenant = $1 and m.id = c.id
+where c.step > 0 and covers($3, m.scope) and m.status <> 'deleted'
+order by c.step, m.id;
