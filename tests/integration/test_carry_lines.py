@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ async def _import(
         "Content-Type": kind if "/" in kind else f"application/{kind}",
     }
     url = f"{stack.url}/v1/import{query}"
-    async with stack.http.post(url, data=data, headers=headers) as answer:
+    async with stack.http.post(url, data=BytesIO(data), headers=headers) as answer:
         body = await answer.json()
         assert answer.status == 200, body
         return body
@@ -141,8 +142,10 @@ async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:
 
 
 async def test_eleven_hundred_memories_are_exported_as_eleven_hundred(stack: Stack) -> None:
-    records = [_memory(f"Fact number {n} of many") for n in range(1100)]
-    made = await _import(stack, _file(*records))
+    records = [_memory(f"Fact number {n} of " + "very " * 150) for n in range(1100)]
+    data = _file(*records)
+    assert len(data) > 2**20, "more than the body of any other request may hold"
+    made = await _import(stack, data)
     assert made["created"] == 1100
     out = [one for one in _lines(await _export(stack)) if one["type"] == "memory"]
     assert len(out) == 1100

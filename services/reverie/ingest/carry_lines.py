@@ -124,7 +124,7 @@ def _of_memory(line: MemoryLine) -> dict[str, Any]:
     return {
         "scope": parse_scope(line.scope),
         "kind": parse_kind(line.kind).value,
-        "hash": "\\x" + content_hash(line.content),
+        "hash": content_hash(line.content),
         "text": words,
         "tags": sorted(set(line.tags)),
         "turns": sorted({str(turn) for turn in line.turns}),

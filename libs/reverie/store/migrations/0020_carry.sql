@@ -182,7 +182,7 @@ begin
   for v_row in select * from jsonb_array_elements(p_rows) loop
     v_words := to_tsvector('english', v_row ->> 'text');
     v_row := v_row || jsonb_build_object('tenant', p_tenant, 'words', v_words::text,
-                                         'terms', word_count(v_words));
+      'terms', word_count(v_words), 'hash', '\x' || (v_row ->> 'hash'));
     v_done := carry_memory(p_tenant, v_row, p_strategy, p_who, p_writes);
     if v_done ->> 'outcome' in ('created', 'updated') then
       perform announce(p_tenant, gen_random_uuid(), 'memory.' || p_tenant_name || '.remembered',
