@@ -69,7 +69,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             briefings=Briefings(database),
             carry=Carry(database),
             notes=Notes(database),
-            edits=Edits(database),
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),
             clock=Clock(database),

@@ -38,7 +38,6 @@ class Parts:
     briefings: Briefings
     carry: Carry
     notes: Notes
-    edits: Edits
     outbox: OutboxTable
     idempotency: IdempotencyTable
     clock: Clock
