@@ -52,6 +52,8 @@ class EdgeTo(Request):
 class Remember(Request):
     """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default.
 
+    `steps` make a skill, whose title is the content; the content that is kept lists them.
+
     `soft` supersedes what stands under the key as a minor correction, with no reason needed.
     """
 
@@ -71,6 +73,7 @@ class Remember(Request):
     git: GitPlace | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     summary: Text | None = None
+    steps: list[Text] = Field(default_factory=list, max_length=100)
 
 
 class RememberBatch(Request):
@@ -154,10 +157,21 @@ class Neighbour(Answer):
     weight: float = 1.0
 
 
+class TaskState(Answer):
+    """Where a task stands. `waits_for`: tasks to be done before it, as far as the key may read."""
+
+    state: Literal["todo", "doing", "blocked", "done"]
+    claimed_by: str | None = None
+    claimed_until: AwareDatetime | None = None
+    waits_for: list[UUID] = Field(default_factory=list)
+    claimable: bool = False
+
+
 class MemoryDetail(MemoryBody):
     """`GET /v1/memories/{id}`: the memory with its neighbours."""
 
     neighbours: list[Neighbour] = Field(default_factory=list)
+    task: TaskState | None = None
 
 
 class MemoryPage(Page):

@@ -64,6 +64,12 @@ def classify(content: str) -> Kind:
     return max(scores, key=lambda kind: scores[kind]) if scores else Kind.CONTEXT
 
 
+def _reads_like(content: str, kind: Kind) -> Kind | None:
+    """The first kind that a strong cue names, where none names the kind that it has."""
+    named = [other for other, pattern in _STRONG if pattern.search(content)]
+    return None if kind in named else next(iter(named), None)
+
+
 def hints(content: str, kind: Kind) -> tuple[str, ...]:
     """What would make this memory more useful later; never a reason to refuse it."""
     text = content.strip()
@@ -75,6 +81,9 @@ def hints(content: str, kind: Kind) -> tuple[str, ...]:
         found.append("say what caused it and what fixed it")
     if cues.LEANING.search(text):
         found.append("name the thing instead of 'it' or 'this': the text must stand alone")
+    other = _reads_like(text, kind)
+    if other:
+        found.append(f"this reads like a {other.value}; kind stays {kind.value}")
     if len(text) < 20:
         found.append("a few more words would make this easier to find")
     return tuple(found)

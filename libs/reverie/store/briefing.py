@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reverie.domain.access import Principal
 from reverie.domain.context import Briefing
-from reverie.domain.kinds import TREATMENT
+from reverie.domain.kinds import TREATMENT, Kind
 from reverie.store import rows
 from reverie.store.database import Database
 
@@ -31,9 +31,12 @@ class Briefings:
             stale = await tenant.rows("briefing_stale", list(scopes), 10)
             sessions = await tenant.rows("briefing_sessions", list(scopes), 1)
             summaries = await tenant.rows("summaries", list(scopes))
+            shown = [r["id"] for r in (*memories, *stale) if r["kind"] == Kind.TASK.value]
+            tasks = await tenant.rows("tasks_among", shown) if shown else []
         return Briefing(
             memories=tuple(rows.memory(row) for row in memories),
             stale=tuple(rows.memory(row) for row in stale),
             sessions=tuple(rows.memory(row) for row in sessions),
             summaries=tuple((row["scope"], row["content"]) for row in summaries),
+            tasks={row["memory"]: row["state"] for row in tasks},
         )

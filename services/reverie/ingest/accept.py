@@ -21,6 +21,7 @@ from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
 from reverie.domain.memory import NewEdge, NewMemory, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.scopes import parse_scope
+from reverie.domain.skills import with_steps
 from reverie.domain.turns import condense_tool
 from reverie.domain.words import index_text
 from reverie.ingest.settings import IngestSettings
@@ -47,13 +48,15 @@ def accept(
 
     Raises `Invalid`, `TooLarge` or `Forbidden`, naming the field.
     """
-    check_size("content", body.content, settings.content_limit, "content_limit")
+    whole = with_steps(body.content, body.steps) if body.steps else body.content
+    check_size("content", whole, settings.content_limit, "content_limit")
     scope = parse_scope(body.scope) if body.scope else who.default_scope()
     who.check_write(scope)
     check_validity(body.valid_from, body.valid_to)
     _check_key(body.key, body.supersede_reason, body.soft)
     clean, redactions = _redacted(_unrecalled(body))
     kind = _kind(clean)
+    clean = _stepwise(clean, kind)
     memory = NewMemory(
         id=new_id(),
         scope=scope,
@@ -107,13 +110,16 @@ def _unrecalled(body: Remember) -> Remember:
     content, summary = strip(body.content), strip(body.summary or "")
     if not content.strip():
         raise Invalid("content", "is recalled memory and nothing else: it is known already")
-    own = {"content": content.strip(), "summary": summary.strip() or None}
+    steps = [strip(step).strip() for step in body.steps]
+    if not all(steps):
+        raise Invalid(f"steps.{steps.index('')}", "is recalled memory and nothing else")
+    own = {"content": content.strip(), "steps": steps, "summary": summary.strip() or None}
     return body.model_copy(update=own)
 
 
 def _redacted(body: Remember) -> tuple[Remember, int]:
     """The same body without secrets in any text of it, and how many were replaced."""
-    fields = {"content", "summary", "tags", "key", "supersede_reason", "metadata", "git"}
+    fields = {"content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git"}
     clean = redact_value(body.model_dump(include=fields, mode="json"))
     edges = redact_value([edge.metadata for edge in body.edges])
     linked = [
@@ -136,8 +142,20 @@ def _place(git: dict[str, Any] | None) -> GitPlace | None:
     return GitPlace.model_construct(**{**git, "lines": lines})
 
 
+def _stepwise(body: Remember, kind: Kind) -> Remember:
+    """A skill with its steps in its content, so that they are found, and beside it in order."""
+    if not body.steps:
+        return body
+    if kind is not Kind.SKILL:
+        raise Invalid("steps", f"only a skill has steps, not a {kind.value}")
+    metadata = {**body.metadata, "steps": body.steps}
+    content = with_steps(body.content, body.steps)
+    return body.model_copy(update={"content": content, "metadata": metadata})
+
+
 def _kind(body: Remember) -> Kind:
-    kind = parse_kind(body.kind) if body.kind else classify(body.content)
+    unsaid = Kind.SKILL if body.steps else classify(body.content)
+    kind = parse_kind(body.kind) if body.kind else unsaid
     if kind in ANCHORS:
         raise Invalid("kind", f"{kind.value} nodes are made from what memories touch")
     return kind

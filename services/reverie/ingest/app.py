@@ -12,7 +12,14 @@ from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.slot import ModelSlot
-from reverie.ingest import admin_routes, edit_routes, import_routes, link_routes
+from reverie.ingest import (
+    admin_routes,
+    claim_routes,
+    edit_routes,
+    import_routes,
+    link_routes,
+    task_routes,
+)
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -25,6 +32,7 @@ from reverie.runtime.settings import Settings
 from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
+from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
@@ -38,6 +46,7 @@ from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
+from reverie.store.tasks import Tasks
 
 
 @asynccontextmanager
@@ -75,6 +84,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             administration=Administration(database),
             links=Links(database),
             ranks=Ranks(database),
+            tasks=Tasks(database),
+            claims=Claims(database),
         )
         yield Service(
             name="ingest",
@@ -85,6 +96,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *import_routes.routes(parts),
                 *admin_routes.routes(parts),
                 *link_routes.routes(parts),
+                *task_routes.routes(parts),
+                *claim_routes.routes(parts),
             ],
             keys=Keys(database),
             idempotency=parts.idempotency,

@@ -10,6 +10,7 @@ from reverie.ingest.settings import IngestSettings
 from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
+from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.dreams import Dreams
 from reverie.store.edits import Edits
@@ -21,6 +22,7 @@ from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
+from reverie.store.tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -44,3 +46,5 @@ class Parts:
     administration: Administration
     links: Links
     ranks: Ranks
+    tasks: Tasks
+    claims: Claims

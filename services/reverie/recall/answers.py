@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from reverie.contracts.memories import Edge, MemoryDetail, Neighbour, Provenance
+from reverie.contracts.memories import Edge, MemoryDetail, Neighbour, Provenance, TaskState
 from reverie.contracts.recall import Recalled
 from reverie.contracts.sessions import Turn
 from reverie.contracts.views import memory_body, provenance
@@ -14,6 +15,7 @@ from reverie.recall.rank import Between, Hit
 from reverie.store.memories import Near
 from reverie.store.search import TurnHit
 from reverie.store.sessions import StoredTurn
+from reverie.store.tasks import Standing
 
 
 def recalled(hit: Hit, words: str) -> Recalled:
@@ -62,8 +64,10 @@ def edge_body(edge: Between) -> Edge:
     return Edge(id=one, source=source, target=target, type=kind, weight=weight)
 
 
-def memory_detail(memory: Memory, near: Sequence[Near]) -> MemoryDetail:
-    """A memory with its neighbours."""
+def memory_detail(
+    memory: Memory, near: Sequence[Near], standing: Standing | None = None
+) -> MemoryDetail:
+    """A memory with its neighbours, and where it stands if it is a task."""
     neighbours = [
         Neighbour.model_validate(
             {
@@ -77,7 +81,8 @@ def memory_detail(memory: Memory, near: Sequence[Near]) -> MemoryDetail:
         )
         for one in near
     ]
-    return MemoryDetail(**memory_body(memory).model_dump(), neighbours=neighbours)
+    task = TaskState.model_validate(asdict(standing)) if standing else None
+    return MemoryDetail(**memory_body(memory).model_dump(), neighbours=neighbours, task=task)
 
 
 def turn_body(turn: StoredTurn) -> Turn:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
-from reverie.recall import export_routes, graph_routes, past_routes
+from reverie.recall import export_routes, graph_routes, past_routes, skill_routes
 from reverie.recall.parts import Parts
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
@@ -25,6 +25,7 @@ from reverie.store.notes import Notes
 from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
+from reverie.store.tasks import Tasks
 
 
 @asynccontextmanager
@@ -53,6 +54,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             carry=Carry(database),
             notes=Notes(database),
             graph=Graph(database),
+            tasks=Tasks(database),
         )
         yield Service(
             name="recall",
@@ -63,6 +65,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *graph_routes.routes(parts),
                 *past_routes.routes(parts),
                 *export_routes.routes(parts),
+                *skill_routes.routes(parts),
             ],
             forwards=forwards(parts),
             keys=Keys(database),

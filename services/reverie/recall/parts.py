@@ -15,6 +15,7 @@ from reverie.store.notes import Notes
 from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
+from reverie.store.tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,4 @@ class Parts:
     carry: Carry
     notes: Notes
     graph: Graph
+    tasks: Tasks

@@ -19,7 +19,7 @@ from reverie.domain.access import Principal
 from reverie.domain.context import render
 from reverie.domain.errors import Invalid, TooLarge
 from reverie.domain.fields import naming
-from reverie.domain.kinds import parse_kind
+from reverie.domain.kinds import Kind, parse_kind
 from reverie.domain.memory import Status
 from reverie.domain.scopes import parse_scope, reading_scopes, slug
 from reverie.domain.words import query_text
@@ -216,7 +216,12 @@ class Doors:
             who, await self._parts.memories.resolve(who, call.path["id"])
         )
         near = await self._parts.memories.neighbours(who, memory.id)
-        return Reply(body=memory_detail(memory, near), headers={"ETag": f'"{memory.version}"'})
+        standing = None
+        if memory.kind is Kind.TASK:
+            standing = await self._parts.tasks.standing(who, memory.id)
+        return Reply(
+            body=memory_detail(memory, near, standing), headers={"ETag": f'"{memory.version}"'}
+        )
 
     async def _memory_then(self, who: Principal, memory: UUID, at: datetime) -> Reply:
         """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""

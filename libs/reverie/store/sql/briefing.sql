@@ -9,6 +9,8 @@ where id = any(array(
       select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
       where r.tenant = $1 and covers($2, r.scope) and covers($2, t.scope) and t.status = 'active'
       order by r.rank desc, r.memory limit $5)))
+    and not exists (select from task t
+                    where t.tenant = $1 and t.memory = b.id and t.state = 'done')
   order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $4))
 order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 

@@ -1,0 +1,55 @@
+"""Claims that were learned: a later verification takes the place of an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import Conflict, Unavailable
+from reverie.domain.memory import Memory, NewMemory, Outcome, Written
+from reverie.store import rows
+from reverie.store.database import Database
+
+
+class Claims:
+    """The claims of all tenants, each call within one."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def learn(self, who: Principal, new: NewMemory, headers: Mapping[str, str]) -> Written:
+        """Writes the claim. Raises `Conflict` where a later verification stands."""
+        try:
+            found: dict[str, Any] = await self._db.call(
+                "learn", who.tenant, who.tenant_name, rows.item(new, who.reads), dict(headers)
+            )
+        except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError) as error:
+            raise Unavailable("the claim", "many writers change it at once; try again") from error
+        if found.get("problem") == "later":
+            raise Conflict(
+                f"this claim was verified on {found['verified']} already",
+                {"id": found["id"], "verified": found["verified"]},
+            )
+        if "problem" in found:
+            raise Unavailable("the claim", "many writers change it at once; try again")
+        event = found.get("event")
+        outcome = Outcome(found["outcome"])
+        return Written(UUID(found["id"]), outcome, found["version"], UUID(event) if event else None)
+
+    async def page(
+        self, who: Principal, below: UUID | None, limit: int, scope: str | None, topic: str | None
+    ) -> list[Memory]:
+        """Claims newest first, below the id `below`; `topic` is a slug."""
+        keys = None if topic is None else f"learn:{_literal(topic)}:%"
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("claim_list", list(who.reads), below, scope, keys, limit)
+        return [rows.memory(row) for row in found]
+
+
+def _literal(text: str) -> str:
+    """A text that stands for itself in a pattern."""
+    return text.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")
