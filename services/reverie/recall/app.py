@@ -64,7 +64,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
                 *past_routes.routes(parts),
-                *export_routes.routes(parts),
                 *skill_routes.routes(parts),
             ],
             forwards=forwards(parts),
