@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import typer
 
-from reverie.cli import carry, dead, demo, doctor, keys, migrate, models, serve, status, up
+from reverie.cli import carry, dead, demo, doctor, keys, migrate, models, serve, status, up, vault
 from reverie.cli.common import CODES, FAILED, USAGE, say
 from reverie.domain.errors import Invalid, ReverieError
 
@@ -32,6 +32,7 @@ app.add_typer(dead.app, name="dead")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
 app.command("import")(carry.import_)
+app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("serve")(serve.serve)
 

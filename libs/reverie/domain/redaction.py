@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from reverie.domain.known_secrets import VAULT, without_known
 from reverie.domain.redaction_assignments import WEAK, assigned, name_kind
 from reverie.domain.redaction_commands import commanded
 from reverie.domain.redaction_patterns import (
@@ -49,8 +50,12 @@ class RedactedValue:
 
 
 def redact(text: str) -> Redacted:
-    """The text with every credential replaced by `[REDACTED_<KIND>]`."""
-    count, kinds = 0, set[str]()
+    """The text with every credential replaced by `[REDACTED_<KIND>]`.
+
+    Secrets of the vault that are in force (`known_secrets.knowing`) go first.
+    """
+    text, count = without_known(text)
+    kinds = {VAULT} if count else set[str]()
     # A placeholder can lay bare what stood beside it: again, until nothing is found.
     for _ in range(_MAX_ROUNDS):
         spans = _merged(_found(text))

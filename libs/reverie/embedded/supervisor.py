@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from pydantic import SecretStr
+
 from reverie.domain.errors import Unavailable
 from reverie.embedded.addresses import SERVICES, Addresses
 from reverie.embedded.backing import API_KEY, Bus, Database, Key, open_both, without_password
-from reverie.embedded.home import Home, drop_note, open_home, write_note
+from reverie.embedded.home import Home, drop_note, open_home, secret, write_note
 from reverie.embedded.lock import only_one
 from reverie.embedded.probe import ask_ready
 from reverie.embedded.report import Report
@@ -28,6 +30,7 @@ from reverie.embedded.watch import Part, pause, watch
 from reverie.inference.resolver import resolve
 from reverie.runtime.settings import Settings, base_url
 
+VAULT_KEY = "vault_key"
 READY_SECONDS = 60.0
 """How long all services together may take until they are ready."""
 
@@ -141,6 +144,7 @@ def _start_services(
     chosen = choose_ports(settings)
     for name in moved(settings, chosen):
         report.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
+    settings = _with_vault_key(settings, home)
     env = environment(settings, stack.database.service_url, stack.bus.url, chosen)
     drop_note(home, "services")
     for name in SERVICES:
@@ -148,6 +152,13 @@ def _start_services(
         stack.services.append(service)
         service.start()
     return chosen
+
+
+def _with_vault_key(settings: Settings, home: Home) -> Settings:
+    """The settings with a master key of the vault: the one set, or one kept in the home folder."""
+    if settings.vault_key is not None:
+        return settings
+    return settings.model_copy(update={"vault_key": SecretStr(secret(home, VAULT_KEY))})
 
 
 def _addresses(

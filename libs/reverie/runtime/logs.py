@@ -16,9 +16,13 @@ import structlog
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from reverie.domain.known_secrets import Known
 from reverie.runtime.settings import Settings
 
 Redact = Callable[[str], str]
+
+_hidden: dict[int, Known] = {}
+_MOST_HIDDEN = 256
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
@@ -61,6 +65,24 @@ def configure_logs(
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+
+
+def hide(tenant: int, known: Known) -> None:
+    """From now on no log line of this process holds these secrets, whoever writes it.
+
+    Like the logs' configuration this holds for the process; of the tenants last seen.
+    """
+    _hidden.pop(tenant, None)
+    if known:
+        _hidden[tenant] = known
+    while len(_hidden) > _MOST_HIDDEN:
+        del _hidden[next(iter(_hidden))]
+
+
+def _without_hidden(text: str) -> str:
+    for known in list(_hidden.values()):
+        text, _ = known.taken_out(text, lambda _: False)
+    return text
 
 
 def mask_credentials(text: str) -> str:
@@ -112,7 +134,7 @@ class _Redactor:
         return self._text(value if isinstance(value, str) else str(value))
 
     def _text(self, text: str) -> str:
-        masked = mask_credentials(text)
+        masked = mask_credentials(_without_hidden(text))
         return self._redact(masked) if self._redact else masked
 
 

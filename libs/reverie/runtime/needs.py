@@ -7,6 +7,11 @@ from pydantic import SecretStr
 from reverie.domain.errors import Misconfigured
 
 
+def secret_text(value: SecretStr | None) -> str | None:
+    """The text of a secret setting, None where it is not set."""
+    return None if value is None else value.get_secret_value()
+
+
 def required(value: SecretStr | None, name: str) -> str:
     """The text of a secret setting. Raises `Misconfigured` where it is not set."""
     if value is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from pydantic import BaseModel
 from reverie.domain.access import Principal
 from reverie.domain.errors import Malformed, TooLarge
 from reverie.domain.idempotency import StoredReply
+from reverie.domain.known_secrets import Known, knowing
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
@@ -49,6 +52,10 @@ class Route:
         return f"{self.method} {self.path}"
 
 
+KnownOf = Callable[[int], Awaitable[Known]]
+"""The secrets of a tenant, by its number."""
+
+
 @dataclass(frozen=True)
 class Door:
     """What every route of a service needs: keys, idempotency, limits."""
@@ -57,6 +64,7 @@ class Door:
     idempotency: IdempotencyStore | None
     body_limit: int
     request_timeout: float
+    known_of: KnownOf | None = None
 
 
 def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
@@ -73,9 +81,10 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
     async with asyncio.timeout(door.request_timeout):
         holder = None if route.open else await authenticate(request.headers, door.keys)
         data = await read_body(request, door.body_limit)
-        call = _read_call(route, request, data, holder)
-        request[LATER] = call.later
-        reply = await _answer(route, door, request, (call, data))
+        with await _knowing(route, door, holder):
+            call = _read_call(route, request, data, holder)
+            request[LATER] = call.later
+            reply = await _answer(route, door, request, (call, data))
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
 
 
@@ -85,11 +94,21 @@ async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.
     request[LATER] = call.later
     if route.stream_limit:
         call = replace(call, stream=taken(request, route.stream_limit, "import_limit"))
-    result = await route.handler(call)
+    with await _knowing(route, door, holder):
+        result = await route.handler(call)
     if isinstance(result, Streamed):
         return await send(request, result, door.request_timeout)
     reply = rendered(result)
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+
+async def _knowing(
+    route: Route, door: Door, holder: Principal | None
+) -> AbstractContextManager[None]:
+    """What is redacted while a write is carried out loses the secrets of its tenant's vault."""
+    if holder is None or door.known_of is None or route.method == "GET":
+        return nullcontext()
+    return knowing(await door.known_of(holder.tenant), holder.may_read)
 
 
 async def read_body(request: web.Request, limit: int) -> bytes:

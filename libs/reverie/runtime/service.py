@@ -23,7 +23,7 @@ from reverie.runtime.logs import Redact, configure_logs
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.problems import problems
-from reverie.runtime.routes import Door, Route, add_routes
+from reverie.runtime.routes import Door, KnownOf, Route, add_routes
 from reverie.runtime.settings import Settings, base_url
 from reverie.runtime.telemetry import install_provider, telemetry
 
@@ -54,6 +54,7 @@ class Service:
     background: Sequence[Background] = ()
     readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
+    known_of: KnownOf | None = None
 
 
 OpenService = Callable[[Settings], AbstractAsyncContextManager[Service]]
@@ -73,6 +74,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.idempotency,
         settings.body_limit,
         settings.request_timeout,
+        service.known_of,
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)

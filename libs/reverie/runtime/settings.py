@@ -111,6 +111,12 @@ class Settings(BaseSettings):
         10.0, description="how long a process trusts a key it has looked up"
     )
 
+    vault_key: SecretStr | None = Field(
+        None,
+        description="master key of the vault's secrets: base64 of 32 bytes; several, newest first, "
+        "by commas; unset: `reverie up` keeps one in the home folder",
+    )
+
     log_format: Literal["console", "json"] | None = Field(
         None, description="form of the log lines; unset: console on a terminal, else json"
     )

@@ -15,7 +15,8 @@ from reverie.dream.readings import readings
 from reverie.dream.routes import routes
 from reverie.dream.settings import dream_settings
 from reverie.inference.tokens import EstimatingTokenCounter
-from reverie.runtime.needs import required
+from reverie.runtime.logs import hide
+from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.database import open_database
@@ -23,7 +24,9 @@ from reverie.store.dreams import Dreams
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.outbox import OutboxTable
+from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
+from reverie.store.vault import Vault
 
 
 @asynccontextmanager
@@ -37,6 +40,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "dream") as bus,
     ):
+        vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
             settings=dream_settings(settings),
             bus=bus,
@@ -50,6 +54,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.dream_port,
             routes=routes(parts),
             keys=Keys(database),
+            known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             readings=readings(parts),

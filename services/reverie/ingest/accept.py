@@ -22,6 +22,7 @@ from reverie.domain.memory import NewEdge, NewMemory, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.scopes import parse_scope
 from reverie.domain.skills import with_steps
+from reverie.domain.state import state_hints
 from reverie.domain.turns import condense_tool
 from reverie.domain.words import index_text
 from reverie.ingest.settings import IngestSettings
@@ -80,7 +81,7 @@ def accept(
         valid_from=clean.valid_from,
         valid_to=clean.valid_to,
     )
-    return Accepted(memory, redactions, tuple(hints(clean.content, kind)))
+    return Accepted(memory, redactions, (*hints(clean.content, kind), *state_hints(clean.content)))
 
 
 def check_size(field: str, text: str, limit: int, setting: str) -> None:

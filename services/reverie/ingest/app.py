@@ -26,7 +26,9 @@ from reverie.ingest.readings import readings
 from reverie.ingest.rounds import keep_time
 from reverie.ingest.routes import routes
 from reverie.ingest.settings import ingest_settings
-from reverie.runtime.needs import required
+from reverie.ingest.vault_routes import routes as vault_routes
+from reverie.runtime.logs import hide
+from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.administration import Administration
@@ -45,8 +47,10 @@ from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.vault import Vault
 
 
 @asynccontextmanager
@@ -60,6 +64,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
     ):
+        vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
             settings=ingest_settings(settings),
             bus=bus,
@@ -86,6 +91,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             ranks=Ranks(database),
             tasks=Tasks(database),
             claims=Claims(database),
+            vault=vault,
         )
         yield Service(
             name="ingest",
@@ -98,8 +104,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *link_routes.routes(parts),
                 *task_routes.routes(parts),
                 *claim_routes.routes(parts),
+                *vault_routes(parts),
             ],
             keys=Keys(database),
+            known_of=vault.known,
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
             readings=readings(parts),

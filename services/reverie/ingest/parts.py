@@ -23,6 +23,7 @@ from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -48,3 +49,4 @@ class Parts:
     ranks: Ranks
     tasks: Tasks
     claims: Claims
+    vault: Vault

@@ -30,6 +30,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import agent_name, home_scope, matches, reading_scopes, slug
+from reverie.domain.state import USE_VAULT
 from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
 from reverie.ingest.settings import IngestSettings
@@ -78,7 +79,15 @@ class Doors:
         if isinstance(written, ReverieError):
             raise written
         self._publish(call, who, [event_of(who, written, headers)])
-        return _remembered(accepted, written)
+        return _remembered(accepted, written, await self._busy(who, accepted, written))
+
+    async def _busy(self, who: Principal, accepted: Accepted, written: Written) -> tuple[str, ...]:
+        """The advice to use the vault, where the key was written very often."""
+        if written.outcome is not Outcome.SUPERSEDED:
+            return ()
+        new = accepted.memory
+        busy = await self._parts.vault.advice(who, 1, new.scope, new.key)
+        return tuple(f"{one.key} was written {one.versions} times: {USE_VAULT}" for one in busy)
 
     async def batch(self, call: Call[RememberBatch, None]) -> RememberedBatch:
         """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
@@ -213,8 +222,8 @@ def _judged(
         return below(at, error)
 
 
-def _remembered(accepted: Accepted, written: Written) -> Remembered:
-    notes = list(accepted.hints)
+def _remembered(accepted: Accepted, written: Written, more: Sequence[str] = ()) -> Remembered:
+    notes = [*accepted.hints, *more]
     if written.outcome is Outcome.DUPLICATE:
         notes.append("this was known; its confidence went up")
     return Remembered(

@@ -9,8 +9,9 @@ from functools import partial
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
 from reverie.bus.streams import STALENESS_CHANGES
+from reverie.runtime.logs import hide
 from reverie.runtime.metrics import Reading
-from reverie.runtime.needs import required
+from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.staleness.handlers import catch_up, on_changed
@@ -23,6 +24,8 @@ from reverie.store.database import open_database
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.outbox import OutboxTable
+from reverie.store.sealing import sealer_of
+from reverie.store.vault import Vault
 
 
 @asynccontextmanager
@@ -36,6 +39,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "staleness") as bus,
     ):
+        vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
             settings=StalenessSettings(),
             bus=bus,
@@ -51,6 +55,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.staleness_port,
             routes=routes(parts),
             keys=Keys(database),
+            known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             readings=[

@@ -1,0 +1,188 @@
+"""The vault: key-value state per tenant and scope, secret values sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import Conflict, NotFound, Unavailable
+from reverie.domain.known_secrets import Known, KnownSecret
+from reverie.store.database import Database
+from reverie.store.sealing import Place, Sealer
+
+log = structlog.get_logger()
+
+_MOST_KEPT = 1024
+MANY_VERSIONS = 100
+"""A key of memories written more often than this is state, not memory."""
+
+
+@dataclass(frozen=True)
+class VaultEntry:
+    """What is known of an entry without its value."""
+
+    scope: str
+    key: str
+    secret: bool
+    version: int
+    who: str
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True)
+class Busy:
+    """A key of memories that was written many times."""
+
+    scope: str
+    key: str
+    versions: int
+
+
+class Vault:
+    """The entries of all tenants, each call within one."""
+
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer | None = None,
+        learned: Callable[[int, Known], None] | None = None,
+    ) -> None:
+        """Without a sealer no secret is taken. `learned` is told what secrets a tenant has,
+        whenever they were read anew."""
+        self._db = database
+        self._sealer = sealer or Sealer([])
+        self._learned = learned
+        self._known: dict[int, tuple[int, Known]] = {}
+
+    @property
+    def seals(self) -> bool:
+        """Whether secret values can be taken."""
+        return self._sealer.newest is not None
+
+    async def put(
+        self, who: Principal, scope: str, key: str, value: Any, secret: bool, expected: int | None
+    ) -> int:
+        """The version written. Raises `Conflict` where the entry has not the version expected."""
+        sealed, key_id = None, None
+        if secret:
+            sealed, key_id = self._sealer.seal(Place(who.tenant, scope, key), value)
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row(
+                "vault_put",
+                scope,
+                key,
+                None if secret else value,
+                sealed,
+                secret,
+                key_id,
+                who.key_id,
+                expected,
+            )
+        if row is None:
+            raise Conflict(f"the entry {key} in {scope} is not of version {expected}")
+        return int(row["version"])
+
+    async def find(self, who: Principal, scope: str, key: str) -> VaultEntry | None:
+        """The entry without its value, where the key may read it."""
+        row = await self._row(who, scope, key)
+        return None if row is None else _entry(row)
+
+    async def get(self, who: Principal, scope: str, key: str) -> tuple[VaultEntry, Any]:
+        """The entry and its value. Raises `NotFound`, or `Unavailable` without its master key."""
+        row = await self._row(who, scope, key)
+        if row is None:
+            raise NotFound("vault entry", key)
+        value = row["value"]
+        if row["secret"]:
+            place = Place(who.tenant, scope, key)
+            value = self._sealer.open(place, row["sealed"], row["key_id"])
+        return _entry(row), value
+
+    async def _row(self, who: Principal, scope: str, key: str) -> Any:
+        async with self._db.tenant(who.tenant) as tenant:
+            return await tenant.row("vault_get", scope, key, list(who.reads))
+
+    async def page(
+        self, who: Principal, scope: str | None, after: tuple[str, str], limit: int
+    ) -> list[VaultEntry]:
+        """Names and metadata in the order of scope and key."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("vault_list", list(who.reads), scope, *after, limit)
+        return [_entry(row) for row in found]
+
+    async def delete(self, who: Principal, scope: str, key: str) -> int:
+        """Removes an entry; answers its last version. Raises `NotFound`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            row = await tenant.row("vault_delete", scope, key, list(who.writes))
+        if row is None:
+            raise NotFound("vault entry", key)
+        return int(row["version"])
+
+    async def advice(
+        self, who: Principal, limit: int, scope: str | None = None, key: str | None = None
+    ) -> list[Busy]:
+        """Keys of memories that are written so often that they belong here, busiest first."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows(
+                "vault_advice", list(who.reads), MANY_VERSIONS, scope, key, limit
+            )
+        return [Busy(row["scope"], row["key"], row["versions"]) for row in found]
+
+    async def known(self, tenant: int) -> Known:
+        """The tenant's secret values, opened; read again only when one of them changed."""
+        epoch = int(await self._db.call("vault_epoch", tenant))
+        kept = self._known.get(tenant)
+        if kept and kept[0] == epoch:
+            return kept[1]
+        known = Known(await self._opened(tenant) if epoch else [])
+        self._keep(tenant, epoch, known)
+        return known
+
+    def _keep(self, tenant: int, epoch: int, known: Known) -> None:
+        self._known.pop(tenant, None)
+        self._known[tenant] = (epoch, known)
+        while len(self._known) > _MOST_KEPT:
+            del self._known[next(iter(self._known))]
+        if self._learned:
+            self._learned(tenant, known)
+
+    async def _opened(self, tenant: int) -> list[KnownSecret]:
+        async with self._db.tenant(tenant) as inside:
+            found = await inside.rows("vault_secrets")
+        return [secret for row in found for secret in self._open(tenant, row)]
+
+    def _open(self, tenant: int, row: Any) -> Sequence[KnownSecret]:
+        place = Place(tenant, row["scope"], row["key"])
+        try:
+            value = self._sealer.open(place, row["sealed"], row["key_id"])
+        except Unavailable as error:
+            log.error("vault_entry_closed", key=place.key, reason=str(error))
+            return []
+        return [KnownSecret(row["scope"], row["key"], text) for text in _texts(value)]
+
+
+def _texts(value: Any) -> list[str]:
+    """Every text and number in a JSON value."""
+    if isinstance(value, dict):
+        return [text for inner in value.values() for text in _texts(inner)]
+    if isinstance(value, list):
+        return [text for inner in value for text in _texts(inner)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
+def _entry(row: Any) -> VaultEntry:
+    return VaultEntry(
+        scope=row["scope"],
+        key=row["key"],
+        secret=row["secret"],
+        version=row["version"],
+        who=row["who"],
+        created=row["created"],
+        updated=row["updated"],
+    )

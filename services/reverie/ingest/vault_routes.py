@@ -1,0 +1,183 @@
+"""The vault over HTTP: key-value state that is never recalled."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from reverie.contracts.base import Text
+from reverie.contracts.vault import (
+    VaultAdvice,
+    VaultAdvised,
+    VaultItem,
+    VaultPage,
+    VaultPut,
+    VaultValue,
+    VaultWritten,
+)
+from reverie.domain.access import Principal
+from reverie.domain.errors import Invalid, NotFound
+from reverie.domain.redaction import redact, redact_value
+from reverie.domain.scopes import parse_scope
+from reverie.domain.state import USE_VAULT
+from reverie.ingest.accept import check_size
+from reverie.ingest.parts import Parts
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call, Reply
+from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.routes import Route
+from reverie.store.vault import VaultEntry
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
+_TAKEN = frozenset({"advice"})
+_UNSEALED = (
+    "no master key is set: give the services vault_key (base64 of 32 random bytes, "
+    "as of `openssl rand -base64 32`)"
+)
+_BARE = "holds a credential: send secret: true, and it is sealed"
+
+
+class VaultQuery(Query):
+    """Which scope; unset: the key's project, else global."""
+
+    scope: Text | None = None
+
+
+class VaultListQuery(PageQuery):
+    """Filters of the list."""
+
+    scope: Text | None = None
+
+
+class AdviceQuery(Query):
+    """How many are named."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class ByPlace(Position):
+    """A cursor in the order of scope and key."""
+
+    scope: str
+    key: str
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of the vault."""
+    doors = Doors(parts)
+    path = "/v1/vault/{key}"
+    return [
+        Route("GET", "/v1/vault", doors.list, query=VaultListQuery, answer=VaultPage,
+              summary="List entries without their values"),
+        Route("GET", "/v1/vault/advice", doors.advice, query=AdviceQuery, answer=VaultAdvice,
+              summary="Keys of memories that belong into the vault"),
+        Route("PUT", path, doors.put, VaultPut, VaultQuery, VaultWritten,
+              summary="Keep a value under a key"),
+        Route("GET", path, doors.get, query=VaultQuery, answer=VaultValue,
+              summary="Read a value"),
+        Route("DELETE", path, doors.delete, query=VaultQuery, answer=VaultWritten,
+              summary="Remove a value for good"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def put(self, call: Call[VaultPut, VaultQuery]) -> VaultWritten:
+        """`PUT /v1/vault/{key}`."""
+        who, body = call.principal, call.body
+        key, scope = _key(call.path["key"]), _scope(who, call.query.scope)
+        who.check_write(scope)
+        text = json.dumps(body.value, ensure_ascii=False)
+        check_size("value", text, self._parts.settings.content_limit, "content_limit")
+        secret = await self._secret(who, scope, key, body)
+        version = await self._parts.vault.put(who, scope, key, body.value, secret, body.version)
+        return VaultWritten(scope=scope, key=key, secret=secret, version=version)
+
+    async def _secret(self, who: Principal, scope: str, key: str, body: VaultPut) -> bool:
+        """Whether the value is to be sealed. Raises `Invalid` where it must be and is not."""
+        secret = body.secret
+        if secret is None:
+            kept = await self._parts.vault.find(who, scope, key)
+            secret = kept is not None and kept.secret
+        if secret and not self._parts.vault.seals:
+            raise Invalid("secret", _UNSEALED)
+        if not secret and redact_value({key: body.value}).count:
+            raise Invalid("value", _BARE)
+        if body.value is None:
+            raise Invalid("value", "is null: DELETE removes an entry")
+        return secret
+
+    async def get(self, call: Call[None, VaultQuery]) -> Reply:
+        """`GET /v1/vault/{key}`."""
+        who = call.principal
+        scope = _scope(who, call.query.scope)
+        entry, value = await self._parts.vault.get(who, scope, call.path["key"])
+        body = VaultValue(**_item(entry).model_dump(), value=value)
+        return Reply(body=body, headers={"ETag": f'"{entry.version}"', "Cache-Control": "no-store"})
+
+    async def list(self, call: Call[None, VaultListQuery]) -> VaultPage:
+        """`GET /v1/vault`."""
+        who, query = call.principal, call.query
+        scope = parse_scope(query.scope) if query.scope else None
+        if scope:
+            who.check_read([scope])
+        after = decode_cursor(query.cursor, ByPlace)
+        place = (after.scope, after.key) if after else ("", "")
+        found = await self._parts.vault.page(who, scope, place, query.limit + 1)
+        items, following = cut_page(
+            found, query.limit, lambda one: ByPlace(scope=one.scope, key=one.key)
+        )
+        return VaultPage(items=[_item(one) for one in items], next=following)
+
+    async def delete(self, call: Call[None, VaultQuery]) -> VaultWritten:
+        """`DELETE /v1/vault/{key}`."""
+        who, key = call.principal, call.path["key"]
+        scope = _scope(who, call.query.scope)
+        if not who.may_read(scope) and not who.may_write(scope):
+            raise NotFound("vault entry", key)
+        who.check_write(scope)
+        version = await self._parts.vault.delete(who, scope, key)
+        return VaultWritten(scope=scope, key=key, version=version, deleted=True)
+
+    async def advice(self, call: Call[None, AdviceQuery]) -> VaultAdvice:
+        """`GET /v1/vault/advice`."""
+        found = await self._parts.vault.advice(call.principal, call.query.limit)
+        return VaultAdvice(
+            items=[
+                VaultAdvised(scope=one.scope, key=one.key, versions=one.versions, advice=USE_VAULT)
+                for one in found
+            ]
+        )
+
+
+def _key(text: str) -> str:
+    if not _KEY.fullmatch(text):
+        raise Invalid("key", "must be 1 to 128 of A-Z a-z 0-9 _ . : -, and begin with none of .:-")
+    if text in _TAKEN:
+        raise Invalid("key", f"{text} is a name of the vault's own: choose another")
+    if redact(text).count:
+        raise Invalid("key", "holds a credential: keys are shown")
+    return text
+
+
+def _scope(who: Principal, text: str | None) -> str:
+    return parse_scope(text) if text else who.default_scope()
+
+
+def _item(entry: VaultEntry) -> VaultItem:
+    return VaultItem(
+        scope=entry.scope,
+        key=entry.key,
+        secret=entry.secret,
+        version=entry.version,
+        by=entry.who,
+        created_at=entry.created,
+        updated_at=entry.updated,
+    )

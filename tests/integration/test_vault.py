@@ -1,0 +1,167 @@
+"""The vault: state beside memory, sealed where it is secret, and nowhere else to be found."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from reverie.store.sealing import sealer_of
+from reverie.store.vault_rotation import rotate
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually, running_stack
+from tests.tables import TABLES, rows
+
+OLD = base64.b64encode(b"o" * 32).decode()
+NEW = base64.b64encode(b"n" * 32).decode()
+PLAIN = "correct" + " horse staple"
+"""A value that no pattern would take for a secret."""
+
+
+@pytest.fixture
+async def vault(database: Database, nats_url: str) -> AsyncIterator[Stack]:
+    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as made:
+        yield made
+
+
+def everything(admin_url: str) -> str:
+    """All rows of all tables, as text."""
+    with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
+        names = [name for (name,) in rows(admin_url, TABLES, "reverie")]
+        return "\n".join(
+            str(row)
+            for name in names
+            for row in connection.execute(f'select t::text from "{name}" t'.encode()).fetchall()
+        )
+
+
+async def test_state_is_kept_read_listed_and_removed_by_scope_and_version(vault: Stack) -> None:
+    put = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": {"n": 1}})
+    assert (put.status, put.body["version"], put.body["secret"]) == (200, 1, False)
+    stale = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": 2, "version": 7})
+    assert (stale.status, stale.body["code"]) == (409, "conflict")
+    again = {"value": {"n": 2}, "version": 1}
+    assert (await vault.call("PUT", "/v1/vault/builds?scope=project/a", again)).body["version"] == 2
+    read = await vault.get("/v1/vault/builds?scope=project/a")
+    assert (read["value"], read["version"]) == ({"n": 2}, 2)
+    stranger = vault.key_of(reads=["project/b"], writes=["project/b"])
+    path = "/v1/vault/builds?scope=project/a"
+    replies = [
+        await vault.call(*one, key=stranger) for one in (("GET", path), ("DELETE", path))
+    ] + [await vault.call("PUT", path, {"value": 1}, stranger)]
+    assert [one.status for one in replies] == [404, 404, 403]
+    assert (await vault.get("/v1/vault", key=stranger))["items"] == []
+    other = vault.key_of(tenant="other")
+    assert (await vault.call("GET", path, key=other)).status == 404
+    for n in range(3):
+        await vault.call("PUT", f"/v1/vault/k{n}", {"value": n})
+    first = await vault.get("/v1/vault?limit=2")
+    rest = await vault.get(f"/v1/vault?limit=2&cursor={first['next']}")
+    assert [one["key"] for one in first["items"] + rest["items"]] == ["k0", "k1", "k2", "builds"]
+    assert rest["next"] is None
+    assert (await vault.call("DELETE", path)).body["deleted"]
+    assert (await vault.call("GET", path)).status == 404
+
+
+async def test_a_secret_is_sealed_and_leaves_no_trace_in_memory_turns_or_tables(
+    vault: Stack,
+) -> None:
+    sent = {"value": {"pin": PLAIN}, "secret": True}
+    assert (await vault.call("PUT", "/v1/vault/door", sent)).status == 200
+    told = await vault.post(
+        "/v1/remember", {"content": f"The door opens by {PLAIN} as agreed", "tags": [PLAIN]}
+    )
+    assert told["redactions"] == 2
+    session = (await vault.post("/v1/sessions/start", {"agent": "claude"}))["session"]
+    turns = [{"role": "tool", "tool": "bash", "content": f"$ open\n{PLAIN}\n{json.dumps(PLAIN)}"}]
+    said = await vault.post("/v1/turns", {"session": session, "turns": turns})
+    assert said["redactions"] == 2
+    memory = await vault.get(f"/v1/memories/{told['id']}")
+    assert memory["content"] == "The door opens by [REDACTED_VAULT:door] as agreed"
+    narrow = vault.key_of(reads=["project/a"], writes=["project/a"])
+    hidden = await vault.post(
+        "/v1/remember", {"content": f"it is {PLAIN} here", "scope": "project/a"}, key=narrow
+    )
+    assert (await vault.get(f"/v1/memories/{hidden['id']}"))["content"] == (
+        "it is [REDACTED_VAULT] here"
+    )
+    await eventually(lambda: _quiet(vault))
+    assert PLAIN not in everything(vault.admin_url)
+    assert PLAIN not in json.dumps(await vault.get("/v1/vault"))
+    found = await vault.post("/v1/recall", {"query": "door pin"})
+    assert PLAIN not in json.dumps(found)
+    assert (await vault.get("/v1/vault/door"))["value"] == {"pin": PLAIN}
+    kept = await vault.call("PUT", "/v1/vault/door", {"value": PLAIN + "!"})
+    assert kept.body["secret"] is True
+    other = vault.key_of(tenant="other")
+    free = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    assert free["redactions"] == 0
+    await vault.call("DELETE", "/v1/vault/door")
+    assert (await vault.post("/v1/remember", {"content": f"now {PLAIN} is said"}))[
+        "redactions"
+    ] == 0
+
+
+async def _quiet(stack: Stack) -> bool:
+    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])
+
+
+async def test_a_credential_that_is_not_marked_secret_is_refused_by_value_and_by_key(
+    vault: Stack,
+) -> None:
+    token = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+    for path, value, field in (
+        ("/v1/vault/x", {"note": f"use {token}"}, "value"),
+        ("/v1/vault/db_password", "hunter" + "2hunter", "value"),
+        (f"/v1/vault/{token}", 1, "key"),
+        ("/v1/vault/advice", 1, "key"),
+        ("/v1/vault/none", None, "value"),
+    ):
+        reply = await vault.call("PUT", path, {"value": value})
+        assert (reply.status, reply.body["field"]) == (422, field), path
+    assert token not in everything(vault.admin_url)
+
+
+async def test_after_a_rotation_the_old_key_may_go(
+    vault: Stack, database: Database, nats_url: str
+) -> None:
+    for n in range(3):
+        await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x", "secret": True})
+    steps: list[tuple[int, int]] = []
+    done = rotate(vault.admin_url, sealer_of(f"{NEW},{OLD}"), lambda *at: steps.append(at))
+    assert (done.values, steps) == (3, [(3, 3)])
+    assert rotate(vault.admin_url, sealer_of(NEW), lambda *_: None).values == 0
+    lost = await vault.call("GET", "/v1/vault/s1")
+    assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
+    async with running_stack(database, nats_url, model_home(), vault_key=NEW) as renewed:
+        read = await vault.get(f"{renewed.url}/v1/vault/s1")
+        assert read["value"] == "value-1-x"
+
+
+async def test_without_a_master_key_a_secret_is_refused_and_says_what_to_set(
+    stack: Stack,
+) -> None:
+    reply = await stack.call("PUT", "/v1/vault/x", {"value": "abcdefg", "secret": True})
+    assert (reply.status, reply.body["field"]) == (422, "secret")
+    assert "vault_key" in reply.body["detail"]
+
+
+async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_vault(
+    stack: Stack,
+) -> None:
+    for content in ("41", "builds: 1207", '{"a": [1, 2], "b": "c"}'):
+        told = await stack.post("/v1/remember", {"content": content})
+        assert any("vault" in hint for hint in told["hints"]), content
+    told = await stack.post("/v1/remember", {"content": "The port of the gateway is 3456"})
+    assert not any("vault" in hint for hint in told["hints"])
+    hints: list[str] = []
+    for n in range(103):
+        body = {"content": f"step {n} of the run is done", "key": "step", "supersede_reason": "on"}
+        hints = (await stack.post("/v1/remember", body))["hints"]
+    assert any(hint.startswith("step was written 1") for hint in hints)
+    [busy] = (await stack.get("/v1/vault/advice"))["items"]
+    assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
