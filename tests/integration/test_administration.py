@@ -76,7 +76,10 @@ async def test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream(
     assert (wrong.status, wrong.body["field"]) == (422, "confirm")
     done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, one)
     assert (done.status, done.body["done"]) == (200, True), done
-    assert done.body["rows"] == of_one
+    ranked = {"edge_change", "memory_rank"}  # left out by `_held`: they follow in their own time
+    counted = {table: many for table, many in done.body["rows"].items() if table not in ranked}
+    assert counted == of_one
+    assert rows(stack.admin_url, "select 1 from edge_change where tenant = %s", number) == []
     assert len(of_one) > 12
     assert done.body["messages"]["MEMORY"] > 0
     assert _held(stack, number) == {}

@@ -67,8 +67,10 @@ cross join lateral (
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
-  ) x join memory_then($1, $6) m on m.id = x.other
-  where m.status = any($5::text[]) and covers($3, m.scope)
+  ) x cross join lateral (
+    select from memory_then($1, $6) m
+    where m.id = x.other and m.status = any($5::text[]) and covers($3, m.scope) limit 1
+  ) m
   group by x.other order by weight desc, x.other limit $4
 ) e
 order by e.weight desc, near, far;
