@@ -168,8 +168,12 @@ class TaskState(Answer):
 
 
 class MemoryDetail(MemoryBody):
-    """`GET /v1/memories/{id}`: the memory with its neighbours."""
+    """`GET /v1/memories/{id}`: the memory with its neighbours.
 
+    `merged_from`: the id that was asked for, where that memory went into this one.
+    """
+
+    merged_from: UUID | None = None
     neighbours: list[Neighbour] = Field(default_factory=list)
     task: TaskState | None = None
 

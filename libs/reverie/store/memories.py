@@ -65,7 +65,7 @@ class Memories:
         An item whose edges would close a cycle makes the rest land one by one. Answers in the
         order of the items. `headers` carry the trace to the consumers.
         """
-        payload = [rows.item(new, who.reads) for new in items]
+        payload = await self._landed(who, [rows.item(new, who.reads) for new in items])
         try:
             found = await self._call(who, payload, headers)
         except Invalid as error:
@@ -73,6 +73,17 @@ class Memories:
                 return [error]
             return [(await self.remember(who, [new], headers))[0] for new in items]
         return [await self._outcome(who, new, one) for new, one in zip(items, found, strict=True)]
+
+    async def _landed(self, who: Principal, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The items with every edge to a merged memory led to what that went into."""
+        edges = [edge for item in items for edge in item.get("edges", ())]
+        if edges:
+            async with self._db.tenant(who.tenant) as tenant:
+                found = await tenant.rows("merged_ends", [UUID(edge["to"]) for edge in edges])
+            ends = {str(row["id"]): str(row["into"]) for row in found}
+            for edge in edges:
+                edge["to"] = ends.get(edge["to"], edge["to"])
+        return items
 
     async def _call(
         self, who: Principal, payload: list[dict[str, Any]], headers: Mapping[str, str]
@@ -132,7 +143,21 @@ class Memories:
         return rows.memory(row)
 
     async def resolve(self, who: Principal, text: str) -> UUID:
-        """The id that a full or short form means. Raises `NotFound` or `Invalid`."""
+        """The id that a full or short form means: of a merged one, of what it went into.
+
+        Raises `NotFound` or `Invalid`.
+        """
+        named = await self.named(who, text)
+        return await self.merged_into(who, named) or named
+
+    async def merged_into(self, who: Principal, memory: UUID) -> UUID | None:
+        """The memory that this one went into, over all merges; None where it stands for itself."""
+        async with self._db.tenant(who.tenant) as tenant:
+            end = await tenant.value("merged_end", memory, list(who.reads))
+        return UUID(str(end)) if end else None
+
+    async def named(self, who: Principal, text: str) -> UUID:
+        """The id that a full or short form names, merged or not. Raises as `resolve` does."""
         if not is_short_id(text):
             return _uuid(text)
         async with self._db.tenant(who.tenant) as tenant:

@@ -38,6 +38,7 @@ from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
+from reverie.store.duplicates import Duplicates
 from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
@@ -80,6 +81,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             sessions=Sessions(database),
             dreams=Dreams(database),
             enrichment=Enrichment(database),
+            duplicates=Duplicates(database),
             briefings=Briefings(database),
             carry=Carry(database),
             notes=Notes(database),

@@ -12,6 +12,7 @@ from reverie.contracts.events import MemoryEvent
 from reverie.domain.errors import Unavailable
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
+from reverie.ingest.reconcile import reconcile
 
 MODEL_PAUSE = 0.1
 
@@ -23,7 +24,9 @@ async def on_remembered(parts: Parts, message: Message) -> None:
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
     await _model_tried(parts)
-    await enrich(parts, event.tenant, message.subject.split(".")[1], event.id)
+    tenant = event.tenant, message.subject.split(".")[1]
+    await enrich(parts, *tenant, event.id)
+    await reconcile(parts, *tenant, event.id)
 
 
 async def _model_tried(parts: Parts) -> None:

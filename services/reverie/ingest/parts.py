@@ -13,6 +13,7 @@ from reverie.store.carry import Carry
 from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.dreams import Dreams
+from reverie.store.duplicates import Duplicates
 from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
@@ -38,6 +39,7 @@ class Parts:
     sessions: Sessions
     dreams: Dreams
     enrichment: Enrichment
+    duplicates: Duplicates
     briefings: Briefings
     carry: Carry
     notes: Notes

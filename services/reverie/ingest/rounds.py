@@ -15,6 +15,7 @@ from reverie.domain.errors import ReverieError
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
 from reverie.ingest.ranks import rank_all
+from reverie.ingest.reconcile import reconcile
 
 log = structlog.get_logger("reverie.ingest")
 
@@ -103,7 +104,9 @@ async def _enrich_all(parts: Parts, missed: Sequence[Missed], left: Left) -> Non
 async def _enriched(parts: Parts, tenant: int, name: str, memory: UUID) -> bool:
     """Whether nothing of the memory is missing any more."""
     try:
-        return await enrich(parts, tenant, name, memory)
+        made = await enrich(parts, tenant, name, memory)
+        await reconcile(parts, tenant, name, memory)
+        return made
     # Whatever is wrong with one must not keep the rounds from the others.
     except Exception as error:
         log.warning("enrich_failed", memory=str(memory), error=type(error).__name__)

@@ -20,7 +20,7 @@ from reverie.domain.context import render
 from reverie.domain.errors import Invalid, TooLarge
 from reverie.domain.fields import naming
 from reverie.domain.kinds import Kind, parse_kind
-from reverie.domain.memory import Status
+from reverie.domain.memory import Memory, Status
 from reverie.domain.scopes import parse_scope, reading_scopes, slug
 from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
@@ -212,16 +212,25 @@ class Doors:
         who = call.principal
         if call.query.as_of:
             return await self._memory_then(who, call.uuid("id"), call.query.as_of)
-        memory = await self._parts.memories.get(
-            who, await self._parts.memories.resolve(who, call.path["id"])
-        )
+        named = await self._parts.memories.named(who, call.path["id"])
+        memory = await self._where_it_went(who, await self._parts.memories.get(who, named))
         near = await self._parts.memories.neighbours(who, memory.id)
         standing = None
         if memory.kind is Kind.TASK:
             standing = await self._parts.tasks.standing(who, memory.id)
-        return Reply(
-            body=memory_detail(memory, near, standing), headers={"ETag": f'"{memory.version}"'}
-        )
+        body = memory_detail(memory, near, standing)
+        headers = {"ETag": f'"{memory.version}"'}
+        if memory.id != named:
+            body.merged_from = named
+            headers["Content-Location"] = f"/v1/memories/{memory.id}"
+        return Reply(body=body, headers=headers)
+
+    async def _where_it_went(self, who: Principal, memory: Memory) -> Memory:
+        """The memory that this one was merged into; itself where it was not."""
+        if memory.status is not Status.SUPERSEDED:
+            return memory
+        end = await self._parts.memories.merged_into(who, memory.id)
+        return await self._parts.memories.get(who, end) if end else memory
 
     async def _memory_then(self, who: Principal, memory: UUID, at: datetime) -> Reply:
         """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""

@@ -28,6 +28,8 @@ where m.tenant = $1 and covers($2, m.scope)
   and ($8::uuid is null or m.session = $8)
   and ($10::timestamptz is null or coalesce(m.valid_from, '-infinity') <= $10
        and $10 < coalesce(m.valid_to, 'infinity'))
+  and (m.status <> 'superseded' or not exists (select from memory x
+       where x.tenant = $1 and x.id = m.id and x.merged_into is not null))
 order by m.id desc limit $9;
 
 -- name: memories_by_ids

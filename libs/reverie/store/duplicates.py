@@ -1,0 +1,147 @@
+"""Memories that say alike: found, merged, or linked as contradicting each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from reverie.contracts.events import Outgoing, memory_subject, outgoing
+from reverie.domain.errors import Unavailable
+from reverie.domain.kinds import Kind
+from reverie.domain.likeness import Likeness, Said
+from reverie.store.database import Database
+
+_RACES = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A memory to be judged against another. `cosine`: to that one, where both have vectors."""
+
+    id: UUID
+    version: int
+    scope: str
+    created: datetime
+    said: Said
+    vector: Any = None
+    cosine: float | None = None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was done: the memory that now stands at `version`, and the event that says so."""
+
+    id: UUID
+    version: int
+    event: Outgoing
+
+
+class Duplicates:
+    """Pairs of memories of one scope."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def read(self, tenant: int, memory: UUID) -> Candidate | None:
+        """The memory, if it is active and all that is derived of it stands."""
+        async with self._db.tenant(tenant) as t:
+            row = await t.row("likeness_self", memory)
+        return _candidate(row, vector=row["vector"]) if row else None
+
+    async def candidates(self, tenant: int, of: Candidate, limit: int) -> list[Candidate]:
+        """Memories of its scope that may say the same or the opposite, nearest first.
+
+        Up to `limit` by meaning, by shared anchors, and by shared rare words.
+        """
+        async with self._db.tenant(tenant) as t:
+            await t.row("iterate_index_scans")
+            found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit)
+        return [_candidate(row, cosine=row["cosine"]) for row in found]
+
+    async def merge(
+        self,
+        tenant: tuple[int, str],
+        older: Candidate,
+        newer: Candidate,
+        likeness: Likeness,
+        headers: Mapping[str, str],
+    ) -> Settled | None:
+        """Merges the less sure into the surer; None where either changed or they stay apart."""
+        pair = _pair(older, newer)
+        pair["fuller"] = pair.get(likeness.fuller or "")
+        made = await self._call("merge_memories", tenant, pair, likeness.reason, headers)
+        if "problem" in made:
+            return None
+        return _settled(tenant, "merged", made | {"id": made["into"]}, ("merged",), headers)
+
+    async def contradict(
+        self,
+        tenant: tuple[int, str],
+        older: Candidate,
+        newer: Candidate,
+        likeness: Likeness,
+        headers: Mapping[str, str],
+    ) -> Settled | None:
+        """Links the newer to the older, which is doubted; None where that was done before."""
+        pair = _pair(older, newer)
+        made = await self._call("contradict_memories", tenant, pair, likeness.reason, headers)
+        if "problem" in made:
+            return None
+        return _settled(tenant, "contradicted", made | {"by": str(newer.id)}, ("by",), headers)
+
+    async def _call(
+        self,
+        name: str,
+        tenant: tuple[int, str],
+        pair: dict[str, Any],
+        why: str,
+        headers: Mapping[str, str],
+    ) -> dict[str, Any]:
+        for _ in range(_RACES):
+            try:
+                async with self._db.tenant(tenant[0]) as t:
+                    made: dict[str, Any] = await t.value(name, tenant[1], pair, why, dict(headers))
+                    return made
+            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
+                continue
+        raise Unavailable("the memory", "many writers change it at once; try again")
+
+
+def _candidate(row: asyncpg.Record, vector: Any = None, cosine: float | None = None) -> Candidate:
+    said = Said(
+        content=row["content"],
+        kind=Kind(row["kind"]),
+        key=row["key"],
+        pinned=row["pinned"],
+        files=frozenset(row["files"]),
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+    )
+    return Candidate(row["id"], row["version"], row["scope"], row["created"], said, vector, cosine)
+
+
+def _pair(older: Candidate, newer: Candidate) -> dict[str, Any]:
+    return {
+        "older": str(older.id),
+        "older_version": older.version,
+        "newer": str(newer.id),
+        "newer_version": newer.version,
+    }
+
+
+def _settled(
+    tenant: tuple[int, str],
+    event: str,
+    made: Mapping[str, Any],
+    told: tuple[str, ...],
+    headers: Mapping[str, str],
+) -> Settled:
+    body = {name: made[name] for name in ("id", "version", *told)}
+    subject = memory_subject(tenant[1], event)
+    stored = outgoing(tenant[0], subject, body, headers, UUID(made["event"]))
+    return Settled(UUID(made["id"]), made["version"], stored)

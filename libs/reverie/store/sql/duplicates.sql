@@ -1,0 +1,76 @@
+-- name: likeness_self
+-- An active memory whose slow path is done, with the vector of its beginning and its files.
+select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
+       m.valid_to,
+       (select v.v from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
+        where c.tenant = $1 and c.memory = m.id and c.ord = 0) as vector,
+       array(select e.dst::text from edge e join memory f on f.tenant = $1 and f.id = e.dst
+             where e.tenant = $1 and e.src = m.id and e.kind = 'touches' and e.known_to is null
+               and f.kind = 'file') as files
+from memory m
+where m.tenant = $1 and m.id = $2 and m.status = 'active' and m.kind not in ('file', 'entity')
+  and m.enriched_version >= m.version;
+
+-- name: likeness_candidates
+-- Active memories of the scope $4 that may say what $2 (vector $3) says: nearest, same anchors, same rare words; $5 of each.
+with near as materialized (
+  select m.id
+  from vec_bge_small_en_v1_5 v
+  join chunk c on c.tenant = $1 and c.no = v.chunk and c.ord = 0
+  join memory m on m.tenant = $1 and m.id = c.memory
+  where v.tenant = $1 and m.scope = $4 and m.status = 'active' and m.id <> $2
+  order by v.v <=> $3 limit $5
+), anchored as materialized (
+  select o.src as id
+  from edge e join edge o on o.tenant = $1 and o.dst = e.dst and o.kind = 'touches'
+    and o.known_to is null and o.src <> e.src
+  join memory m on m.tenant = $1 and m.id = o.src and m.status = 'active' and m.scope = $4
+  where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+  group by o.src order by count(*) desc, o.src desc limit $5
+), term as materialized (
+  select d.docs
+  from (select term_no(w.lexeme) as no from memory s cross join lateral unnest(s.words) w
+        where s.tenant = $1 and s.id = $2 limit 64) t
+  cross join lateral (
+    select array_agg(p.doc) as docs
+    from (select p.doc from posting p where p.tenant = $1 and p.term = t.no
+          order by p.doc desc limit 200) p) d
+), worded as materialized (
+  select m.id
+  from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight
+        from term t cross join lateral unnest(t.docs) x (doc) group by x.doc) s
+  join memory m on m.tenant = $1 and m.doc = s.doc
+  where m.scope = $4 and m.status = 'active' and m.id <> $2
+  order by s.weight desc, m.id desc limit $5
+)
+select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
+       m.valid_to,
+       (select (1 - (v.v <=> $3))::float8 from chunk c
+        join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
+        where c.tenant = $1 and c.memory = m.id and c.ord = 0) as cosine,
+       array(select e.dst::text from edge e join memory f on f.tenant = $1 and f.id = e.dst
+             where e.tenant = $1 and e.src = m.id and e.kind = 'touches' and e.known_to is null
+               and f.kind = 'file') as files
+from memory m
+where m.tenant = $1 and m.kind not in ('file', 'entity') and m.enriched_version >= m.version
+  and m.id in (
+  select id from near union select id from anchored union select id from worded)
+order by cosine desc nulls last, m.id;
+
+-- name: merge_memories
+-- Makes one memory of two: tenant's name, the pair, the reason, headers.
+select merge_memories($1, $2, $3, $4, $5);
+
+-- name: contradict_memories
+-- Links a memory to the older one that it contradicts, and doubts the older one.
+select contradict_memories($1, $2, $3, $4, $5);
+
+-- name: merged_end
+-- Where a memory that the grants $3 cover went by being merged; no row for what may not be read.
+select merged_end($1, m.id) as id from memory m
+where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and m.merged_into is not null;
+
+-- name: merged_ends
+-- For those of a list that were merged: where each went.
+select m.id, merged_end($1, m.id) as into from memory m
+where m.tenant = $1 and m.id = any($2::uuid[]) and m.merged_into is not null;

@@ -1,0 +1,65 @@
+"""What becomes of memories that say alike, through the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.stack import Stack, eventually
+
+SHOP = "project/shop"
+
+
+async def _made(stack: Stack, content: str, **fields: Any) -> str:
+    """The id of a decision."""
+    body = {"content": content, "scope": SHOP, "kind": "decision", **fields}
+    made = await stack.post("/v1/remember", body)
+    return str(made["id"])
+
+
+async def test_a_later_choice_contradicts_the_earlier_one_which_is_doubted(stack: Stack) -> None:
+    old = await _made(stack, "Use jsonwebtoken for tokens")
+    before = await stack.get(f"/v1/memories/{old}")
+    new = await _made(stack, "Use jose instead of jsonwebtoken")
+
+    async def linked() -> Any:
+        found = await stack.get(f"/v1/memories/{old}")
+        return [n for n in found["neighbours"] if n["type"] == "contradicts"]
+
+    await eventually(linked)
+    after = await stack.get(f"/v1/memories/{old}")
+    [edge] = [n for n in after["neighbours"] if n["type"] == "contradicts"]
+    assert (edge["id"], edge["direction"]) == (new, "in")
+    assert after["confidence"] < before["confidence"] <= 1
+    assert after["status"] == "active"
+
+
+async def test_a_merged_memorys_id_answers_with_the_memory_it_went_into(stack: Stack) -> None:
+    first = "The upload handler lives in src/upload/handler.ts"
+    one = await _made(stack, first, tags=["upload"], scope=SHOP)
+    elsewhere = await _made(stack, first + ".", scope="project/other")
+    fuller = first + ", and it delegates to src/upload/store.ts"
+    two = await _made(stack, fuller, tags=["s3"])
+
+    async def merged() -> Any:
+        reply = await stack.call("GET", f"/v1/memories/{two}")
+        return reply.body.get("merged_from") and reply
+
+    reply = await eventually(merged)
+    assert (reply.status, reply.body["id"], reply.body["merged_from"]) == (200, one, two)
+    assert reply.headers["Content-Location"] == f"/v1/memories/{one}"
+    assert reply.body["content"] == fuller
+    assert reply.body["tags"] == ["s3", "upload"]
+    assert reply.body["confidence"] > 0.8
+    assert [source["id"] for source in reply.body["metadata"]["merged"]] == [two]
+    short = await stack.get(f"/v1/memories/{two[-8:]}")
+    assert short["id"] == one
+    listed = await stack.get("/v1/memories")
+    assert {m["id"] for m in listed["items"]} == {one, elsewhere}
+
+    found = await stack.post("/v1/recall", {"query": "delegates to src/upload/store.ts"})
+    assert found["memories"][0]["id"] == one
+    assert two not in {m["id"] for m in found["memories"]}
+    linked = {"content": "S3 costs too much", "edges": [{"to": two, "type": "relates_to"}]}
+    third = await stack.post("/v1/remember", linked)
+    near = (await stack.get(f"/v1/memories/{third['id']}"))["neighbours"]
+    assert [n["id"] for n in near if n["type"] == "relates_to"] == [one]
