@@ -15,16 +15,21 @@ from reverie.store.queries import load, parse
 from reverie.testing.servers import Database
 
 STORE = Path(store.__path__[0])
-RUNNERS = {"rows", "row", "value", "many", "call", "query", "_corpus"}
+RUNNERS = {"rows", "row", "value", "many", "call", "_call", "query", "_corpus"}
+# Runs a query, or its twin that reads as of a moment.
+TWINS = {"_read"}
 
 
 def _names_asked_for() -> Iterator[str]:
     """First text among the arguments of whatever runs a query by its name."""
     for file in STORE.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and _callee(node.func) in RUNNERS:
-                texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant)]
-                yield from (text for text in texts[:1] if isinstance(text, str))
+            if isinstance(node, ast.Call) and _callee(node.func) in RUNNERS | TWINS:
+                texts = [a.value for a in node.args[:3] if isinstance(a, ast.Constant)]
+                names = [text for text in texts[:1] if isinstance(text, str)]
+                yield from names
+                if _callee(node.func) in TWINS:
+                    yield from (f"{name}_then" for name in names)
 
 
 def _callee(function: ast.expr) -> str | None:
