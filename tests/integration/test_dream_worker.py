@@ -10,6 +10,7 @@ from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.store.dreams import Dreams
 from reverie.store.outbox import OutboxTable
 from reverie.store.sessions import NewTurn, Sessions
+from reverie.store.tending import Tending
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, open_store
@@ -24,6 +25,7 @@ def _parts(store: Store) -> Parts:
         counter=EstimatingTokenCounter(),
         dreams=Dreams(store.db),
         sessions=Sessions(store.db),
+        tending=Tending(store.db),
         outbox=OutboxTable(store.db),
     )
 

@@ -49,6 +49,7 @@ ACROSS = {
     "scopes_idle(interval,integer)",
     "tenant_end(integer)",
     "tenant_names()",
+    "tend_claim(interval)",
     "work_behind()",
 }
 FOR_OPERATORS = {"tenant_names()"}

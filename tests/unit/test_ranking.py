@@ -14,21 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.kinds import TREATMENT, Kind
-from reverie.domain.memory import Memory, Status
+from reverie.domain.memory import Memory, Status, Use
 from reverie.domain.ranking import (
-    FLOOR,
-    HALF_LIFE_DAYS,
     Found,
     best_first,
-    decay,
     expand,
     fuse,
     weigh,
 )
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
-STAY = sorted(kind for kind, how in TREATMENT.items() if not how.decays)
-FADE = sorted(kind for kind, how in TREATMENT.items() if how.decays)
 
 
 @dataclass(frozen=True)
@@ -135,33 +130,6 @@ def test_nothing_found_is_nothing_fused() -> None:
     assert fuse({"words": [], "meaning": []}) == []
 
 
-@pytest.mark.parametrize("kind", STAY)
-def test_kinds_that_stay_lose_nothing_with_time(kind: Kind) -> None:
-    assert decay(kind, NOW - timedelta(days=10_000), NOW) == 1.0
-
-
-@pytest.mark.parametrize("kind", FADE)
-def test_kinds_that_fade_lose_half_in_a_half_life_and_keep_a_floor(kind: Kind) -> None:
-    assert decay(kind, NOW, NOW) == 1.0
-    assert decay(kind, NOW - timedelta(days=HALF_LIFE_DAYS), NOW) == pytest.approx(0.5)
-    assert decay(kind, NOW - timedelta(days=10_000), NOW) == FLOOR
-
-
-def test_identity_and_lessons_never_fade() -> None:
-    assert {Kind.IDENTITY, Kind.LESSON} <= set(STAY)
-
-
-@given(st.sampled_from(FADE), st.floats(0, 4000), st.floats(0, 4000))
-def test_the_older_never_weighs_more(kind: Kind, one: float, other: float) -> None:
-    older, newer = sorted((one, other), reverse=True)
-    then = [decay(kind, NOW - timedelta(days=days), NOW) for days in (older, newer)]
-    assert then[0] <= then[1]
-
-
-def test_a_time_in_the_future_is_as_now() -> None:
-    assert decay(Kind.DECISION, NOW + timedelta(days=3), NOW) == 1.0
-
-
 def _weighed(**fields: Any) -> float:
     return weigh(Found(uid(1), 0.6, {"words": 1, "meaning": 1}), memory(**fields), NOW).score
 
@@ -201,6 +169,13 @@ def test_confidence_and_doubt_and_age_weigh() -> None:
     assert _weighed(confidence=0.4) == pytest.approx(plain / 2)
     assert plain > _weighed(staleness=0.5) > _weighed(staleness=1.0) > 0
     assert _weighed(created_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
+
+
+def test_a_use_counts_once_the_hour_is_over() -> None:
+    used = Use(count=3, last=NOW, boost=0.2)
+    old = NOW - timedelta(days=60)
+    assert _weighed(created_at=old, use=used) == _weighed(created_at=old)
+    assert _weighed(created_at=old, use=used, settled=used) > _weighed(created_at=old)
 
 
 def test_what_is_pinned_does_not_age() -> None:

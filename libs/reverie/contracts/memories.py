@@ -121,7 +121,10 @@ class Edge(Answer):
 
 
 class MemoryBody(Answer):
-    """A memory as `GET /v1/memories` shows it."""
+    """A memory as `GET /v1/memories` shows it.
+
+    `confidence` is what time and use left of `base_confidence` by now.
+    """
 
     id: UUID
     short_id: str
@@ -133,6 +136,7 @@ class MemoryBody(Answer):
     tags: list[str] = Field(default_factory=list)
     tier: str
     confidence: float
+    base_confidence: float
     pinned: bool
     status: str
     version: int
@@ -142,6 +146,8 @@ class MemoryBody(Answer):
     metadata: dict[str, Any] = Field(default_factory=dict)
     created_at: AwareDatetime
     updated_at: AwareDatetime
+    accessed_at: AwareDatetime | None = None
+    access_count: int = 0
     valid_from: AwareDatetime | None = None
     valid_to: AwareDatetime | None = None
 

@@ -38,12 +38,13 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Treatment:
-    """How a kind is treated: default tier, shown at session start, decaying or not."""
+    """How a kind is treated: default tier, shown at session start, decaying or not and how fast."""
 
     tier: Tier
     injected: bool
     decays: bool
     aliases: tuple[str, ...] = ()
+    half_life_days: float = 30.0
 
 
 TREATMENT: dict[Kind, Treatment] = {

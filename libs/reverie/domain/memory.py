@@ -82,8 +82,21 @@ class Written:
 
 
 @dataclass(frozen=True)
+class Use:
+    """What readers did with a memory: how often, when last, and how much surer that made it."""
+
+    count: int = 0
+    last: datetime | None = None
+    boost: float = 0.0
+
+
+@dataclass(frozen=True)
 class Memory:
-    """A memory that stands in the store."""
+    """A memory that stands in the store.
+
+    `confidence` is what writers said; domain.confidence says what time and use left of it.
+    `linked`: it has an edge to more than files and sessions. `settled`: its use before this hour.
+    """
 
     id: UUID
     scope: str
@@ -113,6 +126,10 @@ class Memory:
     staleness: float = 0.0
     stale_grade: str | None = None
     stale_reason: str | None = None
+    confirmed_at: datetime | None = None
+    linked: bool = True
+    use: Use = Use()
+    settled: Use = Use()
 
 
 _SPACE = re.compile(r"\s+")

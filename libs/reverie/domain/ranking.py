@@ -13,13 +13,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from reverie.domain.kinds import TREATMENT, Kind
+from reverie.domain.confidence import HALF_LIVES, HalfLives, present
 from reverie.domain.memory import Memory, Status
 
 ARM_WEIGHTS: Mapping[str, float] = {"words": 0.5, "meaning": 0.5}
 NEAR = 0.6
-HALF_LIFE_DAYS = 30.0
-FLOOR = 0.1
 STALE_WEIGHT = 0.5
 SUPERSEDED_WEIGHT = 0.5
 HOP_WEIGHT = 0.4
@@ -111,27 +109,15 @@ def expand(found: Sequence[Found], edges: Iterable[Edge]) -> list[Found]:
     return best_first([*found, *new])
 
 
-def decay(kind: Kind, known: datetime, now: datetime) -> float:
-    """What time leaves of a memory's weight: half every 30 days, at least a tenth.
+def weigh(one: Found, memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES) -> Found:
+    """The score times what the memory is worth by itself: present confidence, doubt, status.
 
-    Kinds that do not decay keep all of it.
-    """
-    if not TREATMENT[kind].decays:
-        return 1.0
-    days = max((now - known).total_seconds(), 0.0) / 86_400
-    return float(max(FLOOR, 0.5 ** (days / HALF_LIFE_DAYS)))
-
-
-def weigh(one: Found, memory: Memory, now: datetime) -> Found:
-    """The score times what the memory is worth by itself: confidence, age, doubt, status.
-
-    Its age runs from when we knew it, `created_at`: superseding it, renaming its files or marking
-    it would make it young again by `updated_at`, and what is remembered today may have been
-    valid for years. A memory that has no vectors yet is judged by its words alone.
+    Use counts from the next full hour on: a recall does not change the order of the same recall
+    after it. A memory that has no vectors yet is judged by its words alone.
     """
     score = one.score / ARM_WEIGHTS["words"] if _unseen(one, memory) else one.score
-    age = 1.0 if memory.pinned else decay(memory.kind, memory.created_at, now)
-    worth = memory.confidence * age * (1 - STALE_WEIGHT * memory.staleness)
+    sure = present(memory, now, lives, memory.settled)
+    worth = sure * (1 - STALE_WEIGHT * memory.staleness)
     if memory.status is Status.SUPERSEDED:
         worth *= SUPERSEDED_WEIGHT
     return Found(one.id, score * worth, one.arms)

@@ -7,7 +7,6 @@ then `reverie.toml` in the project folder, then `config.toml` in the home folder
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,12 +14,25 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from reverie.domain.errors import Misconfigured
+from reverie.runtime.setting_types import (
+    Count,
+    Port,
+    Seconds,
+    WebUrl,
+    is_header_safe,
+    with_scheme,
+)
 
 PREFIX = "REVERIE_"
 PROJECT_FILE = "reverie.toml"
@@ -31,18 +43,6 @@ ENVIRONMENT = "the environment"
 SIGNALS = frozenset({"REVERIE_LIFELINE"})
 
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
-Port = Annotated[int, Field(ge=0, le=65535)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-Count = Annotated[int, Field(ge=1)]
-
-
-def _web(url: str) -> str:
-    if re.match(r"https?://[^/\s]", url) is None:
-        raise ValueError("must begin with http:// or https://")
-    return url
-
-
-WebUrl = Annotated[str, AfterValidator(_web)]
 
 
 class Settings(BaseSettings):
@@ -173,6 +173,20 @@ class Settings(BaseSettings):
     dream_lease_seconds: Seconds = Field(
         60.0, description="seconds after which the work of a silent dream worker is given away"
     )
+    half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
+        {},
+        description="days after which the confidence of a memory is halved, by kind, as "
+        '{"bug": 7}; "default" is for the others; unset: 30',
+    )
+    tend_minutes: Annotated[float, Field(gt=0)] = Field(
+        360.0, description="minutes between two looks for what faded and what became a convention"
+    )
+    archive_after_days: Annotated[float, Field(ge=0)] = Field(
+        7.0, description="days within which no memory is archived"
+    )
+    promote_after_sessions: Annotated[int, Field(ge=2)] = Field(
+        3, description="sessions that must say the same before it becomes a convention"
+    )
     outbox_grace: Seconds = Field(
         5.0, description="seconds after which an unpublished event is swept by the relay"
     )
@@ -197,12 +211,12 @@ class Settings(BaseSettings):
     @field_validator("database_url", "migrate_database_url")
     @classmethod
     def _postgres(cls, url: SecretStr | None) -> SecretStr | None:
-        return _with_scheme(url, "postgres://", "postgresql://")
+        return with_scheme(url, "postgres://", "postgresql://")
 
     @field_validator("nats_url")
     @classmethod
     def _nats(cls, url: SecretStr | None) -> SecretStr | None:
-        return _with_scheme(url, "nats://", "tls://", "ws://", "wss://")
+        return with_scheme(url, "nats://", "tls://", "ws://", "wss://")
 
     @field_validator("host", "model")
     @classmethod
@@ -214,7 +228,7 @@ class Settings(BaseSettings):
     @field_validator("api_key")
     @classmethod
     def _key(cls, key: SecretStr | None) -> SecretStr | None:
-        if key is not None and not _is_header_safe(key.get_secret_value()):
+        if key is not None and not is_header_safe(key.get_secret_value()):
             raise ValueError("must be printable ASCII without spaces")
         return key
 
@@ -235,16 +249,6 @@ def base_url(host: str, port: int) -> str:
     return f"http://{bracketed}:{port}"
 
 
-def _with_scheme(url: SecretStr | None, *schemes: str) -> SecretStr | None:
-    if url is not None and not url.get_secret_value().startswith(schemes):
-        raise ValueError(f"must begin with {' or '.join(schemes)}")
-    return url
-
-
-def _is_header_safe(key: str) -> bool:
-    return bool(key) and all("!" <= char <= "~" for char in key)
-
-
 @dataclass(frozen=True)
 class Layer:
     """Values of one source; `name` is what a person is told, `folder` anchors relative paths."""
@@ -263,13 +267,21 @@ def load_settings(
     """
     near = [
         Layer(FLAGS, {k: v for k, v in (overrides or {}).items() if v is not None}),
-        Layer(ENVIRONMENT, EnvSettingsSource(Settings)()),
+        Layer(ENVIRONMENT, _environment()),
         _file_layer((project_dir or Path.cwd()) / PROJECT_FILE),
     ]
     layers = [*near, _user_layer(_home(near))]
     for layer in layers:
         _check_keys(layer)
     return _validated(layers)
+
+
+def _environment() -> Mapping[str, Any]:
+    """What the environment sets; a map is written as JSON."""
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        raise Misconfigured("half_life_days", f"is not a JSON object ({ENVIRONMENT})") from error
 
 
 def _home(layers: list[Layer]) -> Path:

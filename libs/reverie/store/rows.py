@@ -9,7 +9,7 @@ import asyncpg
 
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind, Tier
-from reverie.domain.memory import Memory, NewEdge, NewMemory, Status
+from reverie.domain.memory import Memory, NewEdge, NewMemory, Status, Use
 
 
 def memory(row: asyncpg.Record) -> Memory:
@@ -43,6 +43,10 @@ def memory(row: asyncpg.Record) -> Memory:
         staleness=round(row["staleness"], 4),
         stale_grade=row["stale_grade"],
         stale_reason=row["stale_reason"],
+        confirmed_at=row.get("confirmed"),
+        linked=row.get("linked", True),
+        use=Use(row.get("uses", 0), row.get("used"), round(row.get("boost", 0.0), 4)),
+        settled=Use(last=row.get("used_then"), boost=round(row.get("boost_then", 0.0), 4)),
     )
 
 

@@ -14,6 +14,8 @@ from reverie.dream.parts import Parts
 from reverie.dream.readings import readings
 from reverie.dream.routes import routes
 from reverie.dream.settings import dream_settings
+from reverie.dream.tend import keep_tending
+from reverie.dream.tend_routes import routes as tend_routes
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.runtime.logs import hide
 from reverie.runtime.needs import required, secret_text
@@ -26,6 +28,7 @@ from reverie.store.keys import Keys
 from reverie.store.outbox import OutboxTable
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
+from reverie.store.tending import Tending
 from reverie.store.vault import Vault
 
 
@@ -47,16 +50,20 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             counter=EstimatingTokenCounter(),
             dreams=Dreams(database),
             sessions=Sessions(database),
+            tending=Tending(database),
             outbox=OutboxTable(database),
         )
         yield Service(
             name="dream",
             port=settings.dream_port,
-            routes=routes(parts),
+            routes=[*routes(parts), *tend_routes(parts)],
             keys=Keys(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             readings=readings(parts),
-            background=[partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts))],
+            background=[
+                partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts)),
+                partial(keep_tending, parts),
+            ],
         )

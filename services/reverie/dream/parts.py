@@ -10,6 +10,7 @@ from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
 from reverie.store.outbox import OutboxTable
 from reverie.store.sessions import Sessions
+from reverie.store.tending import Tending
 
 
 @dataclass(frozen=True)
@@ -21,4 +22,5 @@ class Parts:
     counter: TokenCounter
     dreams: Dreams
     sessions: Sessions
+    tending: Tending
     outbox: OutboxTable

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from reverie.domain.confidence import HALF_LIVES, HalfLives, half_lives
 from reverie.runtime.settings import Settings
 
 
@@ -21,6 +22,10 @@ class DreamSettings:
     pause_seconds: float = 2.0
     summary_memories: int = 400
     summary_tokens: int = 800
+    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
+    tend_seconds: float = 21_600.0
+    archive_after_days: float = 7.0
+    promote_sessions: int = 3
 
 
 def dream_settings(settings: Settings) -> DreamSettings:
@@ -28,4 +33,8 @@ def dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
+        half_lives=half_lives(settings.half_life_days),
+        tend_seconds=settings.tend_minutes * 60,
+        archive_after_days=settings.archive_after_days,
+        promote_sessions=settings.promote_after_sessions,
     )

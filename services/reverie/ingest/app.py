@@ -18,6 +18,7 @@ from reverie.ingest import (
     edit_routes,
     import_routes,
     link_routes,
+    restore_routes,
     task_routes,
 )
 from reverie.ingest.handlers import on_remembered
@@ -51,6 +52,7 @@ from reverie.store.ranks import Ranks
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.tending import Tending
 from reverie.store.vault import Vault
 
 
@@ -79,6 +81,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             memories=Memories(database),
             edits=Edits(database),
             sessions=Sessions(database),
+            tending=Tending(database),
             dreams=Dreams(database),
             enrichment=Enrichment(database),
             duplicates=Duplicates(database),
@@ -107,6 +110,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *task_routes.routes(parts),
                 *claim_routes.routes(parts),
                 *vault_routes(parts),
+                *restore_routes.routes(parts),
             ],
             keys=Keys(database),
             known_of=vault.known,

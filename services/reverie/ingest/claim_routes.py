@@ -11,6 +11,7 @@ from reverie.contracts.memories import Remember
 from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
 from reverie.domain.claims import SURENESS, Learned, learned
+from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid
 from reverie.domain.memory import Memory
 from reverie.domain.redaction import redact
@@ -96,7 +97,8 @@ class Doors:
             slug(query.topic) if query.topic else None,
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.id))
-        return ClaimPage(items=[_body(one) for one in items], next=following)
+        lives = self._parts.settings.half_lives
+        return ClaimPage(items=[_body(one, lives) for one in items], next=following)
 
 
 def _tag(body: Claim, today: date) -> tuple[Learned, int]:
@@ -109,6 +111,6 @@ def _tag(body: Claim, today: date) -> tuple[Learned, int]:
     return tag, claim.count + topic.count
 
 
-def _body(memory: Memory) -> ClaimBody:
+def _body(memory: Memory, lives: HalfLives) -> ClaimBody:
     tag = Tag.model_validate(memory.metadata["learned"])
-    return ClaimBody(**memory_body(memory).model_dump(), learned=tag)
+    return ClaimBody(**memory_body(memory, lives).model_dump(), learned=tag)

@@ -24,6 +24,7 @@ from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.tending import Tending
 from reverie.store.vault import Vault
 
 
@@ -37,6 +38,7 @@ class Parts:
     memories: Memories
     edits: Edits
     sessions: Sessions
+    tending: Tending
     dreams: Dreams
     enrichment: Enrichment
     duplicates: Duplicates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reverie.domain.confidence import HalfLives, half_lives
 from reverie.runtime.settings import Settings
 
 
@@ -19,6 +20,7 @@ class IngestSettings:
     dream_idle_seconds: float
     outbox_grace: float
     import_limit: int
+    half_lives: HalfLives
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
@@ -38,5 +40,6 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         dream_idle_seconds=settings.dream_idle_minutes * 60,
         outbox_grace=settings.outbox_grace,
         import_limit=settings.import_limit,
+        half_lives=half_lives(settings.half_life_days),
         delete_seconds=settings.request_timeout / 2,
     )

@@ -12,6 +12,7 @@ from reverie.contracts.memories import TaskState
 from reverie.contracts.tasks import ClaimTask, MoveTask, ReleaseTask, TaskBody, TaskMoved, TaskPage
 from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
+from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid, NotFound
 from reverie.domain.memory import Memory
 from reverie.domain.redaction import redact
@@ -65,7 +66,8 @@ class Doors:
             who, below.id if below else None, query.limit + 1, scope, query.state, query.claimable
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one[0].id))
-        return TaskPage(items=[_body(*one) for one in items], next=following)
+        lives = self._parts.settings.half_lives
+        return TaskPage(items=[_body(*one, lives) for one in items], next=following)
 
     async def move(self, call: Call[MoveTask, None]) -> TaskMoved:
         """`PATCH /v1/tasks/{id}`."""
@@ -110,5 +112,5 @@ def _state(standing: Standing) -> TaskState:
     return TaskState.model_validate(asdict(standing))
 
 
-def _body(memory: Memory, standing: Standing) -> TaskBody:
-    return TaskBody(**memory_body(memory).model_dump(), task=_state(standing))
+def _body(memory: Memory, standing: Standing, lives: HalfLives) -> TaskBody:
+    return TaskBody(**memory_body(memory, lives).model_dump(), task=_state(standing))

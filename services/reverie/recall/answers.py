@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 
 from reverie.contracts.memories import Edge, MemoryDetail, Neighbour, Provenance, TaskState
 from reverie.contracts.recall import Recalled
 from reverie.contracts.sessions import Turn
 from reverie.contracts.views import memory_body, provenance
+from reverie.domain.confidence import HalfLives
 from reverie.domain.memory import Memory
 from reverie.domain.snippets import snippet
 from reverie.recall.rank import Between, Hit
@@ -65,9 +67,16 @@ def edge_body(edge: Between) -> Edge:
 
 
 def memory_detail(
-    memory: Memory, near: Sequence[Near], standing: Standing | None = None
+    memory: Memory,
+    near: Sequence[Near],
+    lives: HalfLives,
+    standing: Standing | None = None,
+    at: datetime | None = None,
 ) -> MemoryDetail:
-    """A memory with its neighbours, and where it stands if it is a task."""
+    """A memory with its neighbours, and where it stands if it is a task.
+
+    It is as sure as half-lives in days leave it, `at` that moment or now.
+    """
     neighbours = [
         Neighbour.model_validate(
             {
@@ -82,7 +91,8 @@ def memory_detail(
         for one in near
     ]
     task = TaskState.model_validate(asdict(standing)) if standing else None
-    return MemoryDetail(**memory_body(memory).model_dump(), neighbours=neighbours, task=task)
+    body = memory_body(memory, lives, at).model_dump()
+    return MemoryDetail(**body, neighbours=neighbours, task=task)
 
 
 def turn_body(turn: StoredTurn) -> Turn:

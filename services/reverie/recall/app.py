@@ -26,6 +26,7 @@ from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.uses import Uses
 
 
 @asynccontextmanager
@@ -55,6 +56,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             notes=Notes(database),
             graph=Graph(database),
             tasks=Tasks(database),
+            uses=Uses(database),
         )
         yield Service(
             name="recall",

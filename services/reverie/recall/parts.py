@@ -16,6 +16,7 @@ from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.uses import Uses
 
 
 @dataclass(frozen=True)
@@ -34,3 +35,4 @@ class Parts:
     notes: Notes
     graph: Graph
     tasks: Tasks
+    uses: Uses

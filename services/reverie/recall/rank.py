@@ -167,7 +167,7 @@ async def _memories(
     loaded = {m.id: m for m in await arms.ask("store", parts.settings.arm_seconds, load())}
     now = question.as_of or datetime.now(UTC)
     hits = {
-        one.id: Hit(weigh(one, loaded[one.id], now), loaded[one.id])
+        one.id: Hit(weigh(one, loaded[one.id], now, parts.settings.half_lives), loaded[one.id])
         for one in found
         if one.id in loaded and _wanted(loaded[one.id], question)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
 from reverie.recall.rank import Question, recall
+from reverie.recall.use import note_use
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.forward import Forward
@@ -127,6 +129,8 @@ class Doors:
         who, body = call.principal, call.body
         question = await self._question(who, body)
         answer = await recall(self._parts, who, question)
+        if body.as_of is None:
+            call.after(partial(note_use, self._parts, who, body.session, answer))
         words = query_text(body.query)
         return RecallAnswer(
             memories=[recalled(hit, words) for hit in answer.hits],
@@ -205,7 +209,8 @@ class Doors:
             who, below.id if below else None, query.limit + 1, only
         )
         items, following = cut_page(found, query.limit, lambda memory: ById(id=memory.id))
-        return MemoryPage(items=[memory_body(one) for one in items], next=following)
+        lives = self._parts.settings.half_lives
+        return MemoryPage(items=[memory_body(one, lives) for one in items], next=following)
 
     async def memory(self, call: Call[None, AsOf]) -> Reply:
         """`GET /v1/memories/{id}`."""
@@ -218,7 +223,7 @@ class Doors:
         standing = None
         if memory.kind is Kind.TASK:
             standing = await self._parts.tasks.standing(who, memory.id)
-        body = memory_detail(memory, near, standing)
+        body = memory_detail(memory, near, self._parts.settings.half_lives, standing)
         headers = {"ETag": f'"{memory.version}"'}
         if memory.id != named:
             body.merged_from = named
@@ -236,7 +241,7 @@ class Doors:
         """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""
         known = await self._parts.past.get(who, memory, at)
         near = await self._parts.past.neighbours(who, memory, at)
-        return Reply(body=memory_detail(known, near))
+        return Reply(body=memory_detail(known, near, self._parts.settings.half_lives, at=at))
 
     async def turns(self, call: Call[None, PageQuery]) -> TurnPage:
         """`GET /v1/sessions/{id}/turns`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reverie.domain.confidence import HalfLives, half_lives
 from reverie.runtime.settings import Settings
 
 
@@ -17,6 +18,7 @@ class RecallSettings:
     content_limit: int
     import_limit: int
     transfer_timeout: float
+    half_lives: HalfLives
     candidates: int = 100
     arm_seconds: float = 3.0
     hop_seeds: int = 20
@@ -33,4 +35,5 @@ def recall_settings(settings: Settings) -> RecallSettings:
         content_limit=settings.content_limit,
         import_limit=settings.import_limit,
         transfer_timeout=settings.transfer_timeout,
+        half_lives=half_lives(settings.half_life_days),
     )

@@ -9,6 +9,7 @@ from functools import partial
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
 from reverie.bus.streams import STALENESS_CHANGES
+from reverie.domain.confidence import half_lives
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import Reading
 from reverie.runtime.needs import required, secret_text
@@ -41,7 +42,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
-            settings=StalenessSettings(),
+            settings=StalenessSettings(half_lives=half_lives(settings.half_life_days)),
             bus=bus,
             changes=Changes(database),
             outbox=OutboxTable(database),

@@ -9,6 +9,7 @@ from reverie.contracts.base import Name, Text
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
 from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
+from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact_value
 from reverie.domain.scopes import parse_scope, project_of, slug
@@ -64,7 +65,9 @@ class Doors:
             who, scopes, below.id if below else None, query.limit + 1
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.memory.id))
-        return StalePage(items=[_item(one) for one in items], next=following)
+        return StalePage(
+            items=[_item(one, self._parts.settings.half_lives) for one in items], next=following
+        )
 
 
 def _scopes(who: Principal, query: StaleQuery) -> list[str]:
@@ -92,12 +95,12 @@ def _checked(change: GitChange) -> GitChange:
     return GitChange.model_validate_json(json.dumps(clean.value))
 
 
-def _item(one: Stale) -> StaleItem:
+def _item(one: Stale, lives: HalfLives) -> StaleItem:
     grade = one.memory.stale_grade
     assert grade is not None, "the list holds memories with open marks only"
     evidence = [Evidence.model_validate(each) for each in one.evidence]
     return StaleItem(
-        memory=memory_body(one.memory),
+        memory=memory_body(one.memory, lives),
         grade=grade,
         score=one.memory.staleness,
         evidence=evidence,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reverie.domain.confidence import HALF_LIVES
+from reverie.domain.kinds import Kind
 
 
 @dataclass(frozen=True)
 class StalenessSettings:
-    """How often it looks for changes whose event was lost, and how old those are, in seconds."""
+    """How often it looks for changes whose event was lost, and how old those are, in seconds;
+    half-lives of confidence in days."""
 
     sweep_seconds: float = 15.0
     sweep_age: float = 30.0
+    half_lives: Mapping[Kind, float] = field(default_factory=lambda: HALF_LIVES)

@@ -49,7 +49,7 @@ from (
   select src, kind, 'in', weight from edge
   where tenant = $1 and dst = $2 and known_to is null
 ) e join memory n on n.tenant = $1 and n.id = e.other
-where n.status <> 'deleted' and covers($3, n.scope)
+where n.status = any('{active,superseded}') and covers($3, n.scope)
 order by e.weight desc, n.id limit $4;
 
 -- name: edges_among

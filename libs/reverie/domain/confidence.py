@@ -1,0 +1,76 @@
+"""How sure a memory is now: the one place that computes it, from timestamps, when it is read. Pure.
+
+    present = max(floor, (base + boost) * 0.5 ** (days / half-life)), at most 1
+
+`base` is what writers said, `boost` what readers added. `days` run from the last of: made,
+confirmed (said again, content changed, made surer, restored), used by a recall. Marks of
+staleness, renames, links and supersedes do not make a memory young again. A superseded
+memory's days count double; those of an orphan (no edge but to files and sessions) one and a half
+times once it is 30 days old, for until then it may still be linked. What is pinned and kinds that
+stay lose nothing. The floor, 0.1, lifts nothing above its base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from reverie.domain.kinds import TREATMENT, Kind, parse_kind
+from reverie.domain.memory import Memory, Status, Use
+
+FLOOR = 0.1
+BOOST = 0.2
+NEAR_BOOST = 0.05
+SUPERSEDED_RATE = 2.0
+ORPHAN_RATE = 1.5
+ORPHAN_AFTER_DAYS = 30.0
+
+HalfLives = Mapping[Kind, float]
+HALF_LIVES: HalfLives = {kind: how.half_life_days for kind, how in TREATMENT.items()}
+
+
+def half_lives(chosen: Mapping[str, float]) -> HalfLives:
+    """Half-lives in days by kind: those chosen, by kind or alias; `default` is for the others.
+
+    Raises `Invalid` on a name that is no kind.
+    """
+    rest = chosen.get("default")
+    base = HALF_LIVES if rest is None else dict.fromkeys(Kind, rest)
+    named = {parse_kind(name): days for name, days in chosen.items() if name != "default"}
+    return {**base, **named}
+
+
+def present(
+    memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES, use: Use | None = None
+) -> float:
+    """The confidence at `now`, 0..1. `use` is by whom it was used, by default as it stands."""
+    used = memory.use if use is None else use
+    full = min(1.0, memory.confidence + used.boost)
+    return max(min(FLOOR, full), full * _left(memory, now, lives, used))
+
+
+def has_faded(memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES) -> bool:
+    """Whether time took a memory down to the floor. What stays never has."""
+    full = min(1.0, memory.confidence + memory.use.boost)
+    return not stays(memory) and full * _left(memory, now, lives, memory.use) <= FLOOR
+
+
+def stays(memory: Memory) -> bool:
+    """Whether time takes nothing from it."""
+    return memory.pinned or not TREATMENT[memory.kind].decays
+
+
+def _left(memory: Memory, now: datetime, lives: HalfLives, use: Use) -> float:
+    if stays(memory):
+        return 1.0
+    return float(0.5 ** (_days(memory, now, use) / lives[memory.kind]))
+
+
+def _days(memory: Memory, now: datetime, use: Use) -> float:
+    """Days since the memory was last known, as they count for it."""
+    moments = (memory.created_at, memory.confirmed_at, use.last)
+    known = max(moment for moment in moments if moment is not None)
+    days = max((now - known).total_seconds(), 0.0) / 86_400
+    if not memory.linked:
+        days += (ORPHAN_RATE - 1) * max(days - ORPHAN_AFTER_DAYS, 0.0)
+    return days * (SUPERSEDED_RATE if memory.status is Status.SUPERSEDED else 1.0)

@@ -1,0 +1,49 @@
+-- name: use_memories
+-- Counts the use of memories $3 by $2, once, and boosts them and their neighbours.
+select use_memories($1, $2, $3, $4, $5, $6, $7);
+
+-- name: restore_memory
+-- Makes an archived memory active again, or says what is in the way.
+select restore_memory($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: tend_claim
+-- The tenant whose memories are due to be tended, for this worker.
+select * from tend_claim(make_interval(secs => $1));
+
+-- name: fading
+-- Active memories of kinds $4 above id $3 that are older than $5 days, in scopes $2.
+select * from memory_shown($1) m
+where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind = any($4::text[])
+  and m.status = 'active' and not m.pinned and m.created < now() - make_interval(secs => $5 * 86400)
+order by m.id limit $6;
+
+-- name: archive_memories
+-- Archives memories $3 of versions $4 unless something happened to them since $5.
+select * from archive_memories($1, $2, $3, $4, $5, $6, $7);
+
+-- name: promotable
+-- Active memories of kinds $3 that $4 sessions said, or whose commit holds a file named in $5; once each.
+select m.*, s.times as said, s.sessions as said_in, f.file as agent_file
+from memory_shown($1) m
+cross join lateral (
+  select coalesce(sum(s.times), 0)::int as times,
+         (count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000'))::int as sessions
+  from memory_said s where s.tenant = $1 and s.memory = m.id) s
+left join lateral (
+  select f as file from jsonb_array_elements_text(
+    case when m.git ->> 'commit' is not null and jsonb_typeof(m.git -> 'files') = 'array'
+         then m.git -> 'files' else '[]' end) f
+  where lower(regexp_replace(f, '^.*/', '')) = any($5::text[]) order by f limit 1) f on true
+where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
+  and split_part(m.scope, '/', 1) <> all('{agent,session}')
+  and (s.sessions >= $4 or f.file is not null or m.source = 'agent_file' or 'agent-file' = any(m.tags))
+  and not exists (select from edge e where e.tenant = $1 and e.src = m.id and e.kind = 'led_to'
+                  and e.meta ? 'promotion')
+order by m.id limit $6;
+
+-- name: forget_uses
+-- Forgets which sessions used what, after $2 days; answers how many rows.
+with gone as (
+  delete from memory_use_session
+  where tenant = $1 and at < now() - make_interval(days => $2) returning 1
+) select count(*) from gone;

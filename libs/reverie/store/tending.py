@@ -1,0 +1,135 @@
+"""What tending memories reads and writes: the faded, the archive, conventions to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.contracts.events import Outgoing, memory_subject, outgoing
+from reverie.domain.access import Principal
+from reverie.domain.errors import Conflict, Forbidden, NotFound
+from reverie.domain.ids import new_id
+from reverie.domain.memory import Memory, NewMemory
+from reverie.domain.promotion import AGENT_FILES, PROMOTED, Evidence
+from reverie.store import rows
+from reverie.store.database import Database
+
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True)
+class Garden:
+    """What of a tenant is tended: all scopes that the patterns cover."""
+
+    tenant: int
+    tenant_name: str
+    scopes: tuple[str, ...] = ("*",)
+
+
+class Tending:
+    """The archive and the promotion of memories."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def due(self, every_seconds: float) -> Garden | None:
+        """A tenant that nobody tended for so long; others are not given it meanwhile."""
+        found = await self._db.rows("tend_claim", every_seconds)
+        return Garden(found[0]["tenant"], found[0]["tenant_name"]) if found else None
+
+    async def fading(
+        self, garden: Garden, above: UUID, kinds: Sequence[str], days: float, limit: int
+    ) -> list[Memory]:
+        """Active memories that may fade, older than `days`, by id above `above`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows(
+                "fading", list(garden.scopes), above, list(kinds), days, limit
+            )
+        return [rows.memory(row) for row in found]
+
+    async def archive(
+        self, garden: Garden, memories: Sequence[Memory], seen: datetime, why: str
+    ) -> list[UUID]:
+        """Archives what did not change since it was read at `seen`; answers their ids."""
+        found = await self._db.rows(
+            "archive_memories",
+            garden.tenant,
+            garden.tenant_name,
+            [one.id for one in memories],
+            [one.version for one in memories],
+            seen,
+            why,
+            {},
+        )
+        return [row[0] for row in found]
+
+    async def promotable(
+        self, garden: Garden, sessions: int, limit: int
+    ) -> list[tuple[Memory, Evidence]]:
+        """Memories with evidence enough for a convention that did not become one yet."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows(
+                "promotable",
+                list(garden.scopes),
+                [kind.value for kind in PROMOTED],
+                sessions,
+                list(AGENT_FILES),
+                limit,
+            )
+        return [(rows.memory(row), _evidence(row)) for row in found]
+
+    async def promote(self, garden: Garden, new: NewMemory) -> bool:
+        """Writes a convention with its edge; False where something is in the way of it."""
+        found = await self._db.rows(
+            "remember", garden.tenant, garden.tenant_name, [rows.item(new, [new.scope])], {}
+        )
+        return "problem" not in found[0][0]
+
+    async def forget_uses(self, tenant: int, days: int) -> int:
+        """Forgets which sessions used what, so many days ago or more."""
+        async with self._db.tenant(tenant) as inside:
+            return int(await inside.value("forget_uses", days))
+
+    async def restore(self, who: Principal, memory: UUID) -> tuple[int, Outgoing]:
+        """Takes a memory out of the archive; answers its version and the event to publish.
+
+        Raises `NotFound`, `Forbidden`, or `Conflict` where it is not archived or another active
+        memory holds its key or content.
+        """
+        event = new_id()
+        found = await self._db.call(
+            "restore_memory",
+            who.tenant,
+            who.tenant_name,
+            memory,
+            list(who.reads),
+            list(who.writes),
+            who.agent or who.key_id,
+            event,
+            {},
+        )
+        _check(memory, found)
+        body = {"id": str(memory), "version": found["version"]}
+        subject = memory_subject(who.tenant_name, "restored")
+        return found["version"], outgoing(who.tenant, subject, body, {}, event)
+
+
+def _check(memory: UUID, found: dict[str, Any]) -> None:
+    match found.get("problem"):
+        case "not_found":
+            raise NotFound("memory", str(memory))
+        case "forbidden":
+            raise Forbidden("write", found["scope"])
+        case "status":
+            raise Conflict(f"the memory is {found['status']}, not archived")
+        case "twin":
+            raise Conflict("another active memory holds its key or content", {"id": found["id"]})
+
+
+def _evidence(row: Any) -> Evidence:
+    file = row["agent_file"] or (row["source"] == "agent_file" or "agent-file" in row["tags"])
+    named = file if isinstance(file, str) else ("of the repository" if file else None)
+    return Evidence(row["said"], row["said_in"], named)

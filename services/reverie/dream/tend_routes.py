@@ -1,0 +1,28 @@
+"""The door to tending memories now."""
+
+from __future__ import annotations
+
+from reverie.contracts.tending import TendAnswer
+from reverie.domain.access import Role
+from reverie.domain.errors import Forbidden
+from reverie.dream.parts import Parts
+from reverie.dream.tend import tend
+from reverie.runtime.calls import Call
+from reverie.runtime.routes import Route
+from reverie.store.tending import Garden
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of tending."""
+
+    async def now(call: Call[None, None]) -> TendAnswer:
+        who = call.principal
+        if who.role not in {Role.ADMIN, Role.WRITER} or not who.writes:
+            raise Forbidden("tend", who.default_scope())
+        done = await tend(parts, Garden(who.tenant, who.tenant_name, who.writes))
+        return TendAnswer(looked=done.looked, archived=done.archived, promoted=done.promoted)
+
+    return [
+        Route("POST", "/v1/dream/tend", now, answer=TendAnswer,
+              summary="Archive what faded and promote what proved itself, in scopes of the key"),
+    ]  # fmt: skip
