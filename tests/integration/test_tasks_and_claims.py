@@ -133,7 +133,7 @@ async def test_a_skill_is_replayed_as_its_steps_with_the_places_filled(stack: St
 
 
 async def test_a_claim_verified_again_takes_the_place_of_the_earlier_one(stack: Stack) -> None:
-    claim = {
+    claim: dict[str, Any] = {
         "topic": "nats",
         "claim": "A work queue stream deletes a message once it is acknowledged",
         "confidence": "medium",
