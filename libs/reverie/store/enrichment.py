@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from reverie.contracts.events import Outgoing, git_subject, memory_subject, outgoing
+from reverie.domain.causes import Cause, Told
+from reverie.domain.entities import Entity
 from reverie.domain.ids import new_id
+from reverie.domain.kinds import Kind
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
@@ -76,6 +79,34 @@ class Enrichment:
                 nodes[path] = await t.value("anchor_file", project, path, name, new_id(), hashed)
         return {path: node for path, node in nodes.items() if node is not None}
 
+    async def entities(
+        self, tenant: int, scope: str, found: Sequence[Entity]
+    ) -> dict[UUID, dict[str, str]]:
+        """The nodes of entities in a scope, made where they are missing, with the edge's metadata."""
+        nodes = {}
+        async with self._db.tenant(tenant) as t:
+            for one in sorted(found, key=lambda e: e.label):
+                hashed = bytes.fromhex(content_hash(one.key))
+                made = (scope, one.label, one.sort.value, new_id(), hashed)
+                if node := await t.value("anchor_entity", *made):
+                    nodes[node] = {"named": one.label}
+        return nodes
+
+    async def standing(self, tenant: int, memory: UUID) -> dict[str, UUID]:
+        """The nodes that a memory touches by the names it gave them."""
+        async with self._db.tenant(tenant) as t:
+            found = await t.rows("touches_standing", memory)
+        return {row["named"]: row["node"] for row in found}
+
+    async def candidates(
+        self, tenant: int, memory: Raw, nodes: Sequence[UUID], limit: int
+    ) -> list[Told]:
+        """Memories of the scope that may be its causes or effects, none with a causal edge told."""
+        async with self._db.tenant(tenant) as t:
+            near = (memory.id, memory.scope, list(nodes), memory.session, limit)
+            found = await t.rows("cause_candidates", *near)
+        return [Told(**{**row, "files": tuple(row["files"])}) for row in found]
+
     async def write(
         self,
         tenant: tuple[int, str],
@@ -84,30 +115,26 @@ class Enrichment:
         touches: Mapping[UUID, Mapping[str, Any]],
         relatives: int,
         headers: Mapping[str, str],
+        causes: Sequence[Cause] = (),
     ) -> list[Outgoing]:
         """Replaces what is derived, if the memory is still at that version.
 
-        `pieces` None leaves the chunks as they are and the memory due. `touches` maps file
-        nodes to the edge's metadata; up to `relatives` memories of the scope that touch the
-        same files are linked. Changes that were applied before the memory had its anchors are
-        opened again. Answers the events to publish.
+        `pieces` None leaves the chunks as they are and the memory due. `touches` maps file and
+        entity nodes to the edge's metadata; what was touched before under a name and is not
+        among them is closed. Up to `relatives` memories of the scope that touch the same nodes
+        are linked. Causes that would close a cycle are left out. Changes that were applied before
+        the memory had its anchors are opened again. Answers the events to publish.
         """
         number, name = tenant
         async with self._db.tenant(number) as t:
             if await t.row("enrich_lock", memory.id, memory.version) is None:
                 return []
             await _link(t, memory, touches, relatives)
-            if pieces is None:
-                return await _reopen(t, name, memory, headers)
-            await t.rows("chunk_drop_vectors", memory.id)
-            await t.rows("chunk_drop", memory.id)
-            await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
-            await t.rows("enrich_done", memory.id, memory.version)
-            subject = memory_subject(name, "enriched")
-            body = {"id": str(memory.id), "version": memory.version}
-            event = outgoing(number, subject, body, headers)
-            await t.rows("announce", event.id, subject, body, dict(headers))
-            return [event, *await _reopen(t, name, memory, headers)]
+            told = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
+            told += await _reopen(t, name, memory, headers)
+            # Last, for it takes the lock that all causal edges of a tenant take.
+            await _explain(t, memory, causes)
+            return told
 
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
@@ -118,15 +145,46 @@ class Enrichment:
 async def _link(
     t: Tenant, memory: Raw, touches: Mapping[UUID, Mapping[str, Any]], relatives: int
 ) -> None:
-    """Edges to the files, and to the memories that touch the same ones."""
+    """Edges to files and entities, and to the memories that touch the same ones."""
+    await t.rows("touches_close", memory.id, list(touches))
     edges = [(new_id(), memory.id, "touches", n, 1.0, dict(m)) for n, m in touches.items()]
     await t.many("edge_put", edges)
     near = await t.rows("relatives", memory.id, memory.scope, relatives)
-    weights = [(row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near]
+    weights = sorted((row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near)
     await t.many(
         "edge_put",
         [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
     )
+
+
+async def _replace(
+    t: Tenant, name: str, memory: Raw, pieces: Sequence[Piece], headers: Mapping[str, str]
+) -> list[Outgoing]:
+    """The chunks anew, and the event that the memory is enriched."""
+    await t.rows("chunk_drop_vectors", memory.id)
+    await t.rows("chunk_drop", memory.id)
+    await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
+    await t.rows("enrich_done", memory.id, memory.version)
+    subject = memory_subject(name, "enriched")
+    body = {"id": str(memory.id), "version": memory.version}
+    event = outgoing(t.id, subject, body, headers)
+    await t.rows("announce", event.id, subject, body, dict(headers))
+    return [event]
+
+
+async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause]) -> None:
+    """The causes inferred from a memory, and the session that it was learned in."""
+    ends = [c.src for c in causes], [c.dst for c in causes]
+    await t.rows("causes_close", memory.id, *ends)
+    for c in causes:
+        meta = {"confidence": c.confidence, "evidence": c.evidence, "rule": c.rule}
+        meta["from"] = str(memory.id)
+        await t.value("cause_put", new_id(), c.src, "led_to", c.dst, c.confidence, meta)
+    node = await t.value("session_node", memory.session, memory.id) if memory.session else None
+    if node is not None and memory.kind != Kind.SESSION:
+        await t.value(
+            "cause_put", new_id(), memory.id, "learned_in", node, 1.0, {"rule": "session"}
+        )
 
 
 async def _reopen(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str]) -> list[Outgoing]:

@@ -1,4 +1,4 @@
-"""The slow path of a write: chunks, vectors, file anchors, relations. Safe to repeat."""
+"""The slow path of a write: chunks, vectors, anchors, relations, causes. Safe to repeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from reverie.bus.relay import publish_now
 from reverie.domain.anchors import paths, same_file
+from reverie.domain.causes import Cause, Told, infer_causes
 from reverie.domain.chunks import chunk
+from reverie.domain.entities import entities_of
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.scopes import project_of
 from reverie.inference.embedder import Embedder
@@ -20,6 +22,7 @@ from reverie.runtime.telemetry import inject_headers, span
 from reverie.store.enrichment import Piece, Raw, Vector
 
 MAX_ANCHORS = 50
+MAX_CANDIDATES = 40
 
 
 async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> bool:
@@ -32,7 +35,8 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
         return False
     with span("enrich", memory=str(memory)):
         pieces = await _pieces(parts, tenant, raw)
-        touches = await _touches(parts, tenant, raw)
+        touches = {**await _entities(parts, tenant, raw), **await _touches(parts, tenant, raw)}
+        causes = await _causes(parts, tenant, raw, list(touches))
         events = await parts.enrichment.write(
             (tenant, tenant_name),
             raw,
@@ -40,6 +44,7 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
             touches,
             parts.settings.relatives,
             inject_headers(),
+            causes,
         )
         await publish_now(parts.bus, parts.outbox, tenant, events)
     return bool(events)
@@ -80,11 +85,35 @@ async def _touches(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, 
     git = raw.git or {}
     named = [*git.get("files", ()), *git.get("lines", {}), *paths(raw.content)]
     files = _distinct(named)[:MAX_ANCHORS]
-    nodes = await parts.enrichment.anchors(tenant, project, files)
+    # A file that moved since keeps the node that the memory touches under its old name.
+    known = await parts.enrichment.standing(tenant, raw.id)
+    made = await parts.enrichment.anchors(tenant, project, [f for f in files if f not in known])
+    nodes = made | {file: known[file] for file in files if file in known}
+    lines = git.get("lines", {})
     return {
-        node: {"lines": git.get("lines", {})[path]} if path in git.get("lines", {}) else {}
+        node: {"named": path} | ({"lines": lines[path]} if path in lines else {})
         for path, node in nodes.items()
     }
+
+
+async def _entities(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
+    """The nodes of what the memory speaks of beside files.
+
+    They lie in the memory's project, else in its own scope: a name that only one agent's memory
+    gives is shown to that agent alone.
+    """
+    project = project_of(raw.scope)
+    scope = f"project/{project}" if project else raw.scope
+    found = entities_of(raw.content)[:MAX_ANCHORS]
+    return dict(await parts.enrichment.entities(tenant, scope, found))
+
+
+async def _causes(parts: Parts, tenant: int, raw: Raw, nodes: Sequence[UUID]) -> list[Cause]:
+    """What led to the memory and what it led to, as far as the texts say so."""
+    others = await parts.enrichment.candidates(tenant, raw, nodes, MAX_CANDIDATES)
+    files = tuple((raw.git or {}).get("files", ()))
+    at = raw.valid_from or raw.created
+    return infer_causes(Told(raw.id, raw.kind, raw.content, at, raw.session, files), others)
 
 
 def _distinct(files: Sequence[str]) -> list[str]:

@@ -47,11 +47,77 @@ values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant, src, kind, dst) where known_to is null
   do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
 
+-- name: anchor_entity
+-- The node of an entity in a scope, made where it is missing.
+select anchor_entity($1, $2, $3, $4, $5, $6);
+
+-- name: touches_standing
+-- The nodes that a memory touches by the names that it gave them: a file keeps its node when it moves.
+select e.meta ->> 'named' as named, e.dst as node from edge e
+where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+  and e.meta ? 'named';
+
+-- name: touches_close
+-- Closes the derived edges of a memory to nodes that it no longer names.
+update edge set known_to = now()
+where tenant = $1 and src = $2 and kind = 'touches' and known_to is null and meta ? 'named'
+  and dst <> all ($3::uuid[]);
+
 -- name: relatives
--- Active memories of the same scope that touch the same files, by how many they share.
-select o.src as id, count(*)::int as shared
-from edge e join edge o on o.tenant = $1 and o.dst = e.dst and o.kind = 'touches'
+-- Active memories of the same scope that touch the same nodes, by what they share: a node counts less
+-- the more memories touch it (1 for two, a half for five), one that over 50 touch counts nothing.
+select o.src as id, sum(1 / sqrt(greatest(n.touched - 1, 1)))::float8 as shared
+from edge e
+cross join lateral (
+  select count(*) as touched from (
+    select from edge x where x.tenant = $1 and x.dst = e.dst and x.kind = 'touches'
+      and x.known_to is null limit 51) few
+) n
+join edge o on o.tenant = $1 and o.dst = e.dst and o.kind = 'touches'
   and o.known_to is null and o.src <> e.src
 join memory m on m.tenant = $1 and m.id = o.src and m.status = 'active' and m.scope = $3
 where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+  and n.touched <= 50
 group by o.src order by shared desc, o.src desc limit $4;
+
+-- name: cause_candidates
+-- Active memories of the scope that may have led to a memory or come of it: those that touch the
+-- nodes $4 or are near in its session, but for those whose causal edge to it was told.
+with near as (
+  (select e.src as id from unnest($4::uuid[]) n (node)
+   cross join lateral (
+     select e.src from edge e
+     where e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
+     order by e.src desc limit $6) e)
+  union
+  (select m.id from memory m
+   where m.tenant = $1 and m.session = $5 and m.scope = $3 order by m.id desc limit $6)
+)
+select m.id, m.kind, m.content, coalesce(m.valid_from, m.created) as at, m.session,
+       array(select jsonb_array_elements_text(m.git -> 'files')) as files
+from near join memory m on m.tenant = $1 and m.id = near.id
+where m.id <> $2 and m.scope = $3 and m.status = 'active'
+  and m.kind <> all ('{file,entity,session}')
+  and not exists (
+    select from edge c where c.tenant = $1 and c.known_to is null
+      and c.kind = any ('{led_to,supersedes,learned_in,part_of}') and not c.meta ? 'rule'
+      and ((c.src = $2 and c.dst = m.id) or (c.src = m.id and c.dst = $2)))
+order by m.id desc limit $6;
+
+-- name: causes_close
+-- Closes the causes that were inferred from a memory and no longer are: all but the pairs $3, $4.
+update edge set known_to = now()
+where tenant = $1 and kind = 'led_to' and known_to is null and meta ->> 'from' = $2::uuid::text
+  and (src = $2 or dst = $2)
+  and (src, dst) not in (select s, d from unnest($3::uuid[], $4::uuid[]) p (s, d));
+
+-- name: cause_put
+-- An inferred edge, through the function that refuses a cycle.
+select link($1, $2, $3, $4, $5, $6, $7);
+
+-- name: session_node
+-- The node of a memory's session, if it was made.
+select id from memory
+where tenant = $1 and kind = 'session' and key = 'session:' || $2::uuid::text
+  and status = 'active' and id <> $3
+order by id limit 1;

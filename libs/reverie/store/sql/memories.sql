@@ -40,7 +40,7 @@ select * from memory_shown($1) where tenant = $1 and id = any($2::uuid[]) and co
 -- name: memory_neighbours
 -- Memories one open edge away, strongest first.
 select n.id, n.kind, n.scope, 
-       case when n.kind = 'file' then n.content else coalesce(n.key, left(n.content, 120)) end as label, e.kind as type,
+       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label, e.kind as type,
        e.direction, e.weight
 from (
   select dst as other, kind, 'out' as direction, weight from edge

@@ -1,0 +1,338 @@
+"""The things a text speaks of, beside files: packages, code, services, hosts, ports, errors.
+
+Rules of form, in English and Chinese text, no model. Each rule wants a shape that ordinary words
+do not have (a hump, an underscore, a call, an import, a code of known form) or a name from a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reverie.domain.anchors import paths
+from reverie.domain.entity_names import (
+    BRANDS,
+    BUILT_IN,
+    ERRNO,
+    LOOPBACK,
+    PLAIN_COMPOUNDS,
+    PROSE,
+    SERVICES,
+)
+
+MAX_ENTITIES = 64
+MAX_NAME = 120
+
+
+class Sort(StrEnum):
+    """What an entity is."""
+
+    PACKAGE = "package"
+    CODE = "code"
+    SERVICE = "service"
+    URL = "url"
+    PORT = "port"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A thing named. `name` is normalised: lower case, no brackets, the one name of a service."""
+
+    sort: Sort
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The name as a node shows it: a port is not just a number."""
+        return f"port {self.name}" if self.sort is Sort.PORT else self.name
+
+    @property
+    def key(self) -> str:
+        """The key of the node: one for a name, whatever it was taken for."""
+        return f"entity:{self.label}"
+
+
+def entities_of(text: str) -> list[Entity]:
+    """The entities of a text, each once, in no more than `MAX_ENTITIES`.
+
+    A name that is a package or a service is not code as well. Files are not among them: see
+    `anchors.paths`.
+    """
+    found: dict[str, Entity] = {}
+    rest = text
+    for rule in (_hosts, _ports, _packages, _errors, _services, _code):
+        for entity in rule(rest):
+            if 1 < len(entity.name) <= MAX_NAME:
+                found.setdefault(entity.label, entity)
+        if rule is _ports:
+            rest = _URL.sub(" ", _PORT_GIVEN.sub(" ", rest))
+        if rule is _packages:
+            rest = _without_files(_SPECIFIED.sub(" ", _SCOPED.sub(" ", _RUST_LINE.sub(" ", rest))))
+    return list(found.values())[:MAX_ENTITIES]
+
+
+_A = re.A
+_AI = re.A | re.I
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://([^\s<>()\"'`，。；、（）]+)", _AI)
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.\w{1,24}){1,4}", _A)
+_HOST = re.compile(r"(?:[^@/]*@)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)", _AI)
+
+
+def _hosts(text: str) -> Iterator[Entity]:
+    for match in _URL.finditer(text):
+        host = _HOST.match(match[1])
+        if host and host[1].lower() not in LOOPBACK:
+            yield Entity(Sort.URL, host[1].lower().removeprefix("www."))
+
+
+_PORT_GIVEN = re.compile(
+    r"(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\b[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+"
+    r"|(?<=[\s`(（])|^):(?P<host>\d{2,5})(?![\w:.-]\d|\w)"
+    r"|\bports?(?: number)?(?:\s*[:=]\s*|\s+(?:is |to |at )?)(?P<word>\d{2,5})\b(?!\.\d)"
+    r"|--port[ =](?P<flag>\d{2,5})\b"
+    r"|端口(?:号)?(?:[是为:：改成到\s]{0,6})(?P<zh>\d{2,5})(?!\d)|(?<!\d)(?P<before>\d{2,5})\s?端口",
+    _AI | re.M,
+)
+_PUBLISHED = re.compile(r"(?:-p|--publish)[ =](?:[\d.]+:)?(\d{2,5}):(\d{2,5})\b", _A)
+_FILE_LINE = re.compile(r"[\w/-]+\.[a-z]{1,5}:\d+", _A)
+_SERVICE_PORT = re.compile(r"\b([a-z][a-z0-9]*):(\d{4,5})\b", _AI)
+
+
+def _ports(text: str) -> Iterator[Entity]:
+    numbers = [n for pair in _PUBLISHED.findall(text) for n in pair]
+    numbers += [n for name, n in _SERVICE_PORT.findall(text) if name.lower() in SERVICES]
+    for match in _PORT_GIVEN.finditer(text):
+        if not (_FILE_LINE.fullmatch(match[0]) and paths(match[0])):
+            numbers.append(next(n for n in match.groups() if n))
+    return (Entity(Sort.PORT, n) for n in numbers if 20 <= int(n) <= 65535)
+
+
+_SCOPED = re.compile(r"(?<![\w/.])@[a-z0-9][a-z0-9-]*/[a-z0-9][\w.-]*[a-z0-9]", _A)
+_MODULE = re.compile(
+    r"(?<![\w/.])(?:github\.com|gitlab\.com|bitbucket\.org|golang\.org|gopkg\.in|go\.uber\.org)"
+    r"(?:/[\w.-]*\w){1,8}",
+    _A,
+)
+_SPECIFIED = re.compile(r"(?<![\w/.@-])([a-z][\w.-]*\w)(?:\[[\w,-]+\])?(?:==|@[\^~]?)\d+\.\d", _A)
+_PY_IMPORT = re.compile(
+    r"(?:^|`)[ \t>]*import[ \t]+([a-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?"
+    r"(?:,[ \t]*[a-z_][\w.]*(?:[ \t]+as[ \t]+\w+)?)*)[ \t]*;?[ \t]*(?:#.*)?(?:$|`)"
+    r"|\bimport[ \t]+([a-z_][\w.]*)[ \t]+as[ \t]+\w+",
+    _A | re.M,
+)
+_PY_FROM = re.compile(r"\bfrom[ \t]+([a-z_][\w.]*)[ \t]+import[ \t]+[\w*(]", _A)
+_JS_IMPORT = re.compile(
+    r"(?:\bfrom|\bimport|\brequire\(|\bimport\(|^[ \t]*(?:[\w.]+[ \t])?)[ \t]*(['\"])"
+    r"(?P<name>@?[\w:.-]+(?:/[\w.-]+)*)\1",
+    _A | re.M,
+)
+_RUST_USE = re.compile(r"^[ \t]*(?:pub )?(?:use|extern crate)[ \t]+([a-z]\w*)(?:::|;)", _A | re.M)
+_RUST_LINE = re.compile(r"^[ \t]*(?:pub )?use[ \t]+[a-z]\w*::[^;\n]*;", _A | re.M)
+_INSTALL = re.compile(
+    r"\b(?:(?:uv )?pip3? install|uv(?: tool)? (?:add|install)|uvx|poetry add|pipx install|conda install"
+    r"|npm (?:i|install|add)|yarn(?: global)? add|pnpm (?:add|i|install)|bun (?:add|install)|npx"
+    r"|go (?:get|install)|cargo (?:add|install)|gem install|brew install|composer require"
+    r"|apt(?:-get)? install|dotnet add package)[ \t]+(?P<rest>[^\n`;&|，。；、）)]{1,300})(?P<end>`?)",
+    _A,
+)
+_NAMED = re.compile(
+    r"`(@?[a-z][\w.@/-]*)` (?:package|library|crate|gem|module|dependency)\b"
+    r"|(?<![\w/.@-])([a-z][\w.-]{2,})\s?(?:库|依赖包|软件包|这个包)",
+    _A,
+)
+_VALUED = re.compile(
+    r"(?<!\S)(?:-[rcteE]|--(?:features|extra|group|target|index-url|registry|version|vers))[ =]\S+",
+    _A,
+)
+_REQUIREMENT = re.compile(r"@?[A-Za-z][\w./-]*(?::[a-z/_]+)?")
+
+
+def _packages(text: str) -> Iterator[Entity]:
+    names = [*_SCOPED.findall(text), *_MODULE.findall(_URL.sub(" ", text))]
+    names += _SPECIFIED.findall(text)
+    names += [m[1] or m[2] for m in _NAMED.finditer(text)]
+    names += [*_imported(text), *_installed(text)]
+    return (Entity(Sort.PACKAGE, name) for raw in names if (name := _package(raw)))
+
+
+def _imported(text: str) -> Iterator[str]:
+    for match in _PY_IMPORT.finditer(text):
+        for part in (match[1] or match[2]).split(","):
+            yield part.split()[0].split(".")[0]
+    for name in _PY_FROM.findall(text):
+        yield name.split(".")[0]
+    yield from (name for name in _RUST_USE.findall(text) if name not in BUILT_IN)
+    goes = "import (" in text
+    for match in _JS_IMPORT.finditer(text):
+        bare = not re.match(r"\s*['\"]", match[0])
+        if bare or (goes and "/" in match["name"]):
+            yield match["name"]
+
+
+def _installed(text: str) -> Iterator[str]:
+    for match in _INSTALL.finditer(text):
+        words = [w for w in _VALUED.sub(" ", match["rest"]).split() if not w.startswith("-")]
+        told: list[str] = []
+        for word in words:
+            name = word.rstrip(".,:!?")
+            if name.lower() in PROSE or not _REQUIREMENT.match(name):
+                break
+            told.append(name)
+            if name != word:
+                break
+        closed = bool(match["end"]) or len(told) == len(words)
+        yield from told if closed else told[:1]
+
+
+def _package(raw: str) -> str | None:
+    """The package that an import or a requirement names; None for files and relative ones."""
+    name = re.split(r"[=<>~!\[;,'\"]|(?<=.)@", raw.lower(), maxsplit=1)[0].strip("./")
+    if not _REQUIREMENT.fullmatch(name) or name in PROSE or paths(name):
+        return None
+    parts = name.split("/")
+    if "." in parts[0] and len(parts) > 1:
+        return "/".join(parts[:3])
+    if name.startswith("@"):
+        return "/".join(parts[:2]) if len(parts) > 1 else None
+    return name
+
+
+_CODED = re.compile(
+    r"\b(?:CVE-\d{4}-\d{4,7}|GHSA(?:-\w{4}){3}|TS\d{4,5}|ORA-\d{5}|PGRST\d{3}|MSB\d{4}|CS\d{4}"
+    r"|NU\d{4}|RUF\d{3}|PL[CEWR]\d{4}|SC\d{4}|E[0-9]\d{2,3}|F[4-9]\d{2}|AADSTS\d{4,6}|P[12]0\d{2}"
+    r"|(?:[A-Z]+_)*ERR(?:OR)?(?:_[A-Z0-9]+)+)\b",
+    _A,
+)
+_SQLSTATE = re.compile(r"\bSQLSTATE[ :=\[(]*(\w{5})\b", _AI)
+_EXIT = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status| code of)[ :=]*(\d{1,3})\b", _AI)
+_HTTP = re.compile(
+    r"\b(?:HTTP(?:/\d(?:\.\d)?)?(?: status| error| code)*"
+    r"|status(?: code)?(?: of)?|(?:returns?|returned|answers|answered|responds with|got|throws)"
+    r"(?: an?| HTTP)?)[ :=]*(?P<after>[45]\d\d)\b(?!\s*(?:rows?|items?|pages?|results?|bytes|ms"
+    r"|MB|times|files|lines|records|users|percent|%|\.\d|,\d))"
+    r"|\b(?P<named>[45]\d\d)\b(?= (?:errors?\b|responses?\b|status\b|Too Many|Not Found|Forbidden"
+    r"|Unauthorized|Bad (?:Request|Gateway)|Conflict|Internal Server|Service Unavail|Gateway Time))"
+    r"|(?:返回|报|状态码|响应码|错误码)[是为了:：\s]{0,4}(?P<zh>[45]\d\d)(?!\d)"
+    r"|(?<!\d)(?P<zhbefore>[45]\d\d)\s?(?:错误|状态码)",
+    _AI,
+)
+_EXCEPTION = re.compile(r"\b(?:[A-Z]+[a-z0-9]+)+(?:Error|Exception|Warning|Fault)\b", _A)
+_WORD = re.compile(r"\b[A-Za-z]\w*\b", _A)
+
+
+def _errors(text: str) -> Iterator[Entity]:
+    names = [*_CODED.findall(text), *_EXCEPTION.findall(text)]
+    names += [word for word in _WORD.findall(text) if word in ERRNO]
+    names += [f"sqlstate {code}" for code in _SQLSTATE.findall(text)]
+    names += [f"exit {code}" for code in _EXIT.findall(text) if code != "0"]
+    names += [f"http {next(g for g in m.groups() if g)}" for m in _HTTP.finditer(text)]
+    return (Entity(Sort.ERROR, name.lower()) for name in names)
+
+
+_SERVICE_CLASS = re.compile(r"\b((?:[A-Z][a-z0-9]+)+(?:Service|Gateway))\b", _A)
+_SERVICE_NAME = re.compile(
+    r"(?<![\w/@.-])((?:[a-z][a-z0-9]*-)+(?:service|svc|gateway|worker))(?![\w-])", _A
+)
+_SERVICE_TICKED = re.compile(
+    r"`((?:[a-z][a-z0-9]*-)+(?:service|svc|gateway|worker|api|server|proxy|daemon|db))`", _A
+)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def _services(text: str) -> Iterator[Entity]:
+    names = [SERVICES[w.lower()] for w in _WORD.findall(text) if w.lower() in SERVICES]
+    names += ["-".join(_HUMP.split(name)).lower() for name in _SERVICE_CLASS.findall(text)]
+    for name in _SERVICE_NAME.findall(text):
+        if name.rpartition("-")[0] not in PLAIN_COMPOUNDS:
+            names.append(name)
+    names += _SERVICE_TICKED.findall(text)
+    return (Entity(Sort.SERVICE, name) for name in names)
+
+
+_NAME = r"[A-Za-z_]\w*"
+_CALL = re.compile(rf"(?<![\w.:])({_NAME}(?:(?:\.|::|->){_NAME})*)\(\)", _A)
+_DOTTED_CALL = re.compile(rf"(?<![\w.])({_NAME}(?:(?:\.|::){_NAME})+)\(", _A)
+_DEFINED = re.compile(
+    rf"\b(?:def|func|function|fn|fun|async def)[ \t]+({_NAME})[ \t]*[(<]"
+    rf"|\b(?:class|struct|interface|trait|enum)[ \t]+([A-Z]\w+)[ \t]*[:({{<]"
+    rf"|(?:函数|方法|类|接口)[ \t]?({_NAME})",
+    _A,
+)
+_TICKED = re.compile(rf"`({_NAME}(?:(?:\.|::|->|#){_NAME})+)(?:\([^`]*\))?`", _A)
+_CHAIN = re.compile(rf"(?<![\w.@/-]){_NAME}(?:(?:\.|::){_NAME})+(?![\w/-])", _A)
+_CAMEL = re.compile(r"[a-z]{2,}[a-z0-9]*(?:[A-Z][a-z0-9]*)+(?:_\w+)*")
+_PASCAL = re.compile(
+    r"(?:[A-Z][a-z0-9]+){2,}[A-Z]?|[A-Z]{2,}[A-Z][a-z]{2,}\w*|(?:[A-Z][a-z0-9]+)+[A-Z]{2,}[a-z]\w+"
+)
+_SNAKE = re.compile(
+    r"_*[a-z][a-z0-9]*(?:_+[a-z0-9]+)+_*|__[a-z0-9]+__|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+)
+
+
+def _code(text: str) -> Iterator[Entity]:
+    for rule in (_called, _chained, _shaped):
+        for name in rule(text):
+            yield Entity(Sort.CODE, name.replace("->", ".").replace("#", ".").lower())
+
+
+def _called(text: str) -> Iterator[str]:
+    yield from (name for name in _CALL.findall(text) if len(name) > 2)
+    yield from _DOTTED_CALL.findall(text)
+    yield from _TICKED.findall(text)
+    for match in _DEFINED.finditer(text):
+        name = next(g for g in match.groups() if g)
+        if len(name) > 2:
+            yield name
+
+
+def _chained(text: str) -> Iterator[str]:
+    """Dotted names that no prose has: three parts or more, or a part in the shape of code."""
+    for name in _CHAIN.findall(text):
+        parts = re.split(r"\.|::", name)
+        shaped = any(_is_code(part) for part in parts)
+        if shaped or "::" in name or (len(parts) > 2 and min(map(len, parts)) > 1):
+            last = parts[-1]
+            if not _EXCEPTION.fullmatch(last):
+                yield name
+
+
+def _shaped(text: str) -> Iterator[str]:
+    whole = _CHAIN.sub(" ", text)
+    return (name for name in _WORD_OR_UNDERSCORE.findall(whole) if _is_code(name))
+
+
+_WORD_OR_UNDERSCORE = re.compile(r"(?<![\w@/-])[A-Za-z_]\w*", _A)
+
+
+def _is_code(name: str) -> bool:
+    if (
+        name in BRANDS
+        or name.lower() in SERVICES
+        or name in ERRNO
+        or name.startswith(("Mc", "Mac"))
+    ):
+        return False
+    if _EXCEPTION.fullmatch(name) or _CODED.fullmatch(name) or _SERVICE_CLASS.fullmatch(name):
+        return False
+    rules: tuple[Callable[[str], object], ...] = (
+        _CAMEL.fullmatch,
+        _PASCAL.fullmatch,
+        _SNAKE.fullmatch,
+    )
+    return any(rule(name) for rule in rules)
+
+
+_FILE_LIKE = re.compile(r"[\w.@~/\\+-]*[./\\][\w.@~/\\+-]*", _A)
+
+
+def _without_files(text: str) -> str:
+    """The text without its paths, whose parts are no names of code, and without addresses."""
+
+    def cut(match: re.Match[str]) -> str:
+        token = match[0].rstrip(".")
+        return " " if "/" in token.strip("/") or paths(token) else match[0]
+
+    return _FILE_LIKE.sub(cut, _MAIL.sub(" ", text))
