@@ -1,8 +1,26 @@
-"""Prints how well files and entities are found in labelled texts: `python -m tests.bench.anchors`."""
+"""Prints how well files and entities are found in labelled texts.
+
+Run from the root of the project: `python -m tests.bench.anchors`.
+"""
 
 from __future__ import annotations
 
+import time
+
 from tests.anchor_texts import score, texts
+
+from reverie.domain.entities import entities_of
+
+HOSTILE = ("a", "a.", "a-", "a_", "Aa", "a/", "a::", "1.", "pip install a ", "`a", "@a/", "端口")
+
+
+def report_time() -> None:
+    """Milliseconds for a mebibyte of texts made to be slow."""
+    for part in HOSTILE:
+        text = (part * ((1 << 20) // len(part.encode()) + 1))[: 1 << 20]
+        started = time.perf_counter()
+        entities_of(text)
+        print(f"  {part!r:18} {(time.perf_counter() - started) * 1000:7.0f} ms/MiB")
 
 
 def main() -> None:
@@ -18,6 +36,7 @@ def main() -> None:
             )
         for line in made.mistakes:
             print(f"    {line}")
+    report_time()
 
 
 if __name__ == "__main__":

@@ -16,10 +16,22 @@ from uuid import UUID
 
 from reverie.domain.anchors import paths
 from reverie.domain.entities import Sort, entities_of
+from reverie.domain.entity_names import names
 from reverie.domain.kinds import ANCHORS, Kind
 from reverie.domain.prose import plain, sentences
 from reverie.domain.words import index_text
 
+_DULL = names(
+    """the and for with that this was were are is be been it its of to in on at by an as or not no
+    we our us they them their he she you your had has have did do does so but then than from into
+    out up after before when while which who what how why all any each some more most very too also
+    just only now still again there here can cannot could should would will must may might one two
+    use used uses using make made makes get got gets keep kept set new old same other every per
+    because due caused cause causes so therefore fixed fix fixes bug bugs issue problem decision
+    decided decide error errors fail failed fails failing broke break breaks add added
+    因为 所以 由于
+    导致 我们 可以 已经 现在 决定 问题 使用"""
+)
 MIN_SHARED = 2
 MIN_COVER = 0.5
 MIN_COVER_ANCHORED = 0.34
@@ -138,10 +150,14 @@ def _said(teller: Told, other: Told) -> Iterator[Cause]:
         if as_cause and as_cause > as_effect and other.at <= teller.at:
             sure = round(min(0.9, 0.55 + 0.35 * as_cause), 2)
             yield Cause(other.id, teller.id, sure, claim.sentence, "said")
-        elif claim.forward and as_effect > as_cause and other.at >= teller.at:
-            if teller.kind != other.kind:
-                sure = round(min(0.8, 0.45 + 0.35 * as_effect), 2)
-                yield Cause(teller.id, other.id, sure, claim.sentence, "said")
+        elif claim.forward and as_effect > as_cause and _comes_of(other, teller):
+            sure = round(min(0.8, 0.45 + 0.35 * as_effect), 2)
+            yield Cause(teller.id, other.id, sure, claim.sentence, "said")
+
+
+def _comes_of(effect: Told, teller: Told) -> bool:
+    """Of one kind they would say the same thing twice."""
+    return effect.at >= teller.at and effect.kind != teller.kind
 
 
 def _match(half: str, other: Told) -> float:
@@ -178,8 +194,9 @@ def _same_matter(bug: Told, decision: Told) -> bool:
         return False
     shared = _shared(bug, decision)
     precise = any(not name.startswith(f"{Sort.SERVICE}:") for name in shared)
-    words = len(_words(bug.content) & _words(decision.content))
-    return precise or (bool(shared) and words > MIN_SHARED)
+    both = _words(bug.content) & _words(decision.content)
+    other = [word for word in both if not any(word in name for name in shared)]
+    return precise or (bool(shared) and len(other) >= MIN_SHARED)
 
 
 def _when(memory: Told) -> tuple[datetime, UUID]:
@@ -211,15 +228,3 @@ def _stem(word: str) -> str:
             stem = word[: -len(ending)]
             return stem[:-1] if stem[-1] == stem[-2] and len(stem) > 3 else stem
     return word
-
-
-_DULL = frozenset(
-    """the and for with that this was were are is be been it its of to in on at by an as or not no
-    we our us they them their he she you your had has have did do does so but then than from into
-    out up after before when while which who what how why all any each some more most very too also
-    just only now still again there here can cannot could should would will must may might one two
-    use used uses using make made makes get got gets keep kept set new old same other every per
-    because due caused cause causes so therefore fixed fix fixes bug bugs issue problem decision
-    decided decide error errors fail failed fails failing broke break breaks add added 因为 所以 由于
-    导致 我们 可以 已经 现在 决定 问题 使用""".split()
-)

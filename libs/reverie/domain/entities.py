@@ -89,7 +89,7 @@ def _hosts(text: str) -> Iterator[Entity]:
 
 
 _PORT_GIVEN = re.compile(
-    r"(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\b[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+"
+    r"(?:\blocalhost|\b\d{1,3}(?:\.\d{1,3}){3}|\b[a-z][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,62}){1,6}"
     r"|(?<=[\s`(（])|^):(?P<host>\d{2,5})(?![\w:.-]\d|\w)"
     r"|\bports?(?: number)?(?:\s*[:=]\s*|\s+(?:is |to |at )?)(?P<word>\d{2,5})\b(?!\.\d)"
     r"|--port[ =](?P<flag>\d{2,5})\b"
@@ -132,10 +132,12 @@ _JS_IMPORT = re.compile(
 _RUST_USE = re.compile(r"^[ \t]*(?:pub )?(?:use|extern crate)[ \t]+([a-z]\w*)(?:::|;)", _A | re.M)
 _RUST_LINE = re.compile(r"^[ \t]*(?:pub )?use[ \t]+[a-z]\w*::[^;\n]*;", _A | re.M)
 _INSTALL = re.compile(
-    r"\b(?:(?:uv )?pip3? install|uv(?: tool)? (?:add|install)|uvx|poetry add|pipx install|conda install"
+    r"\b(?:(?:uv )?pip3? install|uv(?: tool)? (?:add|install)|uvx|poetry add"
+    r"|pipx install|conda install"
     r"|npm (?:i|install|add)|yarn(?: global)? add|pnpm (?:add|i|install)|bun (?:add|install)|npx"
     r"|go (?:get|install)|cargo (?:add|install)|gem install|brew install|composer require"
-    r"|apt(?:-get)? install|dotnet add package)[ \t]+(?P<rest>[^\n`;&|，。；、）)]{1,300})(?P<end>`?)",
+    r"|apt(?:-get)? install|dotnet add package)[ \t]+"
+    r"(?P<rest>[^\n`;&|，。；、）)]{1,300})(?P<end>`?)",
     _A,
 )
 _NAMED = re.compile(
@@ -254,7 +256,7 @@ def _services(text: str) -> Iterator[Entity]:
 
 _NAME = r"[A-Za-z_]\w*"
 _CALL = re.compile(rf"(?<![\w.:])({_NAME}(?:(?:\.|::|->){_NAME})*)\(\)", _A)
-_DOTTED_CALL = re.compile(rf"(?<![\w.])({_NAME}(?:(?:\.|::){_NAME})+)\(", _A)
+_DOTTED_CALL = re.compile(rf"(?<![\w.:])({_NAME}(?:(?:\.|::){_NAME})+)\(", _A)
 _DEFINED = re.compile(
     rf"\b(?:def|func|function|fn|fun|async def)[ \t]+({_NAME})[ \t]*[(<]"
     rf"|\b(?:class|struct|interface|trait|enum)[ \t]+([A-Z]\w+)[ \t]*[:({{<]"
@@ -307,13 +309,14 @@ def _shaped(text: str) -> Iterator[str]:
 _WORD_OR_UNDERSCORE = re.compile(r"(?<![\w@/-])[A-Za-z_]\w*", _A)
 
 
+def _is_known(name: str) -> bool:
+    """Whether a name is a brand's, a service's, an error's or a family's."""
+    listed = name in BRANDS or name in ERRNO or name.lower() in SERVICES
+    return listed or name.startswith(("Mc", "Mac"))
+
+
 def _is_code(name: str) -> bool:
-    if (
-        name in BRANDS
-        or name.lower() in SERVICES
-        or name in ERRNO
-        or name.startswith(("Mc", "Mac"))
-    ):
+    if len(name) > MAX_NAME or _is_known(name):
         return False
     if _EXCEPTION.fullmatch(name) or _CODED.fullmatch(name) or _SERVICE_CLASS.fullmatch(name):
         return False
@@ -325,7 +328,7 @@ def _is_code(name: str) -> bool:
     return any(rule(name) for rule in rules)
 
 
-_FILE_LIKE = re.compile(r"[\w.@~/\\+-]*[./\\][\w.@~/\\+-]*", _A)
+_FILE_LIKE = re.compile(r"[\w.@~/\\+-]{2,}", _A)
 
 
 def _without_files(text: str) -> str:

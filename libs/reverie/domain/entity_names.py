@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 
-def _names(spaced: str) -> frozenset[str]:
+def names(spaced: str) -> frozenset[str]:
+    """The words of a text, as a set."""
     return frozenset(spaced.split())
 
 
@@ -14,18 +15,20 @@ SERVICES: dict[str, str] = {
     "opentelemetry": "opentelemetry",
     **{
         name: name
-        for name in """postgresql mysql mariadb sqlite mongodb redis memcached kafka rabbitmq
+        for name in names(
+            """postgresql mysql mariadb sqlite mongodb redis memcached kafka rabbitmq
         nats jetstream elasticsearch opensearch cassandra clickhouse dynamodb cockroachdb
         timescaledb neo4j influxdb couchdb scylladb duckdb qdrant milvus weaviate pgbouncer
         pgvector valkey etcd zookeeper kubernetes nginx traefik haproxy istio linkerd
         keycloak okta auth0 prometheus grafana jaeger kibana logstash fluentd datadog jenkins
         circleci argocd terraform ansible bigquery redshift supabase firebase firestore vercel
-        netlify heroku cloudflare cloudfront cloudwatch minio activemq pulsar keda""".split()
+        netlify heroku cloudflare cloudfront cloudwatch minio activemq pulsar keda"""
+        )
     },
 }
 """What a service is called, in lower case, and the one name it goes by."""
 
-BRANDS = _names(
+BRANDS = names(
     """GitHub GitLab BitBucket JavaScript TypeScript CoffeeScript YouTube LinkedIn OpenAI ChatGPT
     MacBook DevOps GitOps DevTools PowerPoint WordPress DigitalOcean PyCharm WebStorm GoLand
     StackOverflow JetBrains PayPal FedEx TikTok WhatsApp HubSpot LeetCode DeepMind DeepSeek
@@ -40,7 +43,7 @@ BRANDS = _names(
 )
 """Names of firms, products and manners of writing that are shaped like code."""
 
-ERRNO = _names(
+ERRNO = names(
     """EPERM ENOENT ESRCH EINTR EIO ENXIO EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST
     EXDEV ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY EFBIG ENOSPC ESPIPE EROFS EMLINK
     EPIPE EDOM ERANGE EDEADLK ENAMETOOLONG ENOSYS ENOTEMPTY ELOOP EWOULDBLOCK EOVERFLOW EILSEQ
@@ -54,7 +57,7 @@ ERRNO = _names(
 )
 """Errors and signals that have a name."""
 
-PLAIN_COMPOUNDS = _names(
+PLAIN_COMPOUNDS = names(
     """self full in out-of customer co room lip public micro web third-party client multi reverse
     rest after pre post as-a civil food secret military field bus news e per cross inter one two
     application long-running hard fast sync async single social postal inner outer free the a
@@ -62,7 +65,7 @@ PLAIN_COMPOUNDS = _names(
 )
 """What stands before -service, -worker or -gateway in ordinary compounds."""
 
-PROSE = _names(
+PROSE = names(
     """a an the and or but so then to on in at of for from by with without as is are was were be
     it this that these those again first before after when while because if fails failed fail
     failing took takes take works worked breaks broke hangs hung error errors step steps command
@@ -73,7 +76,7 @@ PROSE = _names(
 )
 """Words that end what an install command names."""
 
-BUILT_IN = _names("std core alloc crate self super")
+BUILT_IN = names("std core alloc crate self super")
 """Roots of Rust paths that are no package of their own."""
 
-LOOPBACK = _names("localhost 127.0.0.1 0.0.0.0 host.docker.internal")
+LOOPBACK = names("localhost 127.0.0.1 0.0.0.0 host.docker.internal")

@@ -82,7 +82,7 @@ class Enrichment:
     async def entities(
         self, tenant: int, scope: str, found: Sequence[Entity]
     ) -> dict[UUID, dict[str, str]]:
-        """The nodes of entities in a scope, made where they are missing, with the edge's metadata."""
+        """The nodes of entities in a scope, made where they are missing, with each edge's meta."""
         nodes = {}
         async with self._db.tenant(tenant) as t:
             for one in sorted(found, key=lambda e: e.label):
