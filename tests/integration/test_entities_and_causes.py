@@ -80,9 +80,9 @@ async def test_a_bug_leads_to_what_says_so_and_never_in_a_circle(stack: Stack) -
     assert (meta["evidence"], meta["rule"]) == (said, "said")
     assert round(weight, 2) == meta["confidence"]
     told = [{"to": bug, "type": "led_to"}]
-    turned = f"{said}, twice"
-    again = await _remember(stack, turned, kind="decision", edges=told, **shop)
-    edges = [n for n in await _near(stack, again, "led_to") if n["id"] == bug]
+    turned = "Workers restart hourly because the connection pool runs dry under load"
+    before = await _remember(stack, turned, kind="context", edges=told, **shop)
+    edges = [n for n in await _near(stack, before, "led_to") if n["id"] == bug]
     assert [edge["direction"] for edge in edges] == ["out"]
 
 
