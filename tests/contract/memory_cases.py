@@ -1,0 +1,102 @@
+"""What the cases about memories share: the two sides, and short ways to write and to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from tests.integration.store_parts import new
+
+from reverie.domain.access import Principal
+from reverie.domain.edges import EdgeKind
+from reverie.domain.errors import ReverieError
+from reverie.domain.memory import Memory, NewEdge, NewMemory, Outcome, Status, Written, content_hash
+from reverie.store.edits import NEWEST, Change, Changed, Edits, Version
+from reverie.store.memories import ListFilter, Memories, Near
+from reverie.testing.edits import MemoryEdits
+from reverie.testing.memories import MemoryMemories
+
+SHOP, HOME = "project/shop", "user/ann"
+ALL = ListFilter(status=tuple(status.value for status in Status))
+
+
+def edge(to: UUID, kind: EdgeKind = EdgeKind.RELATES_TO, weight: float = 1.0) -> NewEdge:
+    return NewEdge(to, kind, weight)
+
+
+def worded(content: str) -> dict[str, Any]:
+    """The columns that another content changes."""
+    return {"content": content, "hash": "\\x" + content_hash(content), "index_text": content}
+
+
+@dataclass(frozen=True)
+class Side:
+    """One store of memories, and a principal in each of two tenants."""
+
+    memories: Memories | MemoryMemories
+    edits: Edits | MemoryEdits
+    me: Principal
+    other: Principal
+    outbox: Callable[[], list[tuple[str, str]]]
+    """Subjects and payloads of the events that were left to be published."""
+
+    def events(self) -> list[tuple[str, str, int]]:
+        """Which event was left for which version of a memory, in order of these."""
+        left = [(subject, json.loads(payload)) for subject, payload in self.outbox()]
+        return sorted((subject, body["id"], body["version"]) for subject, body in left)
+
+    @property
+    def of_shop(self) -> Principal:
+        """One of my tenant who reads and writes the shop alone."""
+        return replace(self.me, reads=(f"{SHOP}/*",), writes=(f"{SHOP}/*",))
+
+    async def tell(
+        self, *items: NewMemory, who: Principal | None = None
+    ) -> list[Written | ReverieError]:
+        return await self.memories.remember(who or self.me, items, {"origin": "here"})
+
+    async def told(self, content: str, who: Principal | None = None, **fields: Any) -> UUID:
+        """The id of a memory that must be made anew."""
+        (found,) = await self.tell(new(content, **fields), who=who)
+        assert isinstance(found, Written), found
+        assert found.outcome is not Outcome.DUPLICATE
+        return found.id
+
+    async def get(self, memory: UUID) -> Memory:
+        return await self.memories.get(self.me, memory)
+
+    async def near(self, memory: UUID) -> list[Near]:
+        return await self.memories.neighbours(self.me, memory)
+
+    async def listed(
+        self, only: ListFilter | None = None, who: Principal | None = None
+    ) -> list[UUID]:
+        page = await self.memories.page(who or self.me, None, 50, only or ListFilter())
+        return [memory.id for memory in page]
+
+    async def change(
+        self,
+        memory: UUID,
+        who: Principal | None = None,
+        expected: int | None = None,
+        event: str = "edited",
+        **fields: Any,
+    ) -> Changed:
+        change = Change(fields, "on purpose", event, expected)
+        return await self.edits.change(who or self.me, memory, change, {})
+
+    async def forget(self, memory: UUID) -> Changed:
+        return await self.change(memory, event="forgotten", status="deleted")
+
+    async def roll_back(self, memory: UUID, version: int) -> Changed:
+        """As the door does it: what can be restored of a version becomes the newest."""
+        content, state = await self.edits.version(self.me, memory, version)
+        names = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
+        restored = {name: state[name] for name in names}
+        return await self.change(memory, **restored, **worded(content))
+
+    async def history(self, memory: UUID, below: int = NEWEST, limit: int = 50) -> list[Version]:
+        return await self.edits.history(self.me, memory, below, limit)
