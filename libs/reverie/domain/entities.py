@@ -24,6 +24,7 @@ from reverie.domain.entity_names import (
 
 MAX_ENTITIES = 64
 MAX_NAME = 120
+MAX_TEXT = 64 * 1024
 
 
 class Sort(StrEnum):
@@ -56,13 +57,13 @@ class Entity:
 
 
 def entities_of(text: str) -> list[Entity]:
-    """The entities of a text, each once, in no more than `MAX_ENTITIES`.
+    """The entities of a text, each once: of its first `MAX_TEXT` characters, `MAX_ENTITIES`.
 
     A name that is a package or a service is not code as well. Files are not among them: see
     `anchors.paths`.
     """
     found: dict[str, Entity] = {}
-    rest = text
+    rest = text[:MAX_TEXT]
     for rule in (_hosts, _ports, _packages, _errors, _services, _code):
         for entity in rule(rest):
             if 1 < len(entity.name) <= MAX_NAME:
