@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reverie.contracts.base import Problem
 from reverie.domain.errors import ReverieError
+from reverie.domain.redaction import redact, redact_value
 
 HTTP_STATUS: dict[str, int] = {
     "invalid": 422,
@@ -39,15 +40,16 @@ TITLES: dict[str, str] = {
 
 
 def problem(code: str, detail: str, **more: object) -> Problem:
-    """A problem document of a known code."""
+    """A problem document of a known code; what it quotes of a request holds no credential."""
+    clean = {name: redact_value(value).value for name, value in more.items()}
     return Problem.model_validate(
         {
             "type": f"urn:reverie:problem:{code}",
             "title": TITLES[code],
             "status": HTTP_STATUS[code],
-            "detail": detail,
+            "detail": redact(detail).text,
             "code": code,
-            **more,
+            **clean,
         }
     )
 

@@ -158,9 +158,9 @@ def _says_aws(text: str, match: re.Match[str]) -> bool:
 
 def _placed(text: str, match: re.Match[str]) -> tuple[Form | None, int, int]:
     """How the value is written (None: not as one), and where it stands."""
-    group = next(g for g in ("escaped", "quoted", "bare") if match[g] is not None)
-    start, end = match.span(group)
-    if group != "bare":
+    start, end = match.span("bare")
+    if start < 0:
+        start, end = match.span("quoted") if match["escaped"] is None else match.span("escaped")
         return _quoted_form(text, match), start, end
     sep = match["sep"].strip(" :：") or ":"
     if sep == ">":

@@ -117,6 +117,14 @@ def _shapes() -> Iterator[Shape]:
     yield from _shape(
         TOKEN, "dckr_pat_ hvs. hvb. glsa_ NRAK- PMAK- tskey- sntrys_", _SAFE, 20, looks_made
     )
+    yield from _shape(
+        TOKEN, "dp.pt. dp.st. pul- ntn_ CFPAT- AKCp fio-u- dt0c01.", _SAFE + ".", 24, looks_made
+    )
+    yield from _shape(TOKEN, "ops_eyJ EAACEdEose0cBA glagent- sl.", _SAFE, 24, looks_made)
+    yield from _shape(
+        API_KEY, "LTAI AKID rzp_live_ rzp_test_ NRII- secret_", _ALNUM, 14, looks_made
+    )
+    yield from _shape(TOKEN, "ATBB ATCTT3", _SAFE + "=", 20, looks_made)
     yield from _shape(TOKEN, "rubygems_", "0-9a-f", 48)
     yield from _shape(TOKEN, "ATATT3", _SAFE + "=", 50)
     yield from _shape(PRIVATE_KEY, "AGE-SECRET-KEY-1", "A-Z0-9", 40)
@@ -126,6 +134,15 @@ def _shapes() -> Iterator[Shape]:
     yield Shape(JWT, "eyJ", _pattern("eyJ", rf"{payload}(?:\.[{_SAFE}]*+)?"))
     slack = r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/\-]{20,}+)"
     yield Shape(WEBHOOK, "hooks.slack.com/", re.compile(slack), _has_digit)
+    # A bot's number, then its token; a bot's id in base64, the time, the signature.
+    yield Shape(
+        TOKEN, ":AA", re.compile(rf"(?<!\d)(\d{{8,10}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])")
+    )
+    parts = rf"[MNO][{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+"
+    bot = rf"(?<![{_SAFE}.])({parts})(?![{_SAFE}.])"
+    yield Shape(TOKEN, ".", re.compile(bot), looks_random)
+    teams = r"webhook\.office\.com/webhookb2/([\w@/\-]{40,}+)"
+    yield Shape(WEBHOOK, "webhook.office.com/", re.compile(teams), _has_digit)
     discord = r"/api/webhooks/(\d{10,24}/[\w\-]{40,}+)"
     yield Shape(WEBHOOK, "/api/webhooks/", re.compile(discord))
 

@@ -29,7 +29,12 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_STANDS_FOR = words_of(
+def any_of(text: str) -> re.Pattern[str]:
+    """An expression that finds any of the words."""
+    return re.compile("|".join(map(re.escape, text.split())))
+
+
+_STANDS_FOR = any_of(
     "passw passphrase secret token apikey api_key api-key credential placeholder example redacted "
     "changeme change_me change-me your_ your- dummy fake sample insert replace todo"
 )
@@ -105,7 +110,7 @@ def _stands_for(value: str) -> bool:
         return True
     if _REFERENCE.match(value) or _TEMPLATE.search(value) or _CONSTANT.fullmatch(value):
         return True
-    return _WORDY.fullmatch(value) is not None and any(word in lower for word in _STANDS_FOR)
+    return _STANDS_FOR.search(lower) is not None and _WORDY.fullmatch(value) is not None
 
 
 def _digit(value: str) -> bool:

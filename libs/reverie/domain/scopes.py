@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from reverie.domain.errors import Invalid
+from reverie.domain.redaction import redact
 
 GLOBAL = "global"
 MAX_NAME = 64
@@ -33,12 +34,12 @@ _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 
 
 def slug(name: str) -> str:
-    """A name that is safe in paths and bus subjects.
+    """A name that is safe in paths and bus subjects, and holds no credential.
 
     A name that had to be changed gets six digits of its hash, so that `feat/login.v2`
     and `feat-login-v2` stay two. Raises `Invalid` on a name with no content.
     """
-    text = unicodedata.normalize("NFKC", name).strip()
+    text = redact(unicodedata.normalize("NFKC", name)).text.strip()
     if not text:
         raise Invalid("scope", "a name in the scope is empty")
     plain = _UNSAFE.sub("-", text.lower()).strip("-_")

@@ -199,7 +199,7 @@ def accept_turn(
         content=content,
         words=words,
         tool=tool.text or None,
-        external_id=turn.external_id or _stand_in(request, place, turn, content),
+        external_id=redact(turn.external_id or "").text or _stand_in(request, place, turn, content),
         at=turn.at,
     )
     return stored, clean.count + tool.count

@@ -27,6 +27,7 @@ from reverie.contracts.base import Text
 from reverie.contracts.events import DREAM, MEMORY
 from reverie.domain.access import Principal, Role
 from reverie.domain.errors import Invalid
+from reverie.domain.redaction import redact
 from reverie.domain.scopes import parse_scope, slug
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
@@ -92,7 +93,7 @@ class Doors:
         """`POST /v1/admin/keys`."""
         who, body = _admin(call.principal), call.body
         new = NewKey(
-            body.label, Role(body.role), body.reads, body.writes, body.project, body.agent,
+            redact(body.label).text, Role(body.role), body.reads, body.writes, body.project, body.agent,
             who.tenant_name,
         )  # fmt: skip
         key, text = await self._admin.add_key(who, new, body.expires)

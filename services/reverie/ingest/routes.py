@@ -133,7 +133,7 @@ class Doors:
         scope = home_scope(project, agent, branch)
         who.check_write(scope)
         fields = {
-            "external_id": body.external_id,
+            "external_id": redact(body.external_id or "").text or None,
             "agent": agent,
             "user": slug(body.user) if body.user else None,
             "project": project,

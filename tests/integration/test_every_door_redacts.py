@@ -1,0 +1,174 @@
+"""No door stores or tells a credential, in whichever of its text fields it comes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import psycopg
+import pytest
+from pydantic import BaseModel
+
+from reverie import contracts
+from reverie.contracts.admin import MakeKey
+from reverie.contracts.base import Request
+from reverie.contracts.claims import Claim
+from reverie.contracts.edits import EditMemory, Feedback, RollBack
+from reverie.contracts.git import FileChange, GitChange
+from reverie.contracts.graph import NewLink
+from reverie.contracts.memories import EdgeTo, Remember
+from reverie.contracts.sessions import AppendTurns, EndSession, NewTurn, StartSession
+from tests.stack import Stack, eventually
+from tests.tables import TABLES, rows
+
+KEY = "AKIA" + "QWERTYUIOPASDFGH"
+SHA = "c" * 40
+NOTHING = object()
+
+FIXED: dict[type[BaseModel], dict[str, Any]] = {
+    Remember: {"kind": "skill", "scope": "global"},
+    EdgeTo: {"type": "relates_to"},
+    EditMemory: {"kind": "lesson"},
+    Claim: {
+        "scope": "global",
+        "domains": ["example.org"],
+        "verified": "2026-01-01",
+        "confidence": "high",
+    },
+    Feedback: {"verdict": "edit"},
+    RollBack: {"version": 1},
+    NewLink: {"type": "touches"},
+    NewTurn: {"role": "tool"},
+    FileChange: {"status": "modified", "commit": SHA},
+    GitChange: {
+        "after": SHA,
+        "before": SHA,
+        "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
+    },
+    MakeKey: {"reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
+}
+"""What cannot hold any text, per body; the rest of the fields is filled with a credential."""
+
+WITHOUT_TEXT = {
+    "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
+    "RequestDream", "VaultPut",
+}  # fmt: skip
+"""Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
+
+
+def bodies() -> Iterator[type[Request]]:
+    """Every request model of the contracts."""
+    for module in pkgutil.iter_modules(contracts.__path__):
+        found = importlib.import_module(f"{contracts.__name__}.{module.name}")
+        for value in vars(found).values():
+            if isinstance(value, type) and issubclass(value, Request) and value is not Request:
+                yield value
+
+
+def dirty(model: type[BaseModel], **given: Any) -> dict[str, Any]:
+    """A body whose text fields all hold a credential."""
+    body = {**FIXED.get(model, {}), **given}
+    for name, field in model.model_fields.items():
+        if (field.alias or name) not in body:
+            value = made(field.annotation)
+            if value is not NOTHING:
+                body[field.alias or name] = value
+    return body
+
+
+def made(annotation: Any) -> Any:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return made(inner[0])
+    if origin in {Union, types.UnionType}:
+        return next((v for v in map(made, inner) if v is not NOTHING), NOTHING)
+    if origin is list:
+        one = made(inner[0])
+        return NOTHING if one is NOTHING else [one]
+    if origin is dict:
+        return {"note": f"is {KEY}", KEY: [KEY]} if inner[1] is Any else NOTHING
+    if annotation is str:
+        return f"x {KEY}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return dirty(annotation)
+    return NOTHING
+
+
+def stored(admin_url: str) -> str:
+    """All rows of all tables, as text."""
+    with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
+        names = [name for (name,) in rows(admin_url, TABLES, "reverie")]
+        return "\n".join(
+            str(row)
+            for name in names
+            for row in connection.execute(f'select t::text from "{name}" t'.encode()).fetchall()
+        )
+
+
+async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str, Any]]]:
+    """Each write door with a body full of credentials."""
+    one = (await stack.post("/v1/remember", {"content": "The gateway listens on one port"}))["id"]
+    two = (await stack.post("/v1/remember", {"content": "The store keeps rows by tenant"}))["id"]
+    session = (await stack.post("/v1/sessions/start", {"agent": "c"}))["session"]
+    remember = dirty(
+        Remember, edges=[dirty(EdgeTo, to=one)], git={"branch": f"b {KEY}", "files": [f"{KEY}.py"]}
+    )
+    return [
+        ("POST", "/v1/remember", Remember, remember),
+        ("POST", "/v1/remember/batch", Remember, {"items": [{**remember, "key": f"other {KEY}"}]}),
+        ("PATCH", f"/v1/memories/{one}", EditMemory, dirty(EditMemory)),
+        ("POST", f"/v1/memories/{one}/feedback", Feedback, dirty(Feedback)),
+        ("POST", f"/v1/memories/{one}/rollback", RollBack, dirty(RollBack)),
+        ("POST", "/v1/links", NewLink, dirty(NewLink, **{"from": one, "to": two})),
+        ("POST", "/v1/claims", Claim, dirty(Claim)),
+        ("POST", "/v1/sessions/start", StartSession, dirty(StartSession)),
+        ("POST", "/v1/turns", AppendTurns, dirty(AppendTurns, session=session)),
+        ("POST", f"/v1/sessions/{session}/end", EndSession, dirty(EndSession)),
+        ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
+        ("POST", "/v1/admin/keys", MakeKey, dirty(MakeKey)),
+    ]
+
+
+async def test_a_credential_in_any_text_field_of_any_door_reaches_no_row_no_log_and_no_reply(
+    stack: Stack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    doors = await calls(stack)
+    for method, path, _, body in doors:
+        assert KEY in json.dumps(body), path
+        reply = await stack.call(method, path, body)
+        assert reply.status < 300, (path, reply.body)
+        assert KEY not in json.dumps(reply.body), path
+        assert KEY not in stored(stack.admin_url), path
+    line = {"type": "memory", "content": f"imported {KEY}", "kind": "decision", "scope": "global"}
+    await stack.call("POST", "/v1/import", line)
+    await eventually(lambda: _quiet(stack))
+    assert KEY not in stored(stack.admin_url)
+    written = capfd.readouterr()
+    assert KEY not in written.out + written.err
+
+
+async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: Stack) -> None:
+    for body in (
+        {"content": "x", "scope": f"team/{KEY}"},
+        {"content": "x", "kind": KEY},
+        {"content": "x", "session": KEY},
+        {"content": "x", "edges": [{"to": KEY, "type": "touches"}]},
+    ):
+        reply = await stack.call("POST", "/v1/remember", body)
+        assert reply.status == 422
+        assert KEY not in json.dumps(reply.body), body
+
+
+def test_every_request_model_with_text_is_sent_through_its_door() -> None:
+    inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit"}
+    sent = {model.__name__ for model in FIXED} | {"AppendTurns", "EndSession", "StartSession"}
+    unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
+    assert unsent == set(), "send them in `calls`, full of credentials"
+
+
+async def _quiet(stack: Stack) -> bool:
+    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])
