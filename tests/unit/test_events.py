@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from reverie.contracts.events import (
+    MEMORY_EVENTS,
     Event,
     GitEvent,
     MemoryEvent,
@@ -79,3 +82,14 @@ def test_a_changed_copy_of_the_headers_changes_nothing(headers: dict[str, str]) 
     before = dict(headers)
     headers["late"] = "x"
     assert sent.headers == before
+
+
+def test_every_event_that_is_announced_has_a_name_that_may_be_asked_for() -> None:
+    root = Path(__file__).parents[2]
+    files = [*root.glob("libs/reverie/store/**/*"), *root.glob("services/reverie/**/*.py")]
+    text = "\n".join(one.read_text() for one in files if one.suffix in {".py", ".sql"})
+    told = set(re.findall(r"p_tenant_name \|\| '\.(\w+)'", text))
+    told |= set(re.findall(r"memory_subject\([\w.]+, \"(\w+)\"\)", text))
+    told |= set(re.findall(r"self\._(?:change|edit)\(call, [^()]*, \"(\w+)\"\)", text))
+    assert len(told) > 8
+    assert told <= set(MEMORY_EVENTS)

@@ -1,4 +1,4 @@
-"""The NATS side of the bus: one connection that is kept for ever, and the six primitives.
+"""The NATS side of the bus: one connection that is kept for ever, and the primitives.
 
 The driver's own reconnection is off: it gives up for good on some server errors and buffers
 what is published meanwhile. Here a lost connection is replaced by a new one, and what was
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
@@ -24,6 +24,7 @@ from nats.js import JetStreamContext
 from reverie.bus.delivery import NatsDelivery
 from reverie.bus.port import MAX_PAYLOAD, Bus, Stored
 from reverie.bus.streams import CONSUMERS, ConsumerSpec, ensure, servers
+from reverie.bus.watching import watched
 from reverie.domain.errors import Invalid, TooLarge, Unavailable
 
 T = TypeVar("T")
@@ -153,6 +154,27 @@ class NatsBus(Bus):
         if raw.seq is None or raw.subject is None or raw.time is None:
             return None
         return Stored(raw.seq, raw.subject, raw.data or b"", dict(raw.headers or {}), raw.time)
+
+    async def ends(self, stream: str) -> tuple[int, int]:
+        life = self._living()
+        with _translated(0, life):
+            state = (await life.run(life.js.stream_info(stream))).state
+        return (state.first_seq if state.messages else state.last_seq + 1), state.last_seq
+
+    async def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
+        failures = 0
+        while True:
+            life = await self._alive()
+            try:
+                async with aclosing(watched(life, stream, subject, after)) as found:
+                    async for stored in found:
+                        failures, after = 0, stored.seq
+                        yield stored
+            # Whatever the driver raises, a watch that ends is worse than one that tries again.
+            except Exception as error:
+                log.info("bus_watch_failed", stream=stream, error=type(error).__name__)
+            failures += 1
+            await asyncio.sleep(_pause(failures))
 
     async def remove(self, stream: str, seq: int) -> None:
         life = self._living()

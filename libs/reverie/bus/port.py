@@ -1,6 +1,6 @@
 """The face of the bus: what NATS and the in-memory twin both are.
 
-Seven primitives are the adapter's; publishing, consuming, dead letters and the relay are
+The primitives are the adapter's; publishing, consuming, dead letters and the relay are
 written once, on top of them.
 """
 
@@ -94,6 +94,20 @@ class Bus(ABC):
     @abstractmethod
     async def read(self, stream: str, seq: int, subject: str | None = None) -> Stored | None:
         """The message `seq`; with `subject` (a filter), the first at or after it that matches."""
+
+    @abstractmethod
+    async def ends(self, stream: str) -> tuple[int, int]:
+        """The number of the first message that a stream holds, and of the last it ever took.
+
+        The first is one above the last where it holds none. Raises `Unavailable`.
+        """
+
+    @abstractmethod
+    def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
+        """What lies in a stream after the number `after`, then what comes: in order, each once.
+
+        `subject` is a filter. It goes on for ever and outlives every outage; nothing is settled.
+        """
 
     @abstractmethod
     async def remove(self, stream: str, seq: int) -> None:

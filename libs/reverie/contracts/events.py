@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +22,28 @@ DEAD = "DEAD"
 ADVISORY = "ADVISORY"
 
 
+MEMORY_EVENTS: Final = (
+    "remembered",
+    "enriched",
+    "edited",
+    "superseded",
+    "forgotten",
+    "approved",
+    "pinned",
+    "unpinned",
+    "archived",
+    "restored",
+    "promoted",
+    "linked",
+    "unlinked",
+    "merged",
+    "contradicted",
+    "staled",
+    "task",
+)
+"""What may happen to a memory. `remembered` also asks for the slow path to run (again)."""
+
+
 class Event(BaseModel):
     """A message on the bus. `tenant` is the inner number; the subject carries its name."""
 
@@ -32,7 +54,7 @@ class Event(BaseModel):
 
 
 class MemoryEvent(Event):
-    """A memory was written: `remembered`, `enriched`, `staled`."""
+    """Something happened to a memory: one of `MEMORY_EVENTS`; of an edge, `id` is the edge's."""
 
     id: UUID
     version: int

@@ -22,6 +22,7 @@ from opentelemetry import trace
 from yarl import URL
 
 from reverie.domain.errors import Unavailable
+from reverie.runtime.endless import until_over
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
 from reverie.runtime.streams import taken
@@ -33,12 +34,14 @@ Body = AsyncIterator[bytes] | bytes | None
 
 SESSION = web.AppKey("SESSION", ClientSession)
 _CONNECT_SECONDS = 2.0
+_SILENCE_SECONDS = 60.0
 _SENT_ON = (
     "Authorization",
     "Content-Type",
     "Accept",
     "Accept-Encoding",
     "Idempotency-Key",
+    "Last-Event-ID",
     "If-Match",
     "If-None-Match",
     "User-Agent",
@@ -63,7 +66,7 @@ class Forward:
     """All calls at or below `prefix` that the gateway does not answer itself go to `url`.
 
     With a `stream_limit` (bytes) a body is passed on as it comes, and `seconds` is how long the
-    call may take.
+    call may take. The answers of an `endless` one never end by themselves.
     """
 
     prefix: str
@@ -71,6 +74,7 @@ class Forward:
     url: str
     stream_limit: int = 0
     seconds: float = 0.0
+    endless: bool = False
 
 
 def add_forwards(
@@ -114,7 +118,10 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
             raise _down(forward, error) from error
         span.set_attribute("http.response.status_code", answer.status)
     async with answer:
-        return await _send_back(request, answer)
+        pieces = answer.content.iter_any()
+        return await _send_back(
+            request, answer, until_over(request, pieces) if forward.endless else pieces
+        )
 
 
 async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResponse:
@@ -130,17 +137,21 @@ async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResp
 
 
 def _patience(forward: Forward) -> dict[str, Any]:
+    if forward.endless:
+        return {"timeout": ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)}
     if not forward.seconds:
         return {}
     return {"timeout": ClientTimeout(total=forward.seconds, sock_connect=_CONNECT_SECONDS)}
 
 
-async def _send_back(request: web.Request, answer: ClientResponse) -> web.StreamResponse:
+async def _send_back(
+    request: web.Request, answer: ClientResponse, pieces: AsyncIterator[bytes]
+) -> web.StreamResponse:
     """Once the head has left, a break can only be shown by breaking off."""
     response = web.StreamResponse(status=answer.status, headers=_picked(answer.headers, _SENT_BACK))
     await response.prepare(request)
     try:
-        async for chunk in answer.content.iter_any():
+        async for chunk in pieces:
             await response.write(chunk)
         await response.write_eof()
     except (ClientError, TimeoutError, OSError) as error:

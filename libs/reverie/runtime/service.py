@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.runtime.auth import CachedKeys, KeyFinder
+from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, add_forwards
 from reverie.runtime.health import Check, health_routes
 from reverie.runtime.idempotency import IdempotencyStore
@@ -69,6 +70,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         middlewares=[observer.middleware(), problems], client_max_size=settings.body_limit
     )
     app.on_response_prepare.append(sign_response)
+    prepare_to_stop(app)
     door = Door(
         CachedKeys(service.keys, settings.key_cache_seconds),
         service.idempotency,

@@ -145,6 +145,9 @@ class Settings(BaseSettings):
     tool_turn_chars: Count = Field(
         600, description="characters kept of a tool's output; the rest is cut on arrival"
     )
+    event_watchers: Count = Field(
+        100, description="clients that may watch the events of one ingest at once"
+    )
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_seconds: Seconds = Field(
         6.0, description="seconds that requests in flight have to finish at shutdown"

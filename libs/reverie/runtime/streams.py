@@ -10,16 +10,21 @@ import structlog
 from aiohttp import ClientPayloadError, web
 
 from reverie.domain.errors import Malformed, TooLarge
+from reverie.runtime.endless import until_over
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """An answer that is made while it is sent. What fails after the first piece breaks it off."""
+    """An answer that is made while it is sent. What fails after the first piece breaks it off.
+
+    An `endless` one ends when the service stops, and as soon as its client is gone.
+    """
 
     pieces: AsyncIterator[bytes]
     headers: Mapping[str, str] = field(default_factory=dict)
+    endless: bool = False
 
 
 async def taken(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:
@@ -42,12 +47,13 @@ async def send(request: web.Request, reply: Streamed, seconds: float) -> web.Str
     """Sends the pieces; a client that takes none for `seconds` is given up."""
     pieces = reply.pieces.__aiter__()
     first = await anext(pieces, b"")
+    rest = until_over(request, pieces) if reply.endless else pieces
     response = web.StreamResponse(headers=dict(reply.headers))
     try:
         await response.prepare(request)
         if request.method != "HEAD":
             await _write(response, first, seconds)
-            async for piece in pieces:
+            async for piece in rest:
                 await _write(response, piece, seconds)
         await response.write_eof()
     except Exception as error:

@@ -77,6 +77,21 @@ class MemoryBus(Bus):
         later = (m for n, m in sorted(messages.items()) if n >= seq and matches(subject, m.subject))
         return next(later, None)
 
+    async def ends(self, stream: str) -> tuple[int, int]:
+        self._check()
+        held = self._streams[stream]
+        return min(held.messages, default=held.last + 1), held.last
+
+    async def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
+        while True:
+            self._news.clear()
+            found = await self.read(stream, after + 1, subject) if self.connected else None
+            if found is not None:
+                after = found.seq
+                yield found
+                continue
+            await self._until_news(1.0 if self.connected else 0.01)
+
     async def remove(self, stream: str, seq: int) -> None:
         self._check()
         self._streams[stream].messages.pop(seq, None)
@@ -164,8 +179,11 @@ class MemoryBus(Bus):
         due = min((f.due for f in flights if not f.settled), default=inf)
         # An outage ends without an event of its own.
         pause = min(due - _now(), 1.0 if self.connected else 0.01)
+        await self._until_news(max(pause, 0))
+
+    async def _until_news(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(max(pause, 0)):
+            async with asyncio.timeout(seconds):
                 await self._news.wait()
         except TimeoutError:
             return

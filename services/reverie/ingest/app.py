@@ -16,6 +16,7 @@ from reverie.ingest import (
     admin_routes,
     claim_routes,
     edit_routes,
+    event_routes,
     import_routes,
     link_routes,
     restore_routes,
@@ -54,6 +55,7 @@ from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
 from reverie.store.vault import Vault
+from reverie.store.watched import Watched
 
 
 @asynccontextmanager
@@ -95,6 +97,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             links=Links(database),
             ranks=Ranks(database),
             tasks=Tasks(database),
+            watched=Watched(database),
             claims=Claims(database),
             vault=vault,
         )
@@ -108,6 +111,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *admin_routes.routes(parts),
                 *link_routes.routes(parts),
                 *task_routes.routes(parts),
+                *event_routes.routes(parts),
                 *claim_routes.routes(parts),
                 *vault_routes(parts),
                 *restore_routes.routes(parts),

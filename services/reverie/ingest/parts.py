@@ -26,6 +26,7 @@ from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
 from reverie.store.vault import Vault
+from reverie.store.watched import Watched
 
 
 @dataclass(frozen=True)
@@ -52,5 +53,6 @@ class Parts:
     links: Links
     ranks: Ranks
     tasks: Tasks
+    watched: Watched
     claims: Claims
     vault: Vault

@@ -21,6 +21,7 @@ class IngestSettings:
     outbox_grace: float
     import_limit: int
     half_lives: HalfLives
+    event_watchers: int
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
@@ -41,5 +42,6 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         outbox_grace=settings.outbox_grace,
         import_limit=settings.import_limit,
         half_lives=half_lives(settings.half_life_days),
+        event_watchers=settings.event_watchers,
         delete_seconds=settings.request_timeout / 2,
     )

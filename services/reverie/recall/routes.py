@@ -93,7 +93,6 @@ def forwards(parts: Parts) -> list[Forward]:
     to_ingest = (
         "/v1/admin",
         "/v1/claims",
-        "/v1/events",
         "/v1/links",
         "/v1/memories",
         "/v1/remember",
@@ -106,6 +105,7 @@ def forwards(parts: Parts) -> list[Forward]:
     to_staleness = ("/v1/git", "/v1/stale")
     return [
         *(Forward(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
+        Forward("/v1/events", "ingest", settings.ingest_url, endless=True),
         Forward(
             "/v1/import",
             "ingest",

@@ -1,0 +1,8 @@
+-- name: watched_memories
+-- What may be told of the memories of events, also of forgotten ones.
+select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) and covers($3, scope);
+
+-- name: key_stands
+-- Whether a key is still valid.
+select exists (select from api_key where tenant = $1 and id = $2 and revoked is null
+               and (expires is null or expires > now()));

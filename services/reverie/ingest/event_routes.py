@@ -1,0 +1,182 @@
+"""What happens to memories, as server-sent events: filtered by what the key may read, resumable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.bus.port import Stored
+from reverie.contracts.base import Name, Text
+from reverie.contracts.events import MEMORY, MEMORY_EVENTS, memory_subject
+from reverie.domain.access import Principal
+from reverie.domain.errors import Invalid, Unavailable
+from reverie.domain.fields import naming
+from reverie.domain.kinds import parse_kind
+from reverie.domain.scopes import parse_scope
+from reverie.ingest.parts import Parts
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call
+from reverie.runtime.endless import ticking
+from reverie.runtime.routes import Route
+from reverie.runtime.streams import Streamed
+from reverie.store.watched import Seen
+
+ALIVE_SECONDS = 15.0
+"""So often a silent stream is shown to be alive, and its key looked up again."""
+LONGEST_PLACE = 18
+HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache, no-store",
+}
+_ENDS = ("from", "to")
+_OTHERS = ("merged", "by", "into")
+
+
+class EventQuery(Query):
+    """Only of these scopes (and below), kinds and events; `after` stands for Last-Event-ID."""
+
+    scope: list[Text] | None = None
+    kind: list[Name] | None = None
+    event: list[Name] | None = None
+    after: Annotated[int, Field(ge=0, lt=10**LONGEST_PLACE)] | None = None
+
+
+@dataclass(frozen=True)
+class Only:
+    """What a watcher wants to hear of; None is all."""
+
+    scopes: list[str] | None
+    kinds: set[str] | None
+    events: set[str] | None
+
+    def wants(self, memory: Seen) -> bool:
+        """Whether the memory is of a scope and kind asked for."""
+        inside = self.scopes is None or any(
+            memory.scope == scope or memory.scope.startswith(f"{scope}/") for scope in self.scopes
+        )
+        return inside and (self.kinds is None or memory.kind in self.kinds)
+
+
+def routes(parts: Parts) -> list[Route]:
+    """The table of events."""
+    doors = Doors(parts)
+    return [
+        Route("GET", "/v1/events", doors.events, query=EventQuery, streams=True,
+              summary="What happens to memories, as server-sent events"),
+    ]  # fmt: skip
+
+
+class Doors:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._watching = 0
+
+    async def events(self, call: Call[None, EventQuery]) -> Streamed:
+        """`GET /v1/events`."""
+        who = call.principal
+        only, after = _only(who, call.query), _after(call)
+        first, last = await self._parts.bus.ends(MEMORY)
+        lost = after is not None and not first - 1 <= after <= last
+        begin = last if after is None else after
+        if lost:
+            begin = first - 1
+        return Streamed(self._feed(who, only, begin, lost), HEADERS, endless=True)
+
+    async def _feed(
+        self, who: Principal, only: Only, place: int, lost: bool
+    ) -> AsyncGenerator[bytes, None]:
+        with self._place():
+            yield _event(place, "reset", {"first": place + 1}) if lost else _alive(place)
+            due = monotonic() + ALIVE_SECONDS
+            subject = memory_subject(who.tenant_name, ">")
+            async with (
+                aclosing(self._parts.bus.watch(MEMORY, subject, place)) as watched,
+                aclosing(ticking(watched, ALIVE_SECONDS / 3)) as ticks,
+            ):
+                async for found in ticks:
+                    place = found.seq if found else place
+                    told = await self._told(who, only, found) if found else None
+                    if told:
+                        yield told
+                    if monotonic() < due:
+                        continue
+                    if not await self._parts.watched.stands(who):
+                        return
+                    yield _alive(place)
+                    due = monotonic() + ALIVE_SECONDS
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the places for watchers. Raises `Unavailable` where none is free."""
+        limit = self._parts.settings.event_watchers
+        if self._watching >= limit:
+            raise Unavailable(
+                "a place to watch from", f"{limit} watch already (event_watchers)", 5.0
+            )
+        self._watching += 1
+        try:
+            yield
+        finally:
+            self._watching -= 1
+
+    async def _told(self, who: Principal, only: Only, found: Stored) -> bytes | None:
+        """An event as it is sent; None where it is not wanted or not to be known."""
+        name = found.subject.split(".", 2)[2]
+        if only.events is not None and name not in only.events:
+            return None
+        body = json.loads(found.data)
+        about = [UUID(body[end]) for end in _ENDS if end in body] or [UUID(body["id"])]
+        others = [UUID(body[other]) for other in _OTHERS if other in body]
+        seen = await self._parts.watched.seen(who, [*about, *others])
+        if not all(one in seen for one in about) or not any(only.wants(seen[one]) for one in about):
+            return None
+        return _event(found.seq, name, _data(name, body, seen, about[0]))
+
+
+def _data(name: str, body: dict[str, Any], seen: dict[UUID, Seen], about: UUID) -> dict[str, Any]:
+    """What is told of an event: ids, where they lie, never content."""
+    told = {field: body[field] for field in ("id", "version", *_ENDS, "type") if field in body}
+    others = {
+        field: body[field] for field in _OTHERS if field in body and UUID(body[field]) in seen
+    }
+    memory = seen[about]
+    return {"event": name, **told, **others, "scope": memory.scope, "kind": memory.kind}
+
+
+def _event(place: int, name: str, data: dict[str, Any]) -> bytes:
+    return f"id: {place}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _alive(place: int) -> bytes:
+    """A sign of life that moves the place to resume from past what was not for this watcher."""
+    return f": alive\nid: {place}\n\n".encode()
+
+
+def _only(who: Principal, query: EventQuery) -> Only:
+    scopes = None if query.scope is None else [parse_scope(scope) for scope in query.scope]
+    who.check_read(scopes or ())
+    kinds = None if query.kind is None else {parse_kind(kind).value for kind in query.kind}
+    for event in query.event or ():
+        if event not in MEMORY_EVENTS:
+            raise Invalid("event", f"{event[:40]!r} is none: use {', '.join(MEMORY_EVENTS)}")
+    return Only(scopes, kinds, None if query.event is None else set(query.event))
+
+
+def _after(call: Call[None, EventQuery]) -> int | None:
+    """Where to go on: the header wins, for a client that reconnects keeps its address."""
+    given = call.headers.get("Last-Event-ID", "").strip()
+    if not given:
+        return call.query.after
+    with naming("Last-Event-ID"):
+        if not (given.isascii() and given.isdigit() and len(given) <= LONGEST_PLACE):
+            raise Invalid("Last-Event-ID", "is no number that this stream gave")
+        return int(given)

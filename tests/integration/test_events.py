@@ -1,0 +1,183 @@
+"""`GET /v1/events`, as a client of server-sent events meets it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from reverie.store.bootstrap import NewKey, create_key
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually, running_stack
+
+
+@dataclass
+class Watcher:
+    """An open stream; `place` is the id of the last block, as a browser keeps it."""
+
+    answer: aiohttp.ClientResponse
+    place: str = ""
+    seen: list[dict[str, Any]] = field(default_factory=list)
+
+    async def block(self) -> dict[str, str] | None:
+        """The fields of the next block; None at the end of the stream."""
+        found: dict[str, str] = {}
+        async with asyncio.timeout(20):
+            while line := (await self.answer.content.readline()).decode():
+                if line == "\n":
+                    self.place = found.get("id", self.place)
+                    return found
+                name, _, value = line.rstrip("\n").partition(": ")
+                found[name] = value
+        return None
+
+    async def event(self) -> dict[str, Any]:
+        """The data of the next event."""
+        while True:
+            found = await self.block()
+            assert found is not None, "the stream ended"
+            if "data" in found:
+                self.seen.append(json.loads(found["data"]))
+                return self.seen[-1]
+
+    async def until(self, event: str, memory: str) -> dict[str, Any]:
+        """The event of that name of a memory."""
+        while True:
+            found = await self.event()
+            if (found["event"], found["id"]) == (event, memory):
+                return found
+
+
+@asynccontextmanager
+async def _watching(
+    stack: Stack, query: str = "", key: str | None = None, after: str | None = None
+) -> AsyncIterator[Watcher]:
+    headers = {"Authorization": f"Bearer {key or stack.key}"}
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    url = f"{stack.url}/v1/events{query}"
+    async with stack.http.get(url, headers=headers, timeout=aiohttp.ClientTimeout()) as answer:
+        assert answer.status == 200, await answer.text()
+        assert answer.content_type == "text/event-stream"
+        watcher = Watcher(answer)
+        await watcher.block()
+        yield watcher
+
+
+async def _remember(stack: Stack, content: str, **fields: Any) -> str:
+    return str((await stack.post("/v1/remember", {"content": content, **fields}))["id"])
+
+
+async def _shelves(stack: Stack, numbers: range) -> list[str]:
+    return [await _remember(stack, f"The shelf number {number} holds apples") for number in numbers]
+
+
+async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
+    stack: Stack,
+) -> None:
+    made: list[str] = []
+    seen: list[str] = []
+    async with _watching(stack, "?event=remembered") as watcher:
+        place = watcher.place
+        made += await _shelves(stack, range(4))
+        seen += [(await watcher.event())["id"] for _ in range(2)]
+        place = watcher.place
+    made += await _shelves(stack, range(4, 7))
+    async with _watching(stack, "?event=remembered", after=place) as watcher:
+        seen += [(await watcher.event())["id"] for _ in range(len(made) - 2)]
+        place = watcher.place
+        made.append(await _remember(stack, "The last shelf holds pears"))
+        seen.append((await watcher.event())["id"])
+    assert sorted(seen) == sorted(made)
+    async with _watching(stack, f"?event=remembered&after={place}") as watcher:
+        assert (await watcher.event())["id"] == made[-1]
+    ahead = {"Last-Event-ID": "999999999"}
+    headers = {"Authorization": f"Bearer {stack.key}", **ahead}
+    async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
+        told = await Watcher(answer).block()
+    assert told is not None
+    assert told["event"] == "reset"
+    for wrong in ("-1", "abc", "1" * 30):
+        refused = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": wrong})
+        assert (refused.status, refused.body["field"]) == (422, "Last-Event-ID")
+    unknown = await stack.call("GET", "/v1/events?event=exploded")
+    assert (unknown.status, unknown.body["field"]) == (422, "event")
+
+
+async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:
+    narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
+    stranger = create_key(stack.admin_url, NewKey("stranger", tenant="strangers"))
+    async with (
+        _watching(stack, key=narrow) as mine,
+        _watching(stack, key=stranger) as strange,
+        _watching(stack, "?scope=project/a&kind=task&event=task&event=forgotten") as tasks,
+    ):
+        hidden = await _remember(stack, "The vault code changes weekly", scope="project/b")
+        note = await _remember(stack, "The shop sells apples and pears", scope="project/a")
+        task = await _remember(stack, "Paint the shop", scope="project/a", kind="task")
+        await stack.post(f"/v1/tasks/{task}/claim", {"agent": "ann"})
+        link = {"from": note, "to": task, "type": "relates_to"}
+        await stack.post("/v1/links", link)
+        across = {"from": note, "to": hidden, "type": "relates_to"}
+        await stack.post("/v1/links", across)
+        for memory in (task, note):
+            reply = await stack.call("DELETE", f"/v1/memories/{memory}")
+            assert reply.status < 300, reply
+        told = await tasks.until("forgotten", task)
+        assert [one["event"] for one in tasks.seen] == ["task", "forgotten"]
+        assert (told["scope"], told["kind"]) == ("project/a", "task")
+        await mine.until("forgotten", note)
+        linked = [one for one in mine.seen if one["event"] == "linked"]
+        assert [(one["from"], one["to"]) for one in linked] == [(note, task)]
+        text = json.dumps(mine.seen)
+        assert hidden not in text
+        assert "apples" not in text
+        assert "tenant" not in text
+        other = await stack.post("/v1/remember", {"content": "Ours alone"}, key=stranger)
+        await strange.until("remembered", other["id"])
+        assert {one["id"] for one in strange.seen} == {other["id"]}
+    refused = await stack.call("GET", "/v1/events?scope=project/b", key=narrow)
+    assert refused.status == 403
+
+
+async def test_places_for_watchers_are_few_and_come_free_and_streams_end_with_the_service(
+    database: Database, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), event_watchers=1) as stack:
+        async with _watching(stack):
+            full = await stack.call("GET", "/v1/events")
+            assert full.status == 503
+            assert "event_watchers" in full.body["detail"]
+            assert int(full.headers["Retry-After"]) >= 1
+
+        async def free() -> bool:
+            headers = {"Authorization": f"Bearer {stack.key}"}
+            async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
+                return answer.status == 200
+
+        await eventually(free)
+
+        async def watch() -> None:
+            headers = {"Authorization": f"Bearer {stack.key}"}
+            async with aiohttp.ClientSession() as http:
+                while True:
+                    url = f"{stack.url}/v1/events"
+                    async with http.get(url, headers=headers) as answer:
+                        if answer.status == 200:
+                            opened.set()
+                            await answer.content.read()
+                            return
+                    await asyncio.sleep(0.05)
+
+        opened = asyncio.Event()
+        watching = asyncio.create_task(watch())
+        async with asyncio.timeout(20):
+            await opened.wait()
+    async with asyncio.timeout(5):
+        await watching
