@@ -360,6 +360,15 @@ async def test_what_is_forgotten_is_found_no_more(side: Side) -> None:
     assert await side.told("a slip") != memory
 
 
+async def test_what_is_forgotten_leads_nowhere(side: Side) -> None:
+    cause = await side.told("cause")
+    middle = await side.told("middle", edges=(edge(cause, EdgeKind.CAUSED_BY),))
+    effect = await side.told("effect", edges=(edge(middle, EdgeKind.CAUSED_BY),))
+    await side.forget(middle)
+    (turned,) = await side.tell(new("cause", edges=(edge(effect, EdgeKind.CAUSED_BY),)))
+    assert written(turned).id == cause
+
+
 async def test_a_memory_becomes_what_it_was(side: Side) -> None:
     memory = await side.told("good", key="k", tags=("a",), metadata={"n": 1}, valid_to=JULY)
     await side.change(memory, tags=[], metadata={}, kind="bug", valid_to=None, **worded("bad"))
