@@ -73,7 +73,8 @@ _NUMBERED = frozenset(
         spaced(
             """migration issue bug pr ticket error step test case phase task chapter sprint line
             shard worker replica server host instance stage level tier day week release rfc adr
-            milestone option attempt requirement epic story"""
+            milestone option attempt requirement epic story number fact item entry note part version
+            run build round commit row column page record question example turn message memory"""
         ),
     )
 )
