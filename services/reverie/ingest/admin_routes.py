@@ -93,8 +93,8 @@ class Doors:
         """`POST /v1/admin/keys`."""
         who, body = _admin(call.principal), call.body
         new = NewKey(
-            redact(body.label).text, Role(body.role), body.reads, body.writes, body.project, body.agent,
-            who.tenant_name,
+            redact(body.label).text, Role(body.role), body.reads, body.writes,
+            body.project, body.agent, who.tenant_name,
         )  # fmt: skip
         key, text = await self._admin.add_key(who, new, body.expires)
         return MadeKey(**_key_body(key).model_dump(), key=text)
