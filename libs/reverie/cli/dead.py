@@ -42,7 +42,7 @@ def list_letters(
     """
     from reverie.bus.dead import list_dead
 
-    letters = _on_bus(settings_from(home, sets), lambda bus: list_dead(bus, stream, limit, after))
+    letters = on_bus(settings_from(home, sets), lambda bus: list_dead(bus, stream, limit, after))
     if json:
         print_json([_plain(letter) for letter in letters])
         return
@@ -69,7 +69,7 @@ def replay(
     """
     from reverie.bus import dead
 
-    sent = _on_bus(settings_from(home, sets), lambda bus: dead.replay(bus, number, stream))
+    sent = on_bus(settings_from(home, sets), lambda bus: dead.replay(bus, number, stream))
     if json:
         print_json({"replayed": sent})
     else:
@@ -82,8 +82,15 @@ def _plain(letter: DeadLetter) -> dict[str, object]:
     return {name: value for name, value in fields.items() if name != "headers"}
 
 
-def _on_bus(settings: Settings, work: Callable[[Bus], Awaitable[T]]) -> T:
+def on_bus(settings: Settings, work: Callable[[Bus], Awaitable[T]]) -> T:
+    """Work with the bus that is connected. Raises `Unavailable` where it is not there."""
     import asyncio
+
+    return asyncio.run(on_bus_now(settings, work))
+
+
+async def on_bus_now(settings: Settings, work: Callable[[Bus], Awaitable[T]]) -> T:
+    """`on_bus` within a running loop."""
     import sys
 
     from reverie.bus.connection import connect
@@ -92,11 +99,7 @@ def _on_bus(settings: Settings, work: Callable[[Bus], Awaitable[T]]) -> T:
 
     # Standard output is for the answer, and how the connection goes is no news to a person.
     configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
-
-    async def run() -> T:
-        async with connect(bus_url(settings), "reverie-cli") as bus:
-            if not await bus.wait_connected(CONNECT_SECONDS):
-                raise Unavailable("NATS", "is it running, and is nats_url right?")
-            return await work(bus)
-
-    return asyncio.run(run())
+    async with connect(bus_url(settings), "reverie-cli") as bus:
+        if not await bus.wait_connected(CONNECT_SECONDS):
+            raise Unavailable("NATS", "is it running, and is nats_url right?")
+        return await work(bus)

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 
 import typer
 
-from reverie.cli import carry, dead, demo, doctor, keys, migrate, models, serve, status, up, vault
+from reverie.cli import (
+    admin,
+    carry,
+    dead,
+    demo,
+    doctor,
+    keys,
+    migrate,
+    models,
+    serve,
+    status,
+    up,
+    vault,
+)
 from reverie.cli.common import CODES, FAILED, USAGE, say
 from reverie.domain.errors import Invalid, ReverieError
 
@@ -28,6 +41,7 @@ app.command("demo")(demo.demo)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="key")
+app.add_typer(admin.app, name="admin")
 app.add_typer(dead.app, name="dead")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)

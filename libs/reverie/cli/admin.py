@@ -1,0 +1,256 @@
+"""`reverie admin`: keys, projects, scopes and tenants, through the migration address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from reverie.cli import keys
+from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
+from reverie.domain.access import Principal, Role
+from reverie.domain.errors import NotFound
+
+if TYPE_CHECKING:
+    from reverie.runtime.settings import Settings
+    from reverie.store.administration import Administration
+
+T = TypeVar("T")
+PAGE = 500
+
+app = typer.Typer(no_args_is_help=True, help="Look after keys, projects, scopes and tenants.")
+projects = typer.Typer(no_args_is_help=True, help="List and delete projects.")
+scopes = typer.Typer(no_args_is_help=True, help="List and delete scopes.")
+tenants = typer.Typer(no_args_is_help=True, help="List, add and delete tenants.")
+app.add_typer(keys.app, name="keys")
+app.add_typer(projects, name="projects")
+app.add_typer(scopes, name="scopes")
+app.add_typer(tenants, name="tenants")
+
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Below = Annotated[bool, typer.Option("--below", help="With all scopes below it.")]
+Work = Callable[["Administration", Principal], Awaitable[T]]
+Batches = Callable[["Administration", Principal], AsyncIterator[Counter[str]]]
+
+
+@projects.command("list")
+def list_projects(
+    tenant: Tenant = "default", home: Home = None, sets: Sets = None, json: Json = False
+) -> None:
+    """Projects, with what lies in each and below it.
+
+    Example: [bold]reverie admin projects list --tenant acme[/]
+    """
+
+    async def all_of(admin: Administration, who: Principal) -> list[dict[str, object]]:
+        found, after = [], None
+        while page := await admin.projects(who, after, PAGE):
+            found += [dict(vars(one)) for one in page]
+            after = page[-1].project
+        return found
+
+    _show(_run(settings_from(home, sets), tenant, all_of), json)
+
+
+@projects.command("delete")
+def delete_project(
+    name: Annotated[str, typer.Argument(help="The project.")],
+    tenant: Tenant = "default",
+    yes: Yes = False,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Delete a project with everything in it and below it.
+
+    Example: [bold]reverie admin projects delete shop --yes[/]
+    """
+    from reverie.domain.scopes import slug
+
+    _delete_scope(settings_from(home, sets), tenant, f"project/{slug(name)}", True, yes, json)
+
+
+@scopes.command("list")
+def list_scopes(
+    tenant: Tenant = "default", home: Home = None, sets: Sets = None, json: Json = False
+) -> None:
+    """Scopes, with their memories by kind and by status.
+
+    Example: [bold]reverie admin scopes list --json[/]
+    """
+
+    async def all_of(admin: Administration, who: Principal) -> list[dict[str, object]]:
+        found, after = [], None
+        while page := await admin.scopes(who, after, PAGE):
+            found += [dict(vars(one)) for one in page]
+            after = page[-1].scope
+        return found
+
+    _show(_run(settings_from(home, sets), tenant, all_of), json)
+
+
+@scopes.command("delete")
+def delete_scope(
+    scope: Annotated[str, typer.Argument(help="The scope, as agent/ann.")],
+    below: Below = False,
+    tenant: Tenant = "default",
+    yes: Yes = False,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Delete everything of a scope, for ever.
+
+    Example: [bold]reverie admin scopes delete project/shop --below[/]
+    """
+    _delete_scope(settings_from(home, sets), tenant, scope, below, yes, json)
+
+
+@tenants.command("list")
+def list_tenants(home: Home = None, sets: Sets = None, json: Json = False) -> None:
+    """All tenants.
+
+    Example: [bold]reverie admin tenants list[/]
+    """
+    from reverie.cli.place import admin_url
+    from reverie.store.bootstrap import tenant_names
+
+    found = tenant_names(admin_url(settings_from(home, sets)))
+    _show([{"id": number, "tenant": name} for number, name in found], json)
+
+
+@tenants.command("add")
+def add_tenant(
+    name: Annotated[str, typer.Argument(help="Its name: a-z 0-9 _ -.")],
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Make a tenant; one that is there stays as it is.
+
+    Example: [bold]reverie admin tenants add acme[/]
+    """
+    from reverie.cli.place import admin_url
+    from reverie.store import bootstrap
+
+    number = bootstrap.add_tenant(admin_url(settings_from(home, sets)), name)
+    _show([{"id": number, "tenant": name}], json)
+
+
+@tenants.command("delete")
+def delete_tenant(
+    name: Annotated[str, typer.Argument(help="The tenant.")],
+    yes: Yes = False,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Delete a tenant with every row and every message of it, for ever.
+
+    Its keys work at most `key_cache_seconds` longer, and for nothing but empty answers.
+
+    Example: [bold]reverie admin tenants delete acme --yes[/]
+    """
+    from reverie.bus.forget import forget_tenant
+    from reverie.cli.dead import on_bus
+
+    settings = settings_from(home, sets)
+    _sure(f"the tenant {name} with everything in it", yes)
+    messages = Counter(on_bus(settings, lambda bus: forget_tenant(bus, name)))
+    rows = _run(settings, name, _counted(lambda admin, who: admin.delete_tenant(who)))
+    messages += Counter(on_bus(settings, lambda bus: forget_tenant(bus, name)))
+    _tell(rows, messages, json)
+
+
+def _delete_scope(
+    settings: Settings, tenant: str, text: str, below: bool, yes: bool, json: bool
+) -> None:
+    from reverie.bus.forget import forget_dreams, forget_memories
+    from reverie.cli.dead import on_bus, on_bus_now
+    from reverie.domain.scopes import parse_scope
+
+    scope = parse_scope(text)
+    patterns = [scope, f"{scope}/*"] if below else [scope]
+    _sure(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
+    waiting = _run(settings, tenant, lambda admin, who: admin.dreaming(who, patterns))
+    dreams = on_bus(settings, lambda bus: forget_dreams(bus, tenant, waiting))
+    rows = _run(settings, tenant, _counted(lambda a, who: a.delete_scope(who, patterns)))
+
+    async def forget(admin: Administration, who: Principal) -> int:
+        return await on_bus_now(
+            settings, lambda bus: forget_memories(bus, tenant, lambda ids: admin.standing(who, ids))
+        )
+
+    _tell(rows, Counter(DREAM=dreams, MEMORY=_run(settings, tenant, forget)), json)
+
+
+def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
+    """Work on one tenant, under the role that row-level security holds."""
+    from reverie.cli.place import admin_url
+    from reverie.store.administration import Administration
+    from reverie.store.bootstrap import tenant_names
+    from reverie.store.database import open_database
+
+    url = admin_url(settings)
+    number = {name: number for number, name in tenant_names(url)}.get(tenant)
+    if number is None:
+        raise NotFound("tenant", tenant)
+    who = Principal(number, tenant, "operator", Role.ADMIN, ("*",), ("*",))
+
+    async def run() -> T:
+        async with open_database(url, size=2) as database:
+            return await work(Administration(database), who)
+
+    return asyncio.run(run())
+
+
+def _counted(batches: Batches) -> Work[Counter[str]]:
+    """Does batches of a deletion and shows how far they are."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    async def run(admin: Administration, who: Principal) -> Counter[str]:
+        gone: Counter[str] = Counter()
+        columns = SpinnerColumn(), TextColumn("{task.fields[rows]} rows deleted")
+        with Progress(*columns, console=err(), transient=True) as progress:
+            task = progress.add_task("", total=None, rows=0)
+            async for batch in batches(admin, who):
+                gone += batch
+                progress.update(task, rows=gone.total())
+        return gone
+
+    return run
+
+
+def _sure(what: str, yes: bool) -> None:
+    if not yes:
+        typer.confirm(f"Delete {what}, for ever?", abort=True, err=True)
+
+
+def _tell(rows: Counter[str], messages: Counter[str], json: bool) -> None:
+    if json:
+        print_json({"rows": dict(sorted(rows.items())), "messages": dict(messages)})
+        return
+    held = [*sorted(rows.items()), *((f"stream {name}", n) for name, n in (+messages).items())]
+    _show([{"what": name, "deleted": n} for name, n in held], json)
+
+
+def _show(found: Sequence[dict[str, object]], json: bool) -> None:
+    if json:
+        print_json(list(found))
+        return
+    from rich.table import Table
+
+    table = Table(*(found[0] if found else ()), box=None)
+    for one in found:
+        table.add_row(*(_cell(value) for value in one.values()))
+    out().print(table if found else "Nothing there.")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name}:{n}" for name, n in sorted(value.items()))
+    return str(value)

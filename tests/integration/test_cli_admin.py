@@ -1,0 +1,52 @@
+"""`reverie admin` on a running system."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from tests.stack import Stack
+
+
+async def _admin(stack: Stack, nats_url: str, *words: str) -> Any:
+    """What the command printed as JSON, or its exit code."""
+    running = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "reverie.cli.main", "admin", *words, "--json"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "REVERIE_DATABASE_URL": stack.admin_url, "REVERIE_NATS_URL": nats_url},
+    )
+    shown, _ = await running.communicate()
+    return running.returncode or json.loads(shown)
+
+
+async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
+    stack: Stack, nats_url: str
+) -> None:
+    [made] = await _admin(stack, nats_url, "tenants", "add", "acme")
+    assert await _admin(stack, nats_url, "tenants", "add", "No Name") == 2
+    key = stack.key_of(tenant="acme")
+    for scope in ("project/shop", "project/shop/topic/pay", "global", "agent/ann"):
+        await stack.post("/v1/remember", {"content": f"of {scope}", "scope": scope}, key=key)
+    of = ("--tenant", "acme")
+    [project] = await _admin(stack, nats_url, "projects", "list", *of)
+    assert (project["project"], project["memories"]) == ("shop", 2)
+    listed = await _admin(stack, nats_url, "scopes", "list", *of)
+    assert [one["scope"] for one in listed] == sorted(one["scope"] for one in listed)
+    gone = await _admin(stack, nats_url, "projects", "delete", "shop", "--yes", *of)
+    assert gone["rows"]["memory"] == 2
+    assert gone["messages"]["MEMORY"] >= 2
+    await _admin(stack, nats_url, "scopes", "delete", "agent/ann", "--yes", *of)
+    [left] = await _admin(stack, nats_url, "scopes", "list", *of)
+    assert left["scope"] == "global"
+    assert await _admin(stack, nats_url, "tenants", "delete", "acme") == 1
+    ended = await _admin(stack, nats_url, "tenants", "delete", "acme", "--yes")
+    assert ended["rows"]["tenant"] == 1
+    names = await _admin(stack, nats_url, "tenants", "list")
+    assert made not in names
+    assert await _admin(stack, nats_url, "scopes", "list", *of) == 1
+    assert (await stack.call("GET", "/v1/context", key=key)).status == 401
