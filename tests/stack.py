@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from reverie.domain.access import Role
 from reverie.dream import app as dream
 from reverie.ingest import app as ingest
 from reverie.recall import app as recall
+from reverie.runtime.routes import Route
 from reverie.runtime.service import running
 from reverie.runtime.settings import Settings
 from reverie.staleness import app as staleness
@@ -44,6 +45,7 @@ class Stack:
     admin_url: str
     http: aiohttp.ClientSession
     key: str
+    routes: dict[str, Sequence[Route]]
 
     def key_of(self, **fields: Any) -> str:
         """Another key: NewKey's fields."""
@@ -96,15 +98,18 @@ async def running_stack(
         **{"outbox_grace": 0.5, "key_cache_seconds": 0, "log_level": "warning", **overrides},
     )
     urls: dict[str, str] = {}
+    routes: dict[str, Sequence[Route]] = {}
     async with AsyncExitStack() as stack:
         for name, module in (("staleness", staleness), ("dream", dream), ("ingest", ingest)):
             service = await stack.enter_async_context(module.open_service(settings))
+            routes[name] = service.routes
             urls[name] = await stack.enter_async_context(running(service, settings))
         gateway = settings.model_copy(update={f"{name}_url": url for name, url in urls.items()})
         service = await stack.enter_async_context(recall.open_service(gateway))
+        routes["recall"] = service.routes
         urls["recall"] = await stack.enter_async_context(running(service, gateway))
         http = await stack.enter_async_context(aiohttp.ClientSession())
-        made = Stack(urls["recall"], urls, database.admin_url, http, key)
+        made = Stack(urls["recall"], urls, database.admin_url, http, key, routes)
         for url in urls.values():
             await eventually(lambda url=url: _ready(http, url))  # type: ignore[misc]
         yield made

@@ -1,0 +1,242 @@
+"""One tenant's key on all that is another's, through every route that a service has.
+
+The routes are read from the services. Variables of a path and well-known parameters are filled
+with what belongs to the other tenant; a route that takes a body needs a line in `BODIES`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from reverie.bus.connection import connect
+from reverie.bus.forget import subjects_of
+from reverie.bus.port import Bus
+from reverie.domain.access import Role
+from reverie.runtime.routes import Route
+from reverie.store.bootstrap import list_keys
+from tests.stack import Reply, Stack, eventually
+from tests.tables import Tables, value
+
+WORD = "zanzibarwren"
+SAME = "both tenants keep this very sentence"
+
+
+@dataclass(frozen=True)
+class Theirs:
+    """What belongs to the other tenant. `marks` stand nowhere but with it."""
+
+    tenant: str
+    memory: str
+    session: str
+    key: str
+    change: str
+    trace: str
+    scope: str
+
+    @property
+    def ids(self) -> list[str]:
+        short = self.memory.replace("-", "")[-8:]
+        return [self.memory, short, self.session, self.key, self.change, self.trace]
+
+    @property
+    def marks(self) -> list[str]:
+        return [WORD, self.tenant, *self.ids]
+
+
+Bodies = Callable[[Theirs], list[Any]]
+SHA = "c" * 40
+
+
+def _change(_: Theirs) -> list[Any]:
+    commit = {"sha": SHA, "subject": "s", "committed_at": "2099-01-01T00:00:00Z"}
+    files = [{"path": "src/wren.py", "status": "deleted"}]
+    change = {"project": "shop", "branch": "main", "after": SHA, "commits": [commit]}
+    return [{**change, "files": files}]
+
+
+def _remember(of: Theirs) -> list[Any]:
+    edge = [{"to": of.memory, "type": "relates_to"}]
+    return [
+        {"content": SAME, "scope": "project/shop", "key": "carts"},
+        {"content": "linked", "edges": edge},
+        {"content": "told", "session": of.session},
+    ]
+
+
+BODIES: dict[str, Bodies] = {
+    "POST /v1/remember": _remember,
+    "POST /v1/remember/batch": lambda of: [{"items": _remember(of)}],
+    "POST /v1/turns": lambda of: [
+        {"session": of.session, "turns": [{"role": "user", "content": "x"}]}
+    ],
+    "POST /v1/sessions/start": lambda of: [
+        {"agent": "ann", "project": "shop", "external_id": "chat"}
+    ],
+    "POST /v1/sessions/{id}/end": lambda of: [{}],
+    "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
+    "POST /v1/recall": lambda of: [
+        {"query": WORD, "include": ["turns"]},
+        {"query": WORD, "session": of.session},
+        {"query": WORD, "scopes": ["project/shop", of.scope], "include": ["archived", "turns"]},
+    ],
+    "POST /v1/git/changes": _change,
+    "POST /v1/admin/keys": lambda of: [{"label": "mine"}],
+    "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
+    "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
+    "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],
+    "POST /v1/memories/{id}/rollback": lambda of: [{"version": 1}],
+    "POST /v1/memories/{id}/feedback": lambda of: [{"verdict": "discard"}],
+    "POST /v1/import": lambda of: [
+        {"type": "memory", "id": of.memory, "scope": "global", "content": "x", "kind": "context"}
+    ],
+}
+PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
+    "session": lambda of: [of.session],
+    "project": lambda of: ["shop"],
+    "scope": lambda of: ["project/shop", of.scope],
+    "path": lambda of: ["src/wren.py"],
+}
+ADVICE = "takes a body: add to BODIES what names another tenant's memory, session, scope ... in it"
+
+
+async def _theirs(stack: Stack, tenant: str) -> Theirs:
+    """A tenant that has some of everything."""
+    key = stack.key_of(tenant=tenant, role=Role.ADMIN)
+    start = {"agent": "ann", "project": "shop", "external_id": "chat"}
+    session = (await stack.post("/v1/sessions/start", start, key=key))["session"]
+    turn = {"role": "user", "content": f"we chose {WORD} turn"}
+    await stack.post("/v1/turns", {"session": session, "turns": [turn]}, key=key)
+    scope = "project/shop/topic/birds"
+    body = {"content": f"{WORD} nests in src/wren.py", "scope": scope, "pinned": True}
+    memory = (await stack.post("/v1/remember", {**body, "tags": [WORD]}, key=key))["id"]
+    same = {"content": SAME, "scope": "project/shop", "key": "carts"}
+    await stack.post("/v1/remember", same, key=key)
+    found = await stack.post("/v1/recall", {"query": WORD}, key=key)
+    assert memory in {one["id"] for one in found["memories"]}
+    [change] = _change(None)  # type: ignore[arg-type]
+    event = (await stack.post("/v1/git/changes", change, key=key))["event"]
+    [made] = [one.id for one in list_keys(stack.admin_url) if one.tenant == tenant]
+    return Theirs(tenant, memory, session, made, event, found["trace_id"], scope)
+
+
+def _filled(route: Route, of: Theirs) -> Iterator[str]:
+    """The path with each of the ids in it, and with each parameter that names something."""
+    ids = [*of.ids, "shop"] if "{" in route.path else [""]
+    for one in ids:
+        head, brace, tail = route.path.partition("{")
+        path = head + one + tail.partition("}")[2] if brace else head
+        named = [name for name in PARAMETERS if name in (route.query or Route).__annotations__]
+        yield path
+        yield from (f"{path}?{name}={v}" for name in named for v in PARAMETERS[name](of))
+
+
+def _asked(route: Route, of: Theirs) -> list[tuple[str, Any]]:
+    if route.method in {"GET", "DELETE"} and route.body is None:
+        return [(path, None) for path in _filled(route, of)]
+    assert route.name in BODIES, f"{route.name} {ADVICE}"
+    return list(product(_filled(route, of), BODIES[route.name](of)))
+
+
+def _echoed(text: str, sent: str) -> str:
+    """What was said, less the words that the caller sent."""
+    for word in sent.replace("?", "/").replace("=", "/").split("/"):
+        text = text.replace(word, "") if len(word) > 3 else text
+    return text
+
+
+def _leaks(reply: Reply, of: Theirs, path: str, body: Any) -> list[str]:
+    said = _echoed(json.dumps([reply.body, reply.headers], default=str), path)
+    sent = json.dumps(body)
+    return [mark for mark in of.marks if mark in said and mark not in sent]
+
+
+@pytest.fixture
+async def theirs(stack: Stack) -> Theirs:
+    made = await _theirs(stack, "zanzibar")
+    with closing(Tables(stack.admin_url)) as tables:
+        await eventually(lambda: _idle(tables))
+    return made
+
+
+async def _idle(tables: Tables) -> bool:
+    return tables.idle()
+
+
+def _counts(stack: Stack, tenant: str) -> dict[str, int]:
+    number = value(stack.admin_url, "select id from tenant where name = %s", tenant)
+    with closing(Tables(stack.admin_url, number)) as tables:
+        return tables.counts()
+
+
+async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
+    stack: Stack, nats_url: str, theirs: Theirs
+) -> None:
+    mine = stack.key_of(tenant="madagascar", role=Role.ADMIN)
+    before = _counts(stack, theirs.tenant)
+    nothing = str(uuid4())
+    for service, routes in stack.routes.items():
+        for route in routes:
+            for path, body in _asked(route, theirs):
+                url, more = stack.urls[service] + path, _sent_as(route, body)
+                reply = await stack.call(route.method, url, key=mine, **more)
+                assert reply.status < 500, (route.name, path, reply)
+                assert _leaks(reply, theirs, path, body) == [], (route.name, path, reply)
+                if theirs.memory in path:
+                    other = url.replace(theirs.memory, nothing)
+                    unknown = await stack.call(route.method, other, key=mine, **more)
+                    assert reply.status == unknown.status, (route.name, path)
+    assert _counts(stack, theirs.tenant) == before
+    with closing(Tables(stack.admin_url)) as tables:
+        await eventually(lambda: _idle(tables))
+    assert await _said_on_the_bus(nats_url, "madagascar", theirs) == []
+
+
+def _sent_as(route: Route, body: Any) -> dict[str, Any]:
+    """A stream takes lines of JSON."""
+    if body is None or not route.streams:
+        return {"json": body}
+    return {"data": json.dumps(body) + "\n", "headers": {"Content-Type": "application/x-ndjson"}}
+
+
+async def _said_on_the_bus(nats_url: str, tenant: str, theirs: Theirs) -> list[str]:
+    """The messages under a tenant's subjects that name what is another's."""
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        return [
+            said
+            for stream, subject in subjects_of(tenant)
+            for said in await _all(bus, stream, subject)
+            if any(mark in said for mark in theirs.marks)
+        ]
+
+
+async def _all(bus: Bus, stream: str, subject: str) -> list[str]:
+    found, after = [], 0
+    while one := await bus.read(stream, after + 1, subject):
+        found.append(f"{one.subject} {one.data.decode()} {dict(one.headers)}")
+        after = one.seq
+    return found
+
+
+async def test_the_same_sentence_under_the_same_key_in_two_tenants_is_two_memories(
+    stack: Stack, theirs: Theirs
+) -> None:
+    mine = stack.key_of(tenant="madagascar", role=Role.ADMIN)
+    body = {"content": SAME, "scope": "project/shop", "key": "carts"}
+    first = await stack.post("/v1/remember", body, key=mine)
+    assert first["status"] == "created"
+    found = (await stack.post("/v1/recall", {"query": SAME}, key=mine))["memories"]
+    assert [one["id"] for one in found] == [first["id"]]
+    before = _counts(stack, theirs.tenant)
+    await stack.call("DELETE", "/v1/admin/projects/shop", key=mine)
+    assert _counts(stack, theirs.tenant) == before
+    await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "madagascar"}, mine)
+    assert _counts(stack, theirs.tenant) == before
