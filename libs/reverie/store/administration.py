@@ -144,21 +144,27 @@ class Administration:
         async with self._db.tenant(who.tenant) as tenant:
             await tenant.rows("tenant_keys_end", _own(who))
             tables = [row["name"] for row in await tenant.rows("tenant_tables")]
-        for table in tables[:-1]:
-            async for gone in self._walk(who.tenant, table, batch):
-                yield gone
+        async for gone in self._walk(who.tenant, tables[:-1], batch):
+            yield gone
         async with self._db.tenant(who.tenant) as tenant:
             keys = await tenant.value("tenant_sweep", tables[-1], 1_000_000)
             ended = await tenant.value("tenant_end")
         yield Counter({tables[-1]: keys, "tenant": 1})
         await self._older_ended(ended)
-        for table in tables:
-            async for gone in self._walk(who.tenant, table, batch):
-                yield gone
+        async for gone in self._walk(who.tenant, tables, batch):
+            yield gone
 
-    async def _walk(self, tenant: int, table: str, batch: int) -> AsyncIterator[Counter[str]]:
-        while gone := await self._db.call("tenant_sweep", tenant, table, batch):
-            yield Counter({table: gone})
+    async def _walk(
+        self, tenant: int, tables: Sequence[str], batch: int
+    ) -> AsyncIterator[Counter[str]]:
+        """Deletes from all tables, again where a deletion itself left a row in one."""
+        found = True
+        while found:
+            found = False
+            for table in tables:
+                while gone := await self._db.call("tenant_sweep", tenant, table, batch):
+                    found = True
+                    yield Counter({table: gone})
 
     async def _older_ended(self, transaction: str) -> None:
         """Waits, not for ever, until what ran beside the end of a tenant has ended too."""
