@@ -126,7 +126,8 @@ async def test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then(stack: S
 
 
 async def test_a_walk_ends_in_rings_and_says_what_cut_it_short(stack: Stack) -> None:
-    ids = [await _told(stack, f"ring {n}") for n in range(6)]
+    names = ("alder", "birch", "cedar", "dogwood", "elm", "fir")
+    ids = [await _told(stack, f"about {name} wood") for name in names]
     for one, following in zip(ids, [*ids[1:], ids[0]], strict=True):
         assert (await _link(stack, one, "relates_to", following)).status == 201
     whole = await _around(stack, ids[0], "?depth=5")

@@ -91,7 +91,7 @@ async def connection(
 def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     """Hot statements and what they are asked; `name: why` for a second question."""
     ids, active, everything = loaded.ids, ["active"], ["*"]
-    page = (None, None, None, active, None, None, 20)
+    page = (None, None, None, active, None, None, 20, None)
     return {
         "memory_get": (ids[0], everything),
         "memory_resolve": (str(ids[0])[-8:], everything),
@@ -99,10 +99,20 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),
         "memory_list: next page": (everything, ids[5], *page[1:]),
-        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20),
-        "memory_list: scope": (everything, None, "project/p3", None, active, None, None, 20),
-        "memory_list: kind": (everything, None, None, ["identity"], active, None, None, 20),
-        "memory_list: session": (everything, None, None, None, active, None, loaded.session, 20),
+        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20, None),
+        "memory_list: scope": (everything, None, "project/p3", None, active, None, None, 20, None),
+        "memory_list: kind": (everything, None, None, ["identity"], active, None, None, 20, None),
+        "memory_list: session": (
+            everything,
+            None,
+            None,
+            None,
+            active,
+            None,
+            loaded.session,
+            20,
+            None,
+        ),
         "corpus": (),
         "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None),
         "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None),
