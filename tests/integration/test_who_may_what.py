@@ -333,7 +333,7 @@ async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack:
     changed = {**body, "content": "we deploy daily", "supersede_reason": "it got better"}
     await stack.post("/v1/remember", changed, key=one)
     kept = await stack.get(f"/v1/memories/{ids[two][0]}", key=two)
-    assert (kept["status"], kept["confidence"]) == ("active", 0.8)
+    assert (kept["status"], kept["base_confidence"]) == ("active", 0.8)
 
 
 async def test_a_score_does_not_tell_what_another_tenant_wrote(stack: Stack) -> None:

@@ -94,7 +94,7 @@ def forwards(parts: Parts) -> list[Forward]:
         "/v1/admin",
         "/v1/claims",
         "/v1/links",
-        "/v1/memories",
+        "/v1/memories/{id}",
         "/v1/remember",
         "/v1/sessions",
         "/v1/tasks",
