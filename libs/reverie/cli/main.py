@@ -17,6 +17,7 @@ from reverie.cli import (
     keys,
     migrate,
     models,
+    reindex,
     serve,
     status,
     up,
@@ -48,6 +49,7 @@ app.command("export")(carry.export)
 app.command("import")(carry.import_)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
+app.command("reindex")(reindex.reindex)
 app.command("serve")(serve.serve)
 
 

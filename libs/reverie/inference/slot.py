@@ -62,6 +62,10 @@ class ModelSlot:
             raise Unavailable("the embedding model", "`reverie models pull` fetches it")
         return self.embedder
 
+    async def tried(self) -> None:
+        """Waits for the end of the first try to load."""
+        await self._tried.wait()
+
     async def check(self) -> None:
         """Raises `Unavailable` while the first try to load goes on."""
         if not self._tried.is_set():

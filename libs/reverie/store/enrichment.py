@@ -136,6 +136,30 @@ class Enrichment:
             await _explain(t, memory, causes)
             return told
 
+    async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
+        """Replaces the chunks of a memory that stands at its version; tells nobody."""
+        async with self._db.tenant(tenant) as t:
+            if await t.row("enrich_lock", memory.id, memory.version) is None:
+                return False
+            await _put_chunks(t, memory, pieces)
+        return True
+
+    async def links_anew(
+        self,
+        tenant: int,
+        memory: Raw,
+        touches: Mapping[UUID, Mapping[str, Any]],
+        relatives: int,
+        causes: Sequence[Cause],
+    ) -> bool:
+        """Puts what a memory touches, and its causes, as `write` does; tells nobody."""
+        async with self._db.tenant(tenant) as t:
+            if await t.row("enrich_lock", memory.id, memory.version) is None:
+                return False
+            await _link(t, memory, touches, relatives)
+            await _explain(t, memory, causes)
+        return True
+
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
         found = await self._db.rows("memories_unenriched", age_seconds, limit)
@@ -161,15 +185,19 @@ async def _replace(
     t: Tenant, name: str, memory: Raw, pieces: Sequence[Piece], headers: Mapping[str, str]
 ) -> list[Outgoing]:
     """The chunks anew, and the event that the memory is enriched."""
-    await t.rows("chunk_drop_vectors", memory.id)
-    await t.rows("chunk_drop", memory.id)
-    await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
+    await _put_chunks(t, memory, pieces)
     await t.rows("enrich_done", memory.id, memory.version)
     subject = memory_subject(name, "enriched")
     body = {"id": str(memory.id), "version": memory.version}
     event = outgoing(t.id, subject, body, headers)
     await t.rows("announce", event.id, subject, body, dict(headers))
     return [event]
+
+
+async def _put_chunks(t: Tenant, memory: Raw, pieces: Sequence[Piece]) -> None:
+    await t.rows("chunk_drop_vectors", memory.id)
+    await t.rows("chunk_drop", memory.id)
+    await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
 
 
 async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause]) -> None:

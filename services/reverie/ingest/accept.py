@@ -20,16 +20,14 @@ from reverie.domain.ids import new_id
 from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
 from reverie.domain.memory import NewEdge, NewMemory, content_hash
 from reverie.domain.redaction import redact, redact_value
+from reverie.domain.said import MADE_KEYS, memory_words, turn_words
 from reverie.domain.scopes import parse_scope
 from reverie.domain.skills import with_steps
 from reverie.domain.state import state_hints
 from reverie.domain.turns import condense_tool
-from reverie.domain.words import index_text
 from reverie.ingest.settings import IngestSettings
 from reverie.store.sessions import NewTurn
 
-MADE_KEYS = ("file:", "session:", "entity:")
-"""Beginnings of the keys that the system itself gives."""
 MINOR = "minor correction"
 
 
@@ -64,7 +62,7 @@ def accept(
         kind=kind,
         content=clean.content,
         content_hash=content_hash(clean.content),
-        words=index_text(" ".join(filter(None, (clean.key, clean.content, *clean.tags)))),
+        words=memory_words(clean.key, clean.content, clean.tags),
         tier=TREATMENT[kind].tier,
         confidence=clean.confidence,
         key=clean.key,
@@ -192,12 +190,11 @@ def accept_turn(
         content = condense_tool(tool.text or None, content, settings.tool_turn_chars)
     else:
         check_size(f"turns.{place}.content", turn.content, settings.turn_limit, "turn_limit")
-    words = "" if turn.role == "tool" or content == LEFT_OUT else index_text(content)
     stored = NewTurn(
         id=new_id(),
         role=turn.role,
         content=content,
-        words=words,
+        words=turn_words(turn.role, content),
         tool=tool.text or None,
         external_id=redact(turn.external_id or "").text or _stand_in(request, place, turn, content),
         at=turn.at,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import numpy as np
@@ -17,12 +17,25 @@ from reverie.domain.entities import entities_of
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.scopes import project_of
 from reverie.inference.embedder import Embedder
+from reverie.inference.slot import ModelSlot
 from reverie.ingest.parts import Parts
+from reverie.ingest.settings import IngestSettings
 from reverie.runtime.telemetry import inject_headers, span
-from reverie.store.enrichment import Piece, Raw, Vector
+from reverie.store.enrichment import Enrichment, Piece, Raw, Vector
 
 MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
+
+
+class Deriving(Protocol):
+    """What deriving from a memory takes."""
+
+    @property
+    def settings(self) -> IngestSettings: ...
+    @property
+    def model(self) -> ModelSlot: ...
+    @property
+    def enrichment(self) -> Enrichment: ...
 
 
 async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> bool:
@@ -34,9 +47,9 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
     if raw is None or raw.enriched_version >= raw.version or raw.kind in ANCHORS:
         return False
     with span("enrich", memory=str(memory)):
-        pieces = await _pieces(parts, tenant, raw)
-        touches = {**await _entities(parts, tenant, raw), **await _touches(parts, tenant, raw)}
-        causes = await _causes(parts, tenant, raw, list(touches))
+        pieces = await pieces_of(parts, tenant, raw)
+        touches = await touches_of(parts, tenant, raw)
+        causes = await causes_of(parts, tenant, raw, list(touches))
         events = await parts.enrichment.write(
             (tenant, tenant_name),
             raw,
@@ -50,8 +63,10 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
     return bool(events)
 
 
-async def _pieces(parts: Parts, tenant: int, raw: Raw) -> list[Piece] | None:
-    """The chunks with their vectors; None where there is no model."""
+async def pieces_of(
+    parts: Deriving, tenant: int, raw: Raw, anew: bool = False
+) -> list[Piece] | None:
+    """The chunks with their vectors; None where there is no model. `anew` trusts no vector."""
     embedder = parts.model.embedder
     if embedder is None:
         return None
@@ -60,7 +75,7 @@ async def _pieces(parts: Parts, tenant: int, raw: Raw) -> list[Piece] | None:
     spans = chunk(raw.content, count, size, overlap)
     texts = [raw.content[one.start : one.stop] for one in spans]
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
-    known = await parts.enrichment.known(tenant, hashes)
+    known = {} if anew else await parts.enrichment.known(tenant, hashes)
     vectors = await _vectors(embedder, texts, hashes, known)
     return [
         Piece(one.start, one.stop, digest, vectors[digest])
@@ -77,7 +92,12 @@ async def _vectors(
     return {**known, **dict(zip(fresh, made, strict=True))}
 
 
-async def _touches(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
+async def touches_of(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
+    """The nodes that the memory speaks of, made where they are missing."""
+    return {**await _entities(parts, tenant, raw), **await _touches(parts, tenant, raw)}
+
+
+async def _touches(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
     """The file nodes that the memory speaks of, with the lines it knows of each."""
     project = project_of(raw.scope)
     if project is None:
@@ -96,7 +116,7 @@ async def _touches(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, 
     }
 
 
-async def _entities(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
+async def _entities(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
     """The nodes of what the memory speaks of beside files.
 
     They lie in the memory's project, else in its own scope: a name that only one agent's memory
@@ -108,7 +128,7 @@ async def _entities(parts: Parts, tenant: int, raw: Raw) -> dict[UUID, dict[str,
     return dict(await parts.enrichment.entities(tenant, scope, found))
 
 
-async def _causes(parts: Parts, tenant: int, raw: Raw, nodes: Sequence[UUID]) -> list[Cause]:
+async def causes_of(parts: Deriving, tenant: int, raw: Raw, nodes: Sequence[UUID]) -> list[Cause]:
     """What led to the memory and what it led to, as far as the texts say so."""
     others = await parts.enrichment.candidates(tenant, raw, nodes, MAX_CANDIDATES)
     files = tuple((raw.git or {}).get("files", ()))

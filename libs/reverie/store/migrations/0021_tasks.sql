@@ -170,4 +170,71 @@ begin
   return remember(p_tenant, p_tenant_name, v_item, p_headers);
 end $$;
 
+-- How far a rebuilding of derived rows came, so that one that was broken off goes on.
+create table reindexing (
+  tenant int not null,
+  part text not null,
+  after uuid not null,
+  primary key (tenant, part)
+);
+call protect('reindexing');
+
+-- Puts the words of memories in their place ({id: text}), where they differ. Answers how many did.
+create function reindex_words(p_tenant int, p_texts jsonb) returns int
+language plpgsql as $$
+declare
+  m memory;
+  v_words tsvector;
+  v_count int := 0;
+begin
+  perform enter(p_tenant);
+  for m in
+    select k.* from memory k
+    where k.tenant = p_tenant and k.id in (select t::uuid from jsonb_object_keys(p_texts) t)
+      and k.status <> 'deleted'
+    order by k.id for update
+  loop
+    v_words := to_tsvector('english', p_texts ->> m.id::text);
+    if v_words <> m.words or m.terms <> word_count(v_words) then
+      update memory k set words = v_words, terms = word_count(v_words)
+      where k.tenant = p_tenant and k.id = m.id;
+      v_count := v_count + 1;
+    end if;
+    insert into posting as p (tenant, term, doc, tf, len)
+    select p_tenant, term_no(w.lexeme), m.doc, least(cardinality(w.positions), 32767),
+           word_count(v_words)
+    from unnest(v_words) w
+    on conflict (tenant, term, doc) do update set tf = excluded.tf, len = excluded.len
+      where (p.tf, p.len) <> (excluded.tf, excluded.len);
+  end loop;
+  return v_count;
+end $$;
+
+-- The same for turns, which keep no words of their own: what is not among them is removed.
+create function reindex_turns(p_tenant int, p_texts jsonb) returns void
+language plpgsql as $$
+begin
+  perform enter(p_tenant);
+  with these as materialized (
+    select t.id, t.doc, to_tsvector('english', p_texts ->> t.id::text) as words
+    from turn t
+    where t.tenant = p_tenant and t.id in (select k::uuid from jsonb_object_keys(p_texts) k)
+  ), said as materialized (
+    select t.doc, term_no(w.lexeme) as term, least(cardinality(w.positions), 32767) as tf,
+           word_count(t.words) as len
+    from these t cross join lateral unnest(t.words) w
+  ), counted as (
+    update turn t set terms = word_count(k.words)
+    from these k where t.tenant = p_tenant and t.id = k.id and t.terms <> word_count(k.words)
+  ), gone as (
+    delete from turn_posting p
+    where p.tenant = p_tenant and p.doc in (select k.doc from these k)
+      and not exists (select from said s where s.doc = p.doc and s.term = p.term)
+  )
+  insert into turn_posting as p (tenant, term, doc, tf, len)
+  select p_tenant, s.term, s.doc, s.tf, s.len from said s
+  on conflict (tenant, term, doc) do update set tf = excluded.tf, len = excluded.len
+    where (p.tf, p.len) <> (excluded.tf, excluded.len);
+end $$;
+
 grant execute on function task_shown(int), task_undone(int, uuid) to reverie_app;

@@ -1,0 +1,123 @@
+"""`reverie reindex`: whatever is derived comes back, and recall answers as before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import psycopg
+
+from reverie.testing.models import model_home
+from tests.integration.store_parts import PATH, admin_rows
+from tests.stack import Stack, eventually
+
+TEXTS = (
+    "The pool in src/db/pool.ts leaks connections because the timeout is never cleared",
+    "We decided to use Postgres for invoices in src/billing/invoice.ts since joins matter",
+    "数据库连接池的大小由 src/db/pool.ts 决定",
+    "getUserById in src/users/repo.ts reads through the cache of the session store",
+    "Always run the linter before a commit of src/billing/invoice.ts",
+)
+QUERIES = ("connection pool leak", "连接池", "get user by id", "invoices joins", "apples")
+DERIVED = {
+    "posting": "select tenant, term, doc, tf, len from posting",
+    "turn_posting": "select tenant, term, doc, tf, len from turn_posting",
+    "memory": "select id, words::text, terms from memory where status <> 'deleted'",
+    "turn": "select id, terms from turn",
+    "chunk": "select memory, ord, start, stop, hash from chunk",
+    "vector": "select c.memory, c.ord, v.v::text from chunk c"
+    " join vec_bge_small_en_v1_5 v on v.tenant = c.tenant and v.chunk = c.no",
+    "anchor": "select project, path, name from anchor",
+    "touches": "select e.src, m.content from edge e join memory m on m.id = e.dst"
+    " where e.kind = 'touches' and e.known_to is null",
+}
+
+
+def _derived(stack: Stack) -> dict[str, list[str]]:
+    rows = {name: admin_rows(stack.admin_url, query) for name, query in DERIVED.items()}
+    return {name: sorted(map(repr, found)) for name, found in rows.items()}
+
+
+def _damage(stack: Stack) -> None:
+    with psycopg.connect(stack.admin_url, options=PATH) as connection:
+        for statement in (
+            "delete from posting where term % 2 = 0",
+            "update posting set tf = tf + 3",
+            "insert into posting select tenant, 42, doc, 1, 1 from memory where words <> ''",
+            "insert into posting select distinct tenant, 43, 999999, 1, 1 from memory",
+            "delete from turn_posting where term % 2 = 0",
+            "insert into turn_posting select tenant, 42, doc, 1, 1 from turn",
+            "update turn set terms = 7",
+            "update memory set words = '', terms = 0",
+            "delete from vec_bge_small_en_v1_5 where chunk % 2 = 0",
+            "update vec_bge_small_en_v1_5 set v = (select v from vec_bge_small_en_v1_5 limit 1)",
+            "delete from chunk where no % 3 = 0",
+            "delete from anchor",
+            "update edge set known_to = now() where kind = 'touches'",
+        ):
+            connection.execute(statement)
+
+
+async def _reindex(stack: Stack, *arguments: str) -> Any:
+    settings = (f"database_url={stack.admin_url}", f"home={model_home()}")
+    sets = [part for one in settings for part in ("--set", one)]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "reverie.cli.main", "reindex", "--json", *sets, *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    told, shown = await process.communicate()
+    assert process.returncode == 0, shown.decode()
+    return json.loads(told), shown.decode()
+
+
+async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
+    body = {"include": ["turns"], "limit": 20}
+    answers = [await stack.post("/v1/recall", {"query": query, **body}) for query in QUERIES]
+    return [[(one["id"], one["score"]) for one in answer["memories"]] for answer in answers]
+
+
+async def _filled(stack: Stack) -> None:
+    items = [{"content": text, "scope": "project/shop", "tags": ["tag"]} for text in TEXTS]
+    await stack.post("/v1/remember/batch", {"items": items})
+    session = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
+    turns = [
+        {"role": "user", "content": "Where do the apples of the shop come from?"},
+        {"role": "tool", "tool": "Read", "content": "apples apples apples"},
+        {"role": "assistant", "content": "The apples come from the store in Kent."},
+    ]
+    await stack.post("/v1/turns", {"session": session["session"], "turns": turns})
+
+    async def enriched() -> bool:
+        behind = "select count(*) from memory where enriched_version < version"
+        return admin_rows(stack.admin_url, behind) == [(0,)]
+
+    await eventually(enriched)
+
+
+async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: Stack) -> None:
+    await _filled(stack)
+    before, found = _derived(stack), await _recalled(stack)
+    assert all(before.values())
+    _damage(stack)
+    assert all(_derived(stack)[name] != before[name] for name in before)
+    done, shown = await _reindex(stack, "--tenant", "default")
+    counts = {"words": 5, "turns": 3, "anchors": 5, "vectors": 5}
+    assert done == {"default": counts}
+    assert "default: vectors 5 of 5" in shown
+    after = _derived(stack)
+    assert {name for name in before if before[name] != after[name]} == set()
+    assert await _recalled(stack) == found
+    own = "select id from memory where kind not in ('file', 'entity') order by id"
+    ids = admin_rows(stack.admin_url, own)
+    admin_rows(
+        stack.admin_url,
+        "insert into reindexing select id, 'words', %s from tenant where name = 'default'",
+        ids[-2][0],
+    )
+    done, _ = await _reindex(stack, "--what", "words,anchors")
+    assert done["default"]["words"] == 1
+    assert _derived(stack) == after
+    assert admin_rows(stack.admin_url, "select * from reindexing") == []
