@@ -191,7 +191,7 @@ begin
   for m in
     select k.* from memory k
     where k.tenant = p_tenant and k.id in (select t::uuid from jsonb_object_keys(p_texts) t)
-      and k.status <> 'deleted'
+      and k.status <> 'deleted' and k.merged_into is null
     order by k.id for update
   loop
     v_words := to_tsvector('english', p_texts ->> m.id::text);

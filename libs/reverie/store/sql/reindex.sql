@@ -16,13 +16,13 @@ delete from reindexing where tenant = $1 and part = $2;
 select m.id, m.key, m.content, array(select t.tag from memory_tag t
          where t.tenant = $1 and t.memory = m.id order by t.tag) as tags
 from memory m
-where m.tenant = $1 and m.id > $2 and m.status <> 'deleted' and m.kind not in ('file', 'entity')
+where m.tenant = $1 and m.id > $2 and m.status <> 'deleted' and m.merged_into is null and m.kind not in ('file', 'entity')
 order by m.id limit $3;
 
 -- name: reindex_memory_count
 -- How many memories a rebuilding goes through.
 select count(*) from memory
-where tenant = $1 and status <> 'deleted' and kind not in ('file', 'entity');
+where tenant = $1 and status <> 'deleted' and merged_into is null and kind not in ('file', 'entity');
 
 -- name: reindex_turn_list
 -- The turns after an id, in order.
@@ -45,7 +45,7 @@ select reindex_turns($1, $2);
 delete from posting p where p.tenant = $1 and not exists (
   select from (
     select m.doc, term_no(w.lexeme) as term from memory m cross join lateral unnest(m.words) w
-    where m.tenant = $1 and m.status <> 'deleted' offset 0) said
+    where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null offset 0) said
   where said.doc = p.doc and said.term = p.term);
 
 -- name: reindex_sweep_turns
@@ -56,13 +56,13 @@ delete from turn_posting p where p.tenant = $1 and not exists (
 -- name: reindex_sweep_vectors
 -- Removes vectors whose chunk, or whose memory, is no more.
 delete from vec_bge_small_en_v1_5 v where v.tenant = $1 and not exists (
-  select from chunk c join memory m on m.tenant = $1 and m.id = c.memory and m.status <> 'deleted'
+  select from chunk c join memory m on m.tenant = $1 and m.id = c.memory and m.status <> 'deleted' and m.merged_into is null
   where c.tenant = $1 and c.no = v.chunk);
 
 -- name: reindex_sweep_chunks
 -- Removes chunks whose memory is no more.
 delete from chunk c where c.tenant = $1 and not exists (
-  select from memory m where m.tenant = $1 and m.id = c.memory and m.status <> 'deleted');
+  select from memory m where m.tenant = $1 and m.id = c.memory and m.status <> 'deleted' and m.merged_into is null);
 
 -- name: reindex_anchors
 -- Puts the anchors of file nodes back.
