@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reverie.testing import servers
+from reverie.inference import slot
+from reverie.testing import models, servers
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
 MEMBERSHIP = pytest.StashKey[int]()
@@ -34,6 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[FOLDER] = str(run.folder)
     config.stash[RUN] = run
     config.stash[MEMBERSHIP] = servers.join(run)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_model() -> Iterator[None]:
+    """The services of a worker's tests, one after the other, run one loaded model."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slot, "load_embedder", models.loaded_once)
+        yield
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+from functools import cache
 from pathlib import Path
 
 from reverie.inference.catalogue import DEFAULT_MODEL
+from reverie.inference.embedder import OnnxEmbedder, load_embedder
+from reverie.inference.fetch import Progress
 from reverie.inference.resolver import resolve
+
+_LOADED: dict[tuple[str, Path, Path | None, int], OnnxEmbedder] = {}
+_LOADING = threading.Lock()
 
 
 def model_home(name: str = DEFAULT_MODEL) -> Path:
@@ -19,5 +26,28 @@ def model_home(name: str = DEFAULT_MODEL) -> Path:
     """
     default = Path(tempfile.gettempdir()) / "reverie-test-models"
     home = Path(os.environ.get("REVERIE_TEST_MODELS") or default)
-    resolve(name, home)
+    _resolved(name, home)
     return home
+
+
+@cache
+def _resolved(name: str, home: Path) -> Path:
+    """`resolve`, which hashes every file, once a process."""
+    return resolve(name, home)
+
+
+def loaded_once(
+    name: str = DEFAULT_MODEL,
+    home: Path = Path(),
+    folder: Path | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    *,
+    download: bool = True,
+) -> OnnxEmbedder:
+    """`load_embedder`, with one model a process for each way to ask; it is never closed."""
+    asked = (name, home, folder, threads)
+    with _LOADING:
+        if asked not in _LOADED:
+            _LOADED[asked] = load_embedder(*asked, progress, download=download)
+        return _LOADED[asked]
