@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
+from typing import Any, LiteralString
 
 from reverie.bus.connection import connect
 from reverie.bus.forget import subjects_of
@@ -58,6 +58,19 @@ def _left(stack: Stack, tenant: int) -> list[str]:
         for name in names
         if admin_rows(stack.admin_url, f"select from {name} where tenant = %s limit 1", tenant)
     ]
+
+
+def _quoting(stack: Stack, tenant: int, words: list[str]) -> list[str]:
+    """The tables of which a row of the tenant says one of the words, in whatever column."""
+    names = [name for (name,) in admin_rows(stack.admin_url, "select name from tenant_tables()")]
+    said = "select from {0} where tenant = %s and lower({0}::text) like any(%s) limit 1"
+    like = [f"%{word}%" for word in words]
+    return [name for name in names if admin_rows(stack.admin_url, said.format(name), tenant, like)]
+
+
+async def _used_by(stack: Stack, session: str) -> bool:
+    query: LiteralString = "select count(*) from memory_use_session where used_by = %s"
+    return bool(value(stack.admin_url, query, f"session {session}"))
 
 
 def _tenant(stack: Stack, name: str) -> int:
@@ -148,6 +161,11 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     assert scopes[started["scope"]]["sessions"] == 1
     [project] = (await stack.get("/v1/admin/projects", key=key))["items"]
     assert (project["project"], project["sessions"]) == ("shop", 1)
+    session, number = started["session"], _tenant(stack, "one")
+    await stack.post("/v1/recall", {"query": "shopping", "session": session}, key=key)
+    await eventually(lambda: _used_by(stack, session))
+    listed = (await stack.get("/v1/memories?limit=200", key=key))["items"]
+    going = [session, *(one["id"] for one in listed if one["scope"] != "global")]
     only = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop", key=key)
     assert only.body["rows"]["memory"] >= 1
     left = await stack.get("/v1/admin/scopes", key=key)
@@ -156,8 +174,11 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     assert done.body["rows"]["turn"] == 1
     assert done.body["rows"]["session"] == 1
     assert (await stack.get("/v1/admin/projects", key=key))["items"] == []
-    left_over = _held(stack, _tenant(stack, "one"))
+    assert len(going) > 2
+    assert _quoting(stack, number, going) == []
+    left_over = _held(stack, number)
     kept = {"api_key", "tenant", "memory", "memory_said", "posting", "chunk", "outbox", "vault"}
+    kept |= {"memory_use"}
     assert {name for name in left_over if not name.startswith("vec_")} <= kept
     assert (left_over["memory"], left_over.get("memory_said", 1)) == (1, 1)
     found = await stack.post("/v1/recall", {"query": "cart shopping"}, key=key)

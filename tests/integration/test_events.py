@@ -11,6 +11,8 @@ from typing import Any
 
 import aiohttp
 
+from reverie.bus.connection import connect
+from reverie.contracts.events import MEMORY
 from reverie.store.bootstrap import NewKey, create_key
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
@@ -24,6 +26,7 @@ class Watcher:
     answer: aiohttp.ClientResponse
     place: str = ""
     seen: list[dict[str, Any]] = field(default_factory=list)
+    first: dict[str, str] = field(default_factory=dict)
 
     async def block(self) -> dict[str, str] | None:
         """The fields of the next block; None at the end of the stream."""
@@ -66,7 +69,7 @@ async def _watching(
         assert answer.status == 200, await answer.text()
         assert answer.content_type == "text/event-stream"
         watcher = Watcher(answer)
-        await watcher.block()
+        watcher.first = await watcher.block() or {}
         yield watcher
 
 
@@ -97,17 +100,39 @@ async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
     assert sorted(seen) == sorted(made)
     async with _watching(stack, f"?event=remembered&after={place}") as watcher:
         assert (await watcher.event())["id"] == made[-1]
-    ahead = {"Last-Event-ID": "999999999"}
-    headers = {"Authorization": f"Bearer {stack.key}", **ahead}
-    async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
-        told = await Watcher(answer).block()
-    assert told is not None
-    assert told["event"] == "reset"
-    for wrong in ("-1", "abc", "1" * 30):
-        refused = await stack.call("GET", "/v1/events", headers={"Last-Event-ID": wrong})
-        assert (refused.status, refused.body["field"]) == (422, "Last-Event-ID")
+    for wrong in ("0", "abc", "é", "1" * 30, "A" * 48, place[:-1] + "~", place[::-1]):
+        head = {"Last-Event-ID": wrong}
+        for refused in (
+            await stack.call("GET", "/v1/events", headers=head),
+            await stack.call("GET", "/v1/events", params={"after": wrong}),
+        ):
+            assert (refused.status, refused.body["field"]) in {
+                (422, "Last-Event-ID"),
+                (422, "after"),
+            }
     unknown = await stack.call("GET", "/v1/events?event=exploded")
     assert (unknown.status, unknown.body["field"]) == (422, "event")
+
+
+async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alone(
+    stack: Stack, nats_url: str
+) -> None:
+    stranger = create_key(stack.admin_url, NewKey("stranger", tenant="strangers"))
+    before: list[str] = []
+    for number in range(3):
+        await _remember(stack, f"The count stands at {number} now")
+        async with _watching(stack, key=stranger) as quiet:
+            before.append(quiet.place)
+    assert len(set(before)) == 3
+    assert {len(place) for place in before} == {48}
+    assert not any(place.isdigit() for place in before)
+    head = {"Last-Event-ID": before[0]}
+    assert (await stack.call("GET", "/v1/events", headers=head)).status == 422
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        await bus.purge(MEMORY, "memory.>")
+    async with _watching(stack, key=stranger, after=before[0]) as late:
+        assert late.first == {"event": "reset", "data": "{}", "id": late.place}
 
 
 async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:

@@ -15,7 +15,7 @@ from reverie.domain.words import index_text, query_text
 from reverie.store.search import Filter, Search
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, new, open_store, principal, write
+from tests.integration.store_parts import Store, admin_rows, new, open_store, write
 
 K1, B = 1.2, 0.75
 TEXTS = (
@@ -100,7 +100,7 @@ async def test_turns_are_scored_by_the_same_formula(store: Store) -> None:
         words = query_text(question)
         scores = _bm25(documents, list(_lexemes(store, words)))
         expected = {t.id: s for t, s in zip(turns, scores, strict=True) if s}
-        found = await Search(store.db).turns(store.me, words, ["*"], 100)
+        found = await Search(store.db).turns(store.me, None, words, ["*"], 100)
         assert {hit.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
 
 
@@ -124,7 +124,7 @@ async def test_a_question_without_words_finds_nothing_and_fails_nowhere(
     for text in {question, query_text(question)}:
         found = await Search(store.db).words(store.me, text, ANY, 10)
         assert found == [], text
-        assert await Search(store.db).turns(store.me, text, ["*"], 10) == []
+        assert await Search(store.db).turns(store.me, None, text, ["*"], 10) == []
 
 
 async def test_an_empty_tenant_finds_nothing(store: Store) -> None:
@@ -181,6 +181,6 @@ async def test_turns_are_found_by_their_own_agent_and_tool_output_by_none(store:
         ("bob", ["*"], []),
         ("ann", ["global"], []),
     ):
-        who = principal(store.me.tenant, "one", agent=agent)
-        assert [hit.id for hit in await search.turns(who, "needle", scopes, 9)] == expected
-    assert await search.turns(store.other, "needle", ["*"], 9) == []
+        found = await search.turns(store.me, agent, "needle", scopes, 9)
+        assert [hit.id for hit in found] == expected
+    assert await search.turns(store.other, None, "needle", ["*"], 9) == []

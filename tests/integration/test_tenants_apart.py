@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import pytest
@@ -21,8 +21,10 @@ from reverie.bus.connection import connect
 from reverie.bus.forget import subjects_of
 from reverie.bus.port import Bus
 from reverie.domain.access import Role
+from reverie.ingest.event_routes import PLACE
 from reverie.runtime.routes import Route
 from reverie.store.bootstrap import list_keys
+from reverie.store.marks import Marks
 from tests.stack import Reply, Stack, eventually
 from tests.tables import Tables, value
 
@@ -219,7 +221,7 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
     """What comes back; of a stream that does not end, what stands in it so far."""
     if route.name not in ENDLESS:
         return await stack.call(route.method, url, key=key, **more)
-    headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": "0"}
+    headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": _beginning(stack)}
     heard = b""
     async with stack.http.get(url, headers=headers) as answer:
         with suppress(TimeoutError):
@@ -227,6 +229,12 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
                 async for chunk in answer.content.iter_any():
                     heard += chunk
         return Reply(answer.status, heard.decode(), dict(answer.headers))
+
+
+def _beginning(stack: Stack) -> str:
+    """The place of madagascar before all events."""
+    query: LiteralString = "select mark_key from tenant where name = 'madagascar'"
+    return Marks(value(stack.admin_url, query)).seal(PLACE, 0)
 
 
 def _sent_as(route: Route, body: Any) -> dict[str, Any]:

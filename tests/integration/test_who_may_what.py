@@ -289,6 +289,21 @@ async def test_a_transcript_is_read_by_its_own_agent_only(stack: Stack) -> None:
     assert turn["content"] == said
 
 
+async def test_a_persons_key_finds_in_a_session_no_transcript_of_another_agent_there(
+    stack: Stack,
+) -> None:
+    whose = {}
+    for agent in ("claude", "cursor", "claude/sub/one"):
+        whose[agent] = await _session(stack, stack.key, agent=agent)
+        await _say(stack, whose[agent], f"the quokka says {agent}", stack.key)
+    asked = {"query": "quokka", "include": ["turns"]}
+    for agent, session in whose.items():
+        found = (await stack.post("/v1/recall", {**asked, "session": session}))["memories"]
+        assert [hit["content"] for hit in found] == [f"the quokka says {agent}"]
+    everywhere = (await stack.post("/v1/recall", asked))["memories"]
+    assert {hit["provenance"]["agent"] for hit in everywhere} == set(whose)
+
+
 async def test_an_external_id_leads_to_no_session_that_the_key_may_not_write(stack: Stack) -> None:
     narrow = stack.key_of(role=Role.WRITER, reads=["project/b"], writes=["project/b"])
     theirs = await _session(stack, external_id="chat-1", project="a")

@@ -92,16 +92,16 @@ class Search:
         return [Scored(r["id"], r["score"]) for r in found]
 
     async def turns(
-        self, who: Principal, text: str, scopes: Sequence[str], limit: int
+        self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
     ) -> list[TurnHit]:
-        """Turns by BM25, of the key's own agent where it names one."""
+        """Turns by BM25, of one agent (None: any)."""
         async with self._db.tenant(who.tenant) as tenant:
             corpus = await _corpus(tenant, "turn_corpus")
             found = await tenant.rows(
                 "search_turn_words",
                 text,
                 list(scopes),
-                who.agent,
+                agent,
                 corpus.documents,
                 corpus.mean_length,
                 limit,

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.store.database import Database
+from reverie.store.marks import Marks, marks_of
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,7 @@ class Watched:
         """Whether the key is still valid."""
         async with self._db.tenant(who.tenant) as tenant:
             return bool(await tenant.value("key_stands", UUID(who.key_id)))
+
+    async def marks(self, who: Principal) -> Marks:
+        """What places in the stream of events are told by. Raises `Unauthenticated`."""
+        return await marks_of(self._db, who)

@@ -17,7 +17,6 @@ from reverie.contracts.base import Name, Text
 from reverie.contracts.events import MEMORY, MEMORY_EVENTS, memory_subject
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, Unavailable
-from reverie.domain.fields import naming
 from reverie.domain.kinds import parse_kind
 from reverie.domain.scopes import parse_scope
 from reverie.ingest.parts import Parts
@@ -26,11 +25,12 @@ from reverie.runtime.calls import Call
 from reverie.runtime.endless import ticking
 from reverie.runtime.routes import Route
 from reverie.runtime.streams import Streamed
+from reverie.store.marks import LONGEST, Marks
 from reverie.store.watched import Seen
 
 ALIVE_SECONDS = 15.0
 """So often a silent stream is shown to be alive, and its key looked up again."""
-LONGEST_PLACE = 18
+PLACE = "a place among events"
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-store",
@@ -45,7 +45,7 @@ class EventQuery(Query):
     scope: list[Text] | None = None
     kind: list[Name] | None = None
     event: list[Name] | None = None
-    after: Annotated[int, Field(ge=0, lt=10**LONGEST_PLACE)] | None = None
+    after: Annotated[str, Field(min_length=1, max_length=LONGEST)] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,21 @@ class Doors:
     async def events(self, call: Call[None, EventQuery]) -> Streamed:
         """`GET /v1/events`."""
         who = call.principal
-        only, after = _only(who, call.query), _after(call)
+        only, marks = _only(who, call.query), await self._parts.watched.marks(who)
+        after = _after(call, marks)
         first, last = await self._parts.bus.ends(MEMORY)
         lost = after is not None and not first - 1 <= after <= last
         begin = last if after is None else after
         if lost:
             begin = first - 1
-        return Streamed(self._feed(who, only, begin, lost), HEADERS, endless=True)
+        return Streamed(self._feed(who, only, marks, begin, lost), HEADERS, endless=True)
 
     async def _feed(
-        self, who: Principal, only: Only, place: int, lost: bool
+        self, who: Principal, only: Only, marks: Marks, place: int, lost: bool
     ) -> AsyncGenerator[bytes, None]:
         with self._place():
-            yield _event(place, "reset", {"first": place + 1}) if lost else _alive(place)
+            at = marks.seal(PLACE, place)
+            yield _event(at, "reset", {}) if lost else _alive(at)
             due = monotonic() + ALIVE_SECONDS
             subject = memory_subject(who.tenant_name, ">")
             async with (
@@ -106,12 +108,12 @@ class Doors:
                     place = found.seq if found else place
                     told = await self._told(who, only, found) if found else None
                     if told:
-                        yield told
+                        yield _event(marks.seal(PLACE, place), *told)
                     if monotonic() < due:
                         continue
                     if not await self._parts.watched.stands(who):
                         return
-                    yield _alive(place)
+                    yield _alive(marks.seal(PLACE, place))
                     due = monotonic() + ALIVE_SECONDS
 
     @contextmanager
@@ -128,8 +130,10 @@ class Doors:
         finally:
             self._watching -= 1
 
-    async def _told(self, who: Principal, only: Only, found: Stored) -> bytes | None:
-        """An event as it is sent; None where it is not wanted or not to be known."""
+    async def _told(
+        self, who: Principal, only: Only, found: Stored
+    ) -> tuple[str, dict[str, Any]] | None:
+        """The name of an event and what is told of it; None where nothing may or should be."""
         name = found.subject.split(".", 2)[2]
         if only.events is not None and name not in only.events:
             return None
@@ -139,7 +143,7 @@ class Doors:
         seen = await self._parts.watched.seen(who, [*about, *others])
         if not all(one in seen for one in about) or not any(only.wants(seen[one]) for one in about):
             return None
-        return _event(found.seq, name, _data(name, body, seen, about[0]))
+        return name, _data(name, body, seen, about[0])
 
 
 def _data(name: str, body: dict[str, Any], seen: dict[UUID, Seen], about: UUID) -> dict[str, Any]:
@@ -152,11 +156,11 @@ def _data(name: str, body: dict[str, Any], seen: dict[UUID, Seen], about: UUID) 
     return {"event": name, **told, **others, "scope": memory.scope, "kind": memory.kind}
 
 
-def _event(place: int, name: str, data: dict[str, Any]) -> bytes:
+def _event(place: str, name: str, data: dict[str, Any]) -> bytes:
     return f"id: {place}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def _alive(place: int) -> bytes:
+def _alive(place: str) -> bytes:
     """A sign of life that moves the place to resume from past what was not for this watcher."""
     return f": alive\nid: {place}\n\n".encode()
 
@@ -171,12 +175,9 @@ def _only(who: Principal, query: EventQuery) -> Only:
     return Only(scopes, kinds, None if query.event is None else set(query.event))
 
 
-def _after(call: Call[None, EventQuery]) -> int | None:
+def _after(call: Call[None, EventQuery], marks: Marks) -> int | None:
     """Where to go on: the header wins, for a client that reconnects keeps its address."""
     given = call.headers.get("Last-Event-ID", "").strip()
-    if not given:
-        return call.query.after
-    with naming("Last-Event-ID"):
-        if not (given.isascii() and given.isdigit() and len(given) <= LONGEST_PLACE):
-            raise Invalid("Last-Event-ID", "is no number that this stream gave")
-        return int(given)
+    field = "Last-Event-ID" if given else "after"
+    place = given or call.query.after
+    return None if place is None else marks.open(PLACE, place, field)

@@ -34,7 +34,10 @@ Between = tuple[UUID, UUID, UUID, str, float]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the text, readable scope patterns, what may be found, how far to walk."""
+    """What is asked: the text, readable scope patterns, what may be found, how far to walk.
+
+    `agent`: whose turns may be found, for transcripts are not shared; None is any.
+    """
 
     text: str
     only: Filter
@@ -42,6 +45,7 @@ class Question:
     budget_tokens: int | None
     hops: bool
     turns: bool
+    agent: str | None = None
     as_of: datetime | None = None
     valid_at: datetime | None = None
 
@@ -136,7 +140,7 @@ async def _meaning(parts: Parts, who: Principal, question: Question) -> list[Sco
 
 async def _turns(parts: Parts, who: Principal, words: str, question: Question) -> list[TurnHit]:
     limit = parts.settings.candidates
-    found = await parts.search.turns(who, words, question.only.scopes, limit)
+    found = await parts.search.turns(who, question.agent, words, question.only.scopes, limit)
     return [turn for turn in found if question.as_of is None or turn.at <= question.as_of]
 
 

@@ -35,6 +35,7 @@ from reverie.runtime.paging import ById, PageQuery, Position, cut_page, decode_c
 from reverie.runtime.routes import Route
 from reverie.store.memories import VISIBLE, ListFilter
 from reverie.store.search import Filter
+from reverie.store.sessions import Session
 
 
 class ContextQuery(Query):
@@ -148,7 +149,8 @@ class Doors:
         status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
         kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
         named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
-        scopes = await self._scopes(who, named, body.session)
+        session = await self._session(who, body.session)
+        scopes = _seen_in(who, named, session)
         return Question(
             text=body.query,
             only=Filter(scopes, status, kinds),
@@ -156,30 +158,20 @@ class Doors:
             budget_tokens=body.budget_tokens,
             hops=body.depth > 0,
             turns="turns" in body.include,
+            agent=session.agent if session else who.agent,
             as_of=body.as_of,
             valid_at=body.valid_at,
         )
 
-    async def _scopes(
-        self, who: Principal, named: list[str] | None, session: UUID | None
-    ) -> list[str]:
-        """The scope patterns to look through: those named, a session's, or all that may be read."""
-        if session is None:
-            who.check_read(named or ())
-            return list(who.reads) if named is None else named
-        found = await self._parts.sessions.get(who, session)
-        acting = replace(who, agent=found.agent)
-        if named is not None:
-            acting.check_read(named)
-            return named
-        sees = [f"session/{session}", *reading_scopes(found.scope, found.agent, found.user_name)]
-        return acting.seen_through(sees)
+    async def _session(self, who: Principal, session: UUID | None) -> Session | None:
+        """The session that is acted in, if one is named. Raises `NotFound`."""
+        return await self._parts.sessions.get(who, session) if session else None
 
     async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
         """`GET /v1/context`."""
         who, query = call.principal, call.query
         named = _named(who, query)
-        scopes = await self._scopes(who, named, query.session)
+        scopes = _seen_in(who, named, await self._session(who, query.session))
         briefing = await self._parts.briefings.read(who, scopes)
         budget = query.budget_tokens or self._parts.settings.context_tokens
         block = render(briefing, budget, self._parts.model.counter.count)
@@ -253,6 +245,19 @@ class Doors:
         )
         items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
         return TurnPage(items=[turn_body(one) for one in items], next=following)
+
+
+def _seen_in(who: Principal, named: list[str] | None, session: Session | None) -> list[str]:
+    """The scope patterns to look through: those named, a session's, or all that may be read."""
+    if session is None:
+        who.check_read(named or ())
+        return list(who.reads) if named is None else named
+    acting = replace(who, agent=session.agent)
+    if named is not None:
+        acting.check_read(named)
+        return named
+    own = reading_scopes(session.scope, session.agent, session.user_name)
+    return acting.seen_through([f"session/{session.id}", *own])
 
 
 def _named(who: Principal, query: ContextQuery) -> list[str] | None:

@@ -6,3 +6,7 @@ select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) an
 -- Whether a key is still valid.
 select exists (select from api_key where tenant = $1 and id = $2 and revoked is null
                and (expires is null or expires > now()));
+
+-- name: mark_key
+-- What seals the numbers that a tenant is given.
+select mark_key from tenant where id = $1;
