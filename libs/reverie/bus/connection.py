@@ -23,8 +23,8 @@ from nats.js import JetStreamContext
 
 from reverie.bus.delivery import NatsDelivery
 from reverie.bus.port import MAX_PAYLOAD, Bus, Stored
-from reverie.bus.streams import CONSUMERS, ConsumerSpec, ensure, servers
-from reverie.bus.watching import watched
+from reverie.bus.streams import CONSUMERS, QUEUES, ConsumerSpec, ensure, servers
+from reverie.bus.watching import paged, watched
 from reverie.domain.errors import Invalid, TooLarge, Unavailable
 
 T = TypeVar("T")
@@ -154,6 +154,21 @@ class NatsBus(Bus):
         if raw.seq is None or raw.subject is None or raw.time is None:
             return None
         return Stored(raw.seq, raw.subject, raw.data or b"", dict(raw.headers or {}), raw.time)
+
+    async def page(self, stream: str, subject: str, after: int, limit: int) -> list[Stored]:
+        life = self._living()
+        if stream in QUEUES:
+            return await self._read_on(stream, subject, after, limit)
+        with _translated(0, life):
+            return await paged(life, stream, subject, after, limit)
+
+    async def _read_on(self, stream: str, subject: str, after: int, limit: int) -> list[Stored]:
+        """One by one: a queue has no consumer beside that of its workers."""
+        page: list[Stored] = []
+        while len(page) < limit and (found := await self.read(stream, after + 1, subject)):
+            page.append(found)
+            after = found.seq
+        return page
 
     async def ends(self, stream: str) -> tuple[int, int]:
         life = self._living()

@@ -17,7 +17,7 @@ import structlog
 
 from reverie.bus.errors import Reject
 from reverie.bus.port import Bus, Message, Stored
-from reverie.bus.streams import CONSUMERS, STREAMS
+from reverie.bus.streams import CONSUMERS, QUEUES
 from reverie.contracts.events import DEAD
 from reverie.domain.errors import Conflict, NotFound
 
@@ -31,7 +31,6 @@ DELIVERIES: Final = PREFIX + "Deliveries"
 AT: Final = PREFIX + "At"
 DROPPED: Final = PREFIX + "Dropped-Bytes"
 
-_QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
 _OURS: Final = frozenset((spec.stream, spec.name) for spec in CONSUMERS)
 
 log = structlog.get_logger("reverie.bus")
@@ -176,7 +175,7 @@ async def rescue(bus: Bus, advisory: Message) -> None:
     reason = f"no worker answered for any of {deliveries} deliveries"
     log.error("message_rescued", stream=stream, consumer=consumer, seq=seq, deliveries=deliveries)
     await bury(bus, Origin(stream, consumer, str(seq)), message, reason)
-    if stream in _QUEUES:
+    if stream in QUEUES:
         await bus.remove(stream, seq)
 
 

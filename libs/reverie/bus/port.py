@@ -96,6 +96,13 @@ class Bus(ABC):
         """The message `seq`; with `subject` (a filter), the first at or after it that matches."""
 
     @abstractmethod
+    async def page(self, stream: str, subject: str, after: int, limit: int) -> list[Stored]:
+        """Up to `limit` messages after the number `after` that match the filter, in order.
+
+        Fewer where others are deleted meanwhile; none where none is left. Raises `Unavailable`.
+        """
+
+    @abstractmethod
     async def ends(self, stream: str) -> tuple[int, int]:
         """The number of the first message that a stream holds, and of the last it ever took.
 

@@ -90,6 +90,8 @@ STREAMS: Final = (
     ),
 )
 
+QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
+
 INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY, "memory.*.remembered")
 DREAM_WORKERS: Final = ConsumerSpec("dream-workers", events.DREAM, "dream.*.*.requested")
 STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT, "git.*.*.changed")

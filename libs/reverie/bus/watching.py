@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Protocol, TypeVar
 
 import nats.errors
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from reverie.bus.port import Stored
@@ -33,7 +34,7 @@ async def watched(
     life: Life, stream: str, subject: str, after: int
 ) -> AsyncGenerator[Stored, None]:
     """Messages in order, until one is missing or the connection ends: begin anew after the last."""
-    async with _consumer(life, stream, subject, after) as pull:
+    async with _consumer(life, stream, subject, after) as (pull, _):
         expected = 1
         while True:
             try:
@@ -45,14 +46,28 @@ async def watched(
             if place.sequence.consumer != expected:
                 return
             expected += 1
-            headers = dict(raw.headers or {})
-            yield Stored(place.sequence.stream, raw.subject, raw.data, headers, place.timestamp)
+            yield _stored(raw)
+
+
+async def paged(life: Life, stream: str, subject: str, after: int, limit: int) -> list[Stored]:
+    """Up to `limit` messages that lie in a stream, in order; fewer where some go meanwhile."""
+    async with _consumer(life, stream, subject, after) as (pull, there):
+        if not there:
+            return []
+        found = await life.run(pull.fetch(min(limit, there), timeout=PULL_SECONDS))
+    return [_stored(raw) for raw in found]
+
+
+def _stored(raw: Msg) -> Stored:
+    place, headers = raw.metadata, dict(raw.headers or {})
+    return Stored(place.sequence.stream, raw.subject, raw.data, headers, place.timestamp)
 
 
 @asynccontextmanager
 async def _consumer(
     life: Life, stream: str, subject: str, after: int
-) -> AsyncIterator[JetStreamContext.PullSubscription]:
+) -> AsyncIterator[tuple[JetStreamContext.PullSubscription, int]]:
+    """A consumer of its own, and how many messages it found."""
     name = f"watch-{new_id()}"
     config = api.ConsumerConfig(
         name=name,
@@ -64,10 +79,10 @@ async def _consumer(
         num_replicas=1,
         mem_storage=True,
     )
-    await life.run(life.js.add_consumer(stream, config))
+    made = await life.run(life.js.add_consumer(stream, config))
     pull = await life.run(life.js.pull_subscribe_bind(consumer=name, stream=stream))
     try:
-        yield pull
+        yield pull, made.num_pending or 0
     finally:
         with suppress(Unavailable, nats.errors.Error, OSError, TimeoutError):
             await life.run(pull.unsubscribe())

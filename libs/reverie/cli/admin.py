@@ -15,6 +15,7 @@ from reverie.domain.access import Principal, Role
 from reverie.domain.errors import NotFound
 
 if TYPE_CHECKING:
+    from reverie.bus.port import Bus
     from reverie.runtime.settings import Settings
     from reverie.store.administration import Administration
 
@@ -169,23 +170,26 @@ def delete_tenant(
 def _delete_scope(
     settings: Settings, tenant: str, text: str, below: bool, yes: bool, json: bool
 ) -> None:
-    from reverie.bus.forget import forget_dreams, forget_memories
-    from reverie.cli.dead import on_bus, on_bus_now
+    from reverie.bus.forget import Lost, forget_scopes
+    from reverie.cli.dead import on_bus_now
     from reverie.domain.scopes import parse_scope
+    from reverie.store.administration import whole_project
 
     scope = parse_scope(text)
     patterns = [scope, f"{scope}/*"] if below else [scope]
     _sure(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
-    waiting = _run(settings, tenant, lambda admin, who: admin.dreaming(who, patterns))
-    dreams = on_bus(settings, lambda bus: forget_dreams(bus, tenant, waiting))
     rows = _run(settings, tenant, _counted(lambda a, who: a.delete_scope(who, patterns)))
 
-    async def forget(admin: Administration, who: Principal) -> int:
-        return await on_bus_now(
-            settings, lambda bus: forget_memories(bus, tenant, lambda ids: admin.standing(who, ids))
-        )
+    async def forget(admin: Administration, who: Principal) -> Counter[str]:
+        lost = Lost(patterns, whole_project(patterns), lambda ids: admin.standing(who, ids))
 
-    _tell(rows, Counter(DREAM=dreams, MEMORY=_run(settings, tenant, forget)), json)
+        async def on(bus: Bus) -> Counter[str]:
+            gone = [one async for one, _ in forget_scopes(bus, tenant, lost)]
+            return sum(gone, Counter())
+
+        return await on_bus_now(settings, on)
+
+    _tell(rows, _run(settings, tenant, forget), json)
 
 
 def _run(settings: Settings, tenant: str, work: Work[T]) -> T:

@@ -92,10 +92,12 @@ class ProjectPage(Page):
 class Deleted(Answer):
     """What was deleted: rows by table, messages by stream.
 
-    `done` is false where time ran out: the same call goes on.
+    `done` is false where time ran out: the same call goes on, with `next` as its `cursor` where
+    one is given.
     """
 
     done: bool
+    next: str | None = None
     rows: dict[str, int]
     messages: dict[str, int]
 

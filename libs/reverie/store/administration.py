@@ -17,6 +17,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.scopes import matches
 from reverie.store.bootstrap import NewKey, checked
 from reverie.store.database import Database
+from reverie.store.marks import Marks, marks_of
 
 BATCH = 2000
 _OLDER_SECONDS = 10.0
@@ -108,22 +109,20 @@ class Administration:
             found = await tenant.rows("admin_projects", list(who.reads), after, limit)
         return [ProjectCounts(**row) for row in found]
 
-    async def dreaming(self, who: Principal, patterns: Sequence[str]) -> list[str]:
-        """The covered scopes that wait for a dream."""
-        async with self._db.tenant(who.tenant) as tenant:
-            found = await tenant.rows("scopes_below", list(patterns))
-        return [row["scope"] for row in found]
-
     async def standing(self, who: Principal, ids: Sequence[UUID]) -> set[UUID]:
         """Which of the ids are memories of the tenant, of any status."""
         async with self._db.tenant(who.tenant) as tenant:
             return {row["id"] for row in await tenant.rows("memories_standing", list(ids))}
 
+    async def marks(self, who: Principal) -> Marks:
+        """What the place of a deletion on the bus is told by. Raises `Unauthenticated`."""
+        return await marks_of(self._db, who)
+
     async def delete_scope(
         self, who: Principal, patterns: Sequence[str], batch: int = BATCH
     ) -> AsyncIterator[Counter[str]]:
         """Deletes all that lies in the covered scopes, a batch at a time; yields rows by table."""
-        while gone := await self._sweep(who, patterns, _whole_project(patterns), batch):
+        while gone := await self._sweep(who, patterns, whole_project(patterns), batch):
             yield gone
 
     async def _sweep(
@@ -175,7 +174,7 @@ class Administration:
             await asyncio.sleep(0.02)
 
 
-def _whole_project(patterns: Sequence[str]) -> str | None:
+def whole_project(patterns: Sequence[str]) -> str | None:
     """The project that the patterns cover with all below it: its files and changes go too."""
     for pattern in patterns:
         head, _, name = pattern.removesuffix("/*").partition("/")

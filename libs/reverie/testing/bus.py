@@ -77,6 +77,11 @@ class MemoryBus(Bus):
         later = (m for n, m in sorted(messages.items()) if n >= seq and matches(subject, m.subject))
         return next(later, None)
 
+    async def page(self, stream: str, subject: str, after: int, limit: int) -> list[Stored]:
+        self._check()
+        held = sorted(self._streams[stream].messages.items())
+        return [m for n, m in held if n > after and matches(subject, m.subject)][:limit]
+
     async def ends(self, stream: str) -> tuple[int, int]:
         self._check()
         held = self._streams[stream]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reverie.bus.forget import forget_dreams, forget_memories, forget_tenant
+from reverie.bus.forget import Lost, forget_scopes, forget_tenant
 from reverie.contracts.admin import (
     Deleted,
     EndTenant,
@@ -24,7 +24,6 @@ from reverie.contracts.admin import (
     ScopePage,
 )
 from reverie.contracts.base import Text
-from reverie.contracts.events import DREAM, MEMORY
 from reverie.domain.access import Principal, Role
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact
@@ -34,8 +33,11 @@ from reverie.runtime.body import Query
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
-from reverie.store.administration import Key, total
+from reverie.store.administration import Key, total, whole_project
 from reverie.store.bootstrap import NewKey
+from reverie.store.marks import LONGEST
+
+PLACE = "a place of a deletion"
 
 
 class ByName(Position):
@@ -44,7 +46,13 @@ class ByName(Position):
     name: Annotated[str, Field(max_length=400)]
 
 
-class ScopeQuery(Query):
+class DeleteQuery(Query):
+    """`cursor`: where a deletion that time ran out for goes on, as its answer said."""
+
+    cursor: Annotated[str, Field(min_length=1, max_length=LONGEST)] | None = None
+
+
+class ScopeQuery(DeleteQuery):
     """Which scope is deleted, and whether with all below it."""
 
     scope: Text
@@ -63,7 +71,8 @@ def routes(parts: Parts) -> list[Route]:
               summary="End a key"),
         Route("GET", "/v1/admin/projects", doors.projects, query=PageQuery, answer=ProjectPage,
               summary="List projects with what lies in them"),
-        Route("DELETE", "/v1/admin/projects/{name}", doors.delete_project, answer=Deleted,
+        Route("DELETE", "/v1/admin/projects/{name}", doors.delete_project,
+              query=DeleteQuery, answer=Deleted,
               summary="Delete a project with everything in it and below it"),
         Route("GET", "/v1/admin/scopes", doors.scopes, query=PageQuery, answer=ScopePage,
               summary="List scopes with their memories by kind and by status"),
@@ -121,25 +130,33 @@ class Doors:
         items, following = cut_page(found, limit, lambda one: ByName(name=one.scope))
         return ScopePage(items=[ScopeBody(**vars(one)) for one in items], next=following)
 
-    async def delete_project(self, call: Call[None, None]) -> Deleted:
+    async def delete_project(self, call: Call[None, DeleteQuery]) -> Deleted:
         """`DELETE /v1/admin/projects/{name}`."""
         scope = f"project/{slug(call.path['name'])}"
-        return await self._delete(call.principal, [scope, f"{scope}/*"])
+        return await self._delete(call.principal, [scope, f"{scope}/*"], call.query.cursor)
 
     async def delete_scope(self, call: Call[None, ScopeQuery]) -> Deleted:
         """`DELETE /v1/admin/scopes`."""
         scope = parse_scope(call.query.scope)
         below = [f"{scope}/*"] if call.query.below == "true" else []
-        return await self._delete(call.principal, [scope, *below])
+        return await self._delete(call.principal, [scope, *below], call.query.cursor)
 
-    async def _delete(self, who: Principal, patterns: list[str]) -> Deleted:
+    async def _delete(self, who: Principal, patterns: list[str], cursor: str | None) -> Deleted:
         for pattern in patterns:
             who.check_admin(pattern)
-        bus, name = self._parts.bus, who.tenant_name
-        dreams = await forget_dreams(bus, name, await self._admin.dreaming(who, patterns))
-        done, rows = await self._within(self._admin.delete_scope(who, patterns))
-        events = await forget_memories(bus, name, lambda ids: self._admin.standing(who, ids))
-        return Deleted(done=done, rows=rows, messages={DREAM: dreams, MEMORY: events})
+        marks, until = await self._admin.marks(who), self._until()
+        start = marks.open(PLACE, cursor, "cursor") if cursor else 0
+        done, rows = await _within(until, self._admin.delete_scope(who, patterns))
+        if not done:
+            return Deleted(done=False, next=cursor, rows=rows, messages={})
+        lost = Lost(patterns, whole_project(patterns), lambda ids: self._admin.standing(who, ids))
+        place, messages = start, Counter[str]()
+        async for gone, place in forget_scopes(self._parts.bus, who.tenant_name, lost, start):
+            messages += gone
+            if time.monotonic() > until:
+                following = marks.seal(PLACE, place)
+                return Deleted(done=False, next=following, rows=rows, messages=dict(messages))
+        return Deleted(done=True, rows=rows, messages=dict(messages))
 
     async def end_tenant(self, call: Call[EndTenant, None]) -> Deleted:
         """`DELETE /v1/admin/tenant`."""
@@ -149,20 +166,26 @@ class Doors:
         if call.body.confirm != who.tenant_name:
             raise Invalid("confirm", "is not the name of this key's tenant")
         before = await forget_tenant(self._parts.bus, who.tenant_name)
-        done, rows = await self._within(self._admin.delete_tenant(who))
+        done, rows = await _within(self._until(), self._admin.delete_tenant(who))
         after = await forget_tenant(self._parts.bus, who.tenant_name)
         messages = {stream: before[stream] + after[stream] for stream in before}
         return Deleted(done=done, rows=rows, messages=messages)
 
-    async def _within(self, batches: AsyncIterator[Counter[str]]) -> tuple[bool, dict[str, int]]:
-        """Whether the work ended in the time that a call has, and what it deleted."""
-        until = time.monotonic() + self._parts.settings.delete_seconds
-        gone: list[Counter[str]] = []
-        async for batch in batches:
-            gone.append(batch)
-            if time.monotonic() > until and not _irrevocable(gone):
-                return False, total(gone)
-        return True, total(gone)
+    def _until(self) -> float:
+        """When the time that a call has is over."""
+        return time.monotonic() + self._parts.settings.delete_seconds
+
+
+async def _within(
+    until: float, batches: AsyncIterator[Counter[str]]
+) -> tuple[bool, dict[str, int]]:
+    """Whether the work ended in time, and what it deleted."""
+    gone: list[Counter[str]] = []
+    async for batch in batches:
+        gone.append(batch)
+        if time.monotonic() > until and not _irrevocable(gone):
+            return False, total(gone)
+    return True, total(gone)
 
 
 def _irrevocable(gone: Sequence[Counter[str]]) -> bool:

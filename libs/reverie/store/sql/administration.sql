@@ -58,10 +58,6 @@ group by k.project order by k.project limit $4;
 select name, sum(gone)::bigint as gone from scope_sweep($1, $2, $3, $4)
 group by name having sum(gone) > 0 order by name;
 
--- name: scopes_below
--- The scopes with a dream job that the patterns cover: their tickets go with them.
-select d.scope from dream_job d where d.tenant = $1 and covers($2, d.scope);
-
 -- name: memories_standing
 -- Which of the ids are memories.
 select id from memory where tenant = $1 and id = any($2::uuid[]);
