@@ -63,6 +63,8 @@ async def test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_wo
     assert [v["version"] for v in history] == [3, 2, 1]
     assert [v["why"] for v in history] == ["rolled back to version 1", "wrong", "remembered"]
     assert history[1]["content"] == "The importer streams parquet"
+    assert len({v["who"] for v in history}) == 1
+    assert history[0]["who"].startswith("key ")
     assert history[0]["known_to"] is None
     assert history[2]["known_to"] == history[1]["known_from"]
 
@@ -254,6 +256,18 @@ async def test_a_soft_supersede_needs_no_reason_and_keeps_trust(stack: Stack) ->
     }
     origin = await stack.get(f"/v1/memories/{new['id']}/provenance")
     assert [one["id"] for one in origin["replaced"]] == [old]
+    past = await stack.get(f"/v1/memories/{old}/history")
+    assert [(v["why"], v["who"][:4]) for v in past["items"]] == [
+        ("minor correction", "key "),
+        ("remembered", "key "),
+    ]
+    ended = (await stack.get(f"/v1/memories/{old}"))["valid_to"]
+    assert ended
+    edited = await _edit(stack, old, {"content": "We decided to move the API", "kind": "decision"})
+    assert not any("reads like" in hint for hint in edited["hints"])
+    await stack.post(f"/v1/memories/{old}/rollback", {"version": 1})
+    back = await stack.get(f"/v1/memories/{old}")
+    assert (back["status"], back["valid_to"]) == ("superseded", ended)
     keyless = await stack.call("POST", "/v1/remember", {"content": "no key here", "soft": True})
     assert (keyless.status, keyless.body["field"]) == (422, "soft")
 

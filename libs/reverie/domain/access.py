@@ -42,6 +42,11 @@ class Principal:
             left = without_other_agents(getattr(self, name), self.agent)
             object.__setattr__(self, name, left)
 
+    @property
+    def actor(self) -> str:
+        """Who does something, as histories name it: the agent, else the key."""
+        return self.agent or f"key {self.key_id[-8:]}"
+
     def may_read(self, scope: str) -> bool:
         """Whether a read grant covers the scope."""
         return any(matches(pattern, scope) for pattern in self.reads)

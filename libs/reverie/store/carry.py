@@ -153,7 +153,7 @@ class Landing:
         self, tenant: Tenant, kind: str, rows: Rows, headers: Mapping[str, str]
     ) -> list[asyncpg.Record]:
         who, writes = self._who, list(self._who.writes)
-        reads, by = list(who.reads), who.agent or who.key_id
+        reads = list(who.reads)
         match kind:
             case "memory":
                 return await tenant.rows(
@@ -161,7 +161,7 @@ class Landing:
                     who.tenant_name,
                     rows,
                     self._strategy,
-                    by,
+                    who.actor,
                     writes,
                     dict(headers),
                 )

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-import asyncpg
-
 from reverie.domain.access import Principal
-from reverie.domain.errors import Conflict, Unavailable
-from reverie.domain.memory import Memory, NewMemory, Outcome, Written
+from reverie.domain.errors import Conflict
+from reverie.domain.memory import Memory, NewMemory, Written
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.races import busy, settled
 
 
 class Claims:
@@ -23,22 +22,19 @@ class Claims:
 
     async def learn(self, who: Principal, new: NewMemory, headers: Mapping[str, str]) -> Written:
         """Writes the claim. Raises `Conflict` where a later verification stands."""
-        try:
-            found: dict[str, Any] = await self._db.call(
-                "learn", who.tenant, who.tenant_name, rows.item(new, who.reads), dict(headers)
-            )
-        except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError) as error:
-            raise Unavailable("the claim", "many writers change it at once; try again") from error
+        item = rows.item(new, who.reads, who.actor)
+        found: dict[str, Any] = await settled(
+            lambda: self._db.call("learn", who.tenant, who.tenant_name, item, dict(headers)),
+            "the claim",
+        )
         if found.get("problem") == "later":
             raise Conflict(
                 f"this claim was verified on {found['verified']} already",
                 {"id": found["id"], "verified": found["verified"]},
             )
         if "problem" in found:
-            raise Unavailable("the claim", "many writers change it at once; try again")
-        event = found.get("event")
-        outcome = Outcome(found["outcome"])
-        return Written(UUID(found["id"]), outcome, found["version"], UUID(event) if event else None)
+            raise busy("the claim")
+        return rows.written(found)
 
     async def page(
         self, who: Principal, below: UUID | None, limit: int, scope: str | None, topic: str | None

@@ -11,12 +11,10 @@ from uuid import UUID
 import asyncpg
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
-from reverie.domain.errors import Unavailable
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Likeness, Said
 from reverie.store.database import Database
-
-_RACES = 5
+from reverie.store.races import settled
 
 
 @dataclass(frozen=True)
@@ -102,14 +100,12 @@ class Duplicates:
         why: str,
         headers: Mapping[str, str],
     ) -> dict[str, Any]:
-        for _ in range(_RACES):
-            try:
-                async with self._db.tenant(tenant[0]) as t:
-                    made: dict[str, Any] = await t.value(name, tenant[1], pair, why, dict(headers))
-                    return made
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                continue
-        raise Unavailable("the memory", "many writers change it at once; try again")
+        async def once() -> dict[str, Any]:
+            async with self._db.tenant(tenant[0]) as t:
+                made: dict[str, Any] = await t.value(name, tenant[1], pair, why, dict(headers))
+                return made
+
+        return await settled(once, "the memory")
 
 
 def _candidate(row: asyncpg.Record, vector: Any = None, cosine: float | None = None) -> Candidate:

@@ -8,15 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import asyncpg
-
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal, Role
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.store.database import Database
+from reverie.store.races import settled
 
 NEWEST = 2**31 - 1
-_RACES = 5
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,23 @@ class Edits:
         self, who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
     ) -> Changed:
         """Carries out a change. Raises `NotFound`, `Forbidden`, `Moved`, `Conflict`, `Invalid`."""
-        found = await self._call(who, memory, change, headers)
+        found: dict[str, Any] = await settled(
+            lambda: self._db.call(
+                "memory_change",
+                who.tenant,
+                who.tenant_name,
+                memory,
+                list(who.reads),
+                writable(who),
+                change.expected,
+                dict(change.fields),
+                who.actor,
+                change.why,
+                change.event,
+                dict(headers),
+            ),
+            "the memory",
+        )
         if "problem" in found:
             raise _problem(memory, found)
         body = {"id": str(memory), "version": found["version"]}
@@ -77,31 +91,6 @@ class Edits:
             for name, event in dict(found["events"] or {}).items()
         ]
         return Changed(found["version"], events)
-
-    async def _call(
-        self, who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
-    ) -> dict[str, Any]:
-        for attempt in range(_RACES):
-            try:
-                found: dict[str, Any] = await self._db.call(
-                    "memory_change",
-                    who.tenant,
-                    who.tenant_name,
-                    memory,
-                    list(who.reads),
-                    writable(who),
-                    change.expected,
-                    dict(change.fields),
-                    actor(who),
-                    change.why,
-                    change.event,
-                    dict(headers),
-                )
-                return found
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                if attempt == _RACES - 1:
-                    raise
-        raise AssertionError("unreachable")
 
     async def history(self, who: Principal, memory: UUID, below: int, limit: int) -> list[Version]:
         """Versions newest first, below the version `below`."""
@@ -123,11 +112,6 @@ class Edits:
 def writable(who: Principal) -> list[str]:
     """The patterns a key may change; none for a role that only reads."""
     return list(who.writes) if who.role in {Role.ADMIN, Role.WRITER} else []
-
-
-def actor(who: Principal) -> str:
-    """Who changed something, as the history names it: the agent, else the key."""
-    return who.agent or f"key {who.key_id[-8:]}"
 
 
 def _problem(memory: UUID, found: Mapping[str, Any]) -> ReverieError:

@@ -12,11 +12,11 @@ import asyncpg
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.edges import EdgeKind
-from reverie.domain.errors import Conflict, Invalid, NotFound, Unavailable
+from reverie.domain.errors import Conflict, Invalid, NotFound
 from reverie.domain.ids import new_id, short_id
 from reverie.store.database import Database, Tenant
+from reverie.store.races import settled
 
-_RACES = 5
 _HIDDEN = "a memory that this key may not read"
 
 
@@ -47,13 +47,12 @@ class Links:
         """
         if link.source == link.target:
             raise Invalid("to", "is the memory that the link leaves from")
-        for _ in range(_RACES):
-            try:
-                async with self._db.tenant(who.tenant) as tenant:
-                    return await _put(tenant, who, link, headers)
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                continue
-        raise Unavailable("the graph", "many writers change it at once; try again")
+
+        async def once() -> tuple[UUID, Outgoing | None]:
+            async with self._db.tenant(who.tenant) as tenant:
+                return await _put(tenant, who, link, headers)
+
+        return await settled(once, "the graph")
 
     async def close(self, who: Principal, edge: UUID, headers: Mapping[str, str]) -> Outgoing:
         """Closes an open edge. Raises `NotFound` and `Forbidden`.
@@ -68,7 +67,7 @@ class Links:
                 who.check_write(row["src_scope"])
             told = _told(edge, row["src"], row["kind"], row["dst"])
             event = outgoing(who.tenant, memory_subject(who.tenant_name, "unlinked"), told, headers)
-            item = {"id": str(edge), "who": _name(who), "event": str(event.id), "told": told}
+            item = {"id": str(edge), "who": who.actor, "event": str(event.id), "told": told}
             if not await tenant.value("link_close", who.tenant_name, item, dict(headers)):
                 raise NotFound("link", str(edge))
         return event
@@ -92,7 +91,7 @@ async def _put(
         "type": link.kind.value,
         "weight": link.weight,
         "metadata": link.metadata,
-        "who": _name(who),
+        "who": who.actor,
         "event": str(event.id),
         "told": told,
     }
@@ -134,7 +133,3 @@ def _told(edge: UUID, source: UUID, kind: str, target: UUID) -> dict[str, Any]:
         "to": str(target),
         "type": kind,
     }
-
-
-def _name(who: Principal) -> str:
-    return who.agent or f"key {who.key_id}"

@@ -13,14 +13,14 @@ import asyncpg
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
-from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError, Unavailable
+from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError
 from reverie.domain.ids import is_short_id
-from reverie.domain.memory import Memory, NewMemory, Outcome, Status, Written
+from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.races import busy, settled
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
-_RACES = 5
 _LINK_PROBLEMS = {
     "cycle": "an edge would close a causal cycle",
     "self": "an edge would lead from the memory to itself",
@@ -65,7 +65,7 @@ class Memories:
         An item whose edges would close a cycle makes the rest land one by one. Answers in the
         order of the items. `headers` carry the trace to the consumers.
         """
-        payload = await self._landed(who, [rows.item(new, who.reads) for new in items])
+        payload = await self._landed(who, [rows.item(new, who.reads, who.actor) for new in items])
         try:
             found = await self._call(who, payload, headers)
         except Invalid as error:
@@ -88,34 +88,25 @@ class Memories:
     async def _call(
         self, who: Principal, payload: list[dict[str, Any]], headers: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        for _ in range(_RACES):
-            try:
-                found = await self._db.rows(
+        try:
+            found = await settled(
+                lambda: self._db.rows(
                     "remember", who.tenant, who.tenant_name, payload, dict(headers)
-                )
-                return [row[0] for row in found]
-            except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                continue
-            except asyncpg.PostgresError as error:
-                if error.sqlstate == "RV001":
-                    raise Invalid(
-                        "edges", _LINK_PROBLEMS[json.loads(str(error))["problem"]]
-                    ) from error
+                ),
+                "the key",
+            )
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != "RV001":
                 raise
-        raise Unavailable("the key", "many writers change it at once; try again")
+            raise Invalid("edges", _LINK_PROBLEMS[json.loads(str(error))["problem"]]) from error
+        return [row[0] for row in found]
 
     async def _outcome(
         self, who: Principal, new: NewMemory, one: dict[str, Any]
     ) -> Written | ReverieError:
         match one.get("problem"):
             case None:
-                event = one.get("event")
-                return Written(
-                    UUID(one["id"]),
-                    Outcome(one["outcome"]),
-                    one["version"],
-                    UUID(event) if event else None,
-                )
+                return rows.written(one)
             case "conflict":
                 return Conflict(
                     f"key {new.key!r} is active in {new.scope}: supersede_reason would replace it",
@@ -124,7 +115,7 @@ class Memories:
             case "missing_edge":
                 return Invalid("edges", f"there is no memory {one['to']} to link to")
             case _:
-                return Unavailable("the memory", "many writers change it at once; try again")
+                return busy("the memory")
 
     async def _current(self, who: Principal, memory: UUID) -> dict[str, Any] | None:
         """What stands under a key; None for a key that may write there and not read."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind, Tier
-from reverie.domain.memory import Memory, NewEdge, NewMemory, Status, Use
+from reverie.domain.memory import Memory, NewEdge, NewMemory, Outcome, Status, Use, Written
 
 
 def memory(row: asyncpg.Record) -> Memory:
@@ -50,8 +51,11 @@ def memory(row: asyncpg.Record) -> Memory:
     )
 
 
-def item(new: NewMemory, reads: Sequence[str]) -> dict[str, Any]:
-    """What the SQL function `remember` reads; `reads` bounds what an edge may point to."""
+def item(new: NewMemory, reads: Sequence[str], actor: str | None = None) -> dict[str, Any]:
+    """What the SQL function `remember` reads; `reads` bounds what an edge may point to.
+
+    `actor` wrote it, as the history says, where no agent did.
+    """
     fields: dict[str, Any] = {
         "id": str(new.id),
         "event": str(new_id()),
@@ -71,6 +75,7 @@ def item(new: NewMemory, reads: Sequence[str]) -> dict[str, Any]:
         "summary": new.summary,
         "session": _text(new.session),
         "agent": new.agent,
+        "who": new.agent or actor,
         "git": new.git,
         "tags": list(new.tags),
         "turns": [str(turn) for turn in new.turns],
@@ -80,6 +85,13 @@ def item(new: NewMemory, reads: Sequence[str]) -> dict[str, Any]:
     if new.edges:
         fields |= {"edges": [_edge(edge) for edge in new.edges], "reads": list(reads)}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def written(answer: Mapping[str, Any]) -> Written:
+    """What `remember` did, from its answer without a problem."""
+    event = answer.get("event")
+    outcome = Outcome(answer["outcome"])
+    return Written(UUID(answer["id"]), outcome, answer["version"], UUID(event) if event else None)
 
 
 def _edge(edge: NewEdge) -> dict[str, Any]:

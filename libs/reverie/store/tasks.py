@@ -16,7 +16,6 @@ from reverie.domain.errors import Conflict, Forbidden, Invalid, NotFound, Reveri
 from reverie.domain.memory import Memory
 from reverie.store import rows
 from reverie.store.database import Database
-from reverie.store.edits import actor
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Tasks:
             move.agent,
             move.state,
             move.seconds,
-            actor(who),
+            who.actor,
             dict(headers),
         )
         if "problem" in found:

@@ -13,7 +13,7 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Invalid, Moved, NotFound
 from reverie.domain.kinds import ANCHORS, Kind, Tier
 from reverie.domain.memory import Memory, Status
-from reverie.store.edits import Change, Changed, Version, actor
+from reverie.store.edits import Change, Changed, Version
 from reverie.testing.memory_state import Kept, MemoryState, Tenant
 
 _MADE = "file and entity nodes are made from what memories touch"
@@ -49,7 +49,7 @@ class MemoryEdits:
                 f"the active memory {twin.id} has this content or key already",
                 {"id": str(twin.id)},
             )
-        new = draft.change(old, actor(who), change.why, **fields)
+        new = draft.change(old, who.actor, change.why, **fields)
         if new.status is Status.DELETED:
             draft.unlink(memory)
         events = _announced(draft, who, change.event, old, new, headers)

@@ -90,10 +90,7 @@ class Doors:
         if body.version == memory.version:
             return _reply(memory.id, memory.version, changed=False)
         content, state = await self._parts.edits.version(who, memory.id, body.version)
-        fields = {
-            **{name: state[name] for name in _RESTORED if name in state},
-            **_worded(content, state.get("key"), state.get("tags") or ()),
-        }
+        fields = _restored(memory, content, state)
         reason = _clean(body.reason) or f"rolled back to version {body.version}"
         return await self._change(call, fields, reason, "edited")
 
@@ -103,7 +100,8 @@ class Doors:
         fields = _fields(clean, memory)
         check_validity(clean.valid_from or memory.valid_from, clean.valid_to or memory.valid_to)
         reason = clean.reason or "edited"
-        notes = hints(clean.content, memory.kind) if clean.content else ()
+        kind = parse_kind(clean.kind) if clean.kind else memory.kind
+        notes = hints(clean.content, kind) if clean.content else ()
         return await self._change(call, fields, reason, event, redactions, notes)
 
     def _redacted(self, body: EditMemory) -> tuple[EditMemory, int]:
@@ -179,6 +177,14 @@ def _fields(body: EditMemory, memory: Memory) -> dict[str, Any]:
         tags = fields.get("tags", memory.tags)
         fields |= _worded(body.content or memory.content, memory.key, tags)
     return fields
+
+
+def _restored(memory: Memory, content: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of an earlier version. What was superseded since stays true until then only."""
+    fields = {name: state[name] for name in _RESTORED if name in state}
+    if memory.status is Status.SUPERSEDED and memory.valid_to and not fields.get("valid_to"):
+        fields["valid_to"] = memory.valid_to.isoformat()
+    return fields | _worded(content, state.get("key"), state.get("tags") or ())
 
 
 def _kind(name: str) -> dict[str, str]:

@@ -22,7 +22,6 @@ from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
-from reverie.store.edits import actor
 from reverie.store.tasks import Move, Standing
 
 
@@ -101,7 +100,7 @@ class Doors:
 def _agent(who: Principal, named: str | None) -> str:
     """Who claims: the agent named, which a key of one agent must be or have as its sub-agent."""
     if named is None:
-        return actor(who)
+        return who.actor
     clean = redact(named).text
     if who.agent and clean != who.agent and not clean.startswith(f"{who.agent}/"):
         raise Invalid("agent", f"this key speaks for {who.agent} and its sub-agents")
