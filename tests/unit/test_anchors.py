@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reverie.domain.anchors import entities, files_of, paths, same_file
+from reverie.domain.anchors import files_of, paths, same_file
 from reverie.domain.turns import TurnText, condense_tool, trace_status
 
 
@@ -66,21 +66,6 @@ def test_a_known_root_is_cut_off() -> None:
 )
 def test_the_same_file_is_known_by_its_tail(anchor: str, changed: str, same: bool) -> None:
     assert same_file(anchor, changed) is same
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("call `SyncSession()` with `--dry-run`", ["SyncSession", "--dry-run"]),
-        ("`true`, `the end`, `src/a.ts`, `main`", []),
-        ("fails with ECONNREFUSED and TS2345 (PROJ-12)", ["ECONNREFUSED", "TS2345", "PROJ-12"]),
-        ("UTF-8 and SHA-256", []),
-        ("add @scope/pkg and github.com/spf13/cobra", ["@scope/pkg", "github.com/spf13/cobra"]),
-        ("调用 `getUserById` 时报错", ["getUserById"]),
-    ],
-)
-def test_entities_are_few_and_certain(text: str, found: list[str]) -> None:
-    assert entities(text) == found
 
 
 def trace(tool: str, content: str) -> TurnText:
@@ -146,7 +131,6 @@ def test_no_output_is_kept_whole_and_condensing_again_changes_nothing(
 @given(st.text(max_size=200))
 def test_any_text_can_be_searched(text: str) -> None:
     assert all(path and not path.startswith("/") for path in paths(text))
-    assert all(entities(text))
 
 
 def test_a_path_is_at_most_a_kibibyte_long() -> None:

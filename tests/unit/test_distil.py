@@ -15,11 +15,13 @@ from reverie.domain.distil import (
     MAX_SESSION,
     MIN_CONTENT,
     Distilled,
-    distil_session,
+    distil,
+    session_memory,
 )
 from reverie.domain.kinds import Kind
 from reverie.domain.points import points
 from reverie.domain.requests import asked
+from reverie.domain.slices import slice_turns
 from reverie.domain.turns import TurnText, condense_tool
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -59,7 +61,9 @@ SESSION = turns(
 
 
 def memories(found: list[TurnText] = SESSION) -> list[Distilled]:
-    return distil_session(found)
+    slices = slice_turns(found)
+    whole = session_memory(slices)
+    return distil(slices) + ([whole] if whole else [])
 
 
 def containing(words: str) -> Distilled:

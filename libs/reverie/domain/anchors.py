@@ -1,4 +1,4 @@
-"""What a text is about: file paths, and the names of code, errors and packages."""
+"""The files that a text is about. What else it names: see `entities`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from reverie.domain.turns import TurnText, trace_target
 
 MAX_PATHS = 64
-MAX_ENTITIES = 24
 MAX_PATH_BYTES = 1024
 
 
@@ -63,22 +62,6 @@ _DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
 _TOKEN = re.compile(r"[A-Za-z0-9_.@+~/\\$*{}<>\[\]:#%=,-]+", re.A)
 _LINE = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
 _COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
-_TICKED = re.compile(r"(?<!`)`([^`\n]{2,80})`(?!`)")
-_IDENTIFIER = re.compile(
-    r"--?[a-z][\w-]+(?:=\S+)?"
-    r"|@?[A-Za-z_][\w]*(?:(?:\.|::|->|#|/|-)[A-Za-z_]\w*)*(?:\(\))?"
-)
-_SHAPED = re.compile(r"[a-z][A-Z]|[A-Z][a-z]+[A-Z]|\w_\w|\(\)$|::|^--|^@|\w\.\w|^[A-Z_]{4,}$")
-_CODES = re.compile(
-    r"\b(?:CVE-\d{4}-\d{4,}|E(?:RR_[A-Z_]+|[A-Z]{4,}|\d{3,5})|TS\d{4,5}|SQLSTATE \w{5}"
-    r"|[A-Z]{2,10}-\d{1,6}|ORA-\d{5}|GHSA-[\w-]{14})(?!\w)"
-)
-_NOT_CODES = re.compile(r"(?:UTF|SHA|ISO|RFC|AES|MD|IPV|HTTP|PR|GPT|ES|BSD|CC|X|BASE|MP)-\d+")
-_PACKAGES = re.compile(
-    r"(?<![\w/.])(?:@[a-z0-9-]+/[a-z0-9_-]+(?![\w./-])|(?:github\.com|gitlab\.com|golang\.org"
-    r"|gopkg\.in)"
-    r"/[\w.-]+(?:/[\w.-]+)*[\w])(?:@v?[\w.-]*\w)?"
-)
 
 
 def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
@@ -119,16 +102,6 @@ def is_distinctive(name: str) -> bool:
     """Whether a bare file name is likely to be one file of a repository."""
     stem = name.partition(".")[0] or name
     return len(stem) >= 5 and not _COMMON_NAMES.fullmatch(name)
-
-
-def entities(text: str) -> list[str]:
-    """Names worth an anchor of their own, in order, each once; files are not among them.
-
-    Code identifiers and flags in backticks, error and ticket codes, package names.
-    """
-    plain = _URL.sub(" ", text)
-    found = dict.fromkeys([*_ticked(plain), *_codes(plain), *_PACKAGES.findall(plain)])
-    return list(found)[:MAX_ENTITIES]
 
 
 def _components(path: str) -> list[str]:
@@ -186,14 +159,3 @@ def _relative(raw: str, roots: Iterable[str]) -> str:
         if part in _SOURCE_DIRS:
             return "/".join(parts[i:])
     return "/".join(parts[-2:]) if len(parts) > 2 else "/".join(parts)
-
-
-def _ticked(text: str) -> Iterator[str]:
-    for inside in _TICKED.findall(text):
-        name = inside.strip()
-        if _IDENTIFIER.fullmatch(name) and _SHAPED.search(name) and not paths(name):
-            yield name.removesuffix("()")
-
-
-def _codes(text: str) -> Iterator[str]:
-    return (code for code in _CODES.findall(text) if not _NOT_CODES.fullmatch(code))

@@ -16,14 +16,15 @@ from datetime import datetime
 from uuid import UUID
 
 from reverie.domain import cues
-from reverie.domain.anchors import entities, files_of, paths
+from reverie.domain.anchors import files_of, paths
 from reverie.domain.classify import classify
+from reverie.domain.entities import entities_of
 from reverie.domain.exchanges import Exchange, exchanges_of, outcome_of, weight_of
 from reverie.domain.kinds import Kind
 from reverie.domain.points import Point, points
 from reverie.domain.prose import shorten
 from reverie.domain.requests import is_command
-from reverie.domain.slices import Slice, slice_turns
+from reverie.domain.slices import Slice
 from reverie.domain.turns import TurnText, trace_status, trace_target
 from reverie.domain.words import index_text
 
@@ -78,13 +79,6 @@ class _Draft:
     lift: float = 0.0
     about: str = ""
     changed: list[TurnText] = field(default_factory=list)
-
-
-def distil_session(turns: Sequence[TurnText], roots: Sequence[str] = ()) -> list[Distilled]:
-    """The lasting memories of a session in order, then one of kind `session` about the whole."""
-    slices = slice_turns(turns)
-    whole = session_memory(slices, roots)
-    return distil(slices, roots) + ([whole] if whole else [])
 
 
 def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled]:
@@ -282,8 +276,8 @@ def _worked_on(turn: TurnText, roots: Sequence[str]) -> list[str]:
 
 
 def _tags(content: str) -> tuple[str, ...]:
-    """Names of code first, then the words said most often."""
-    names = [name.lower()[:64] for name in entities(content)[:4]]
+    """What it names first, then the words said most often."""
+    names = [entity.label[:64] for entity in entities_of(content)[:4]]
     words = re.findall(r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|\S*/\S*", " ", content.lower()))
     common = [word for word, _ in Counter(w for w in words if w not in _DULL).most_common(4)]
     return tuple(dict.fromkeys(names + common))[:MAX_TAGS]
