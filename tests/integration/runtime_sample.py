@@ -22,7 +22,8 @@ from reverie.runtime.forward import Forward
 from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.runtime.service import Service, running, serve
-from reverie.runtime.settings import Settings, load_settings
+from reverie.runtime.setting_sources import load_settings
+from reverie.runtime.settings import Settings
 from reverie.testing.idempotency import MemoryIdempotency
 from reverie.testing.keys import MemoryKeys, principal
 

@@ -37,7 +37,7 @@ def settings_from(
     home: Path | None, sets: Sequence[str] | None, flags: Mapping[str, object] | None = None
 ) -> Settings:
     """The settings of this command: flags, then `--set`, environment, files."""
-    from reverie.runtime.settings import load_settings
+    from reverie.runtime.setting_sources import load_settings
 
     given = {k: v for k, v in {"home": home, **(flags or {})}.items() if v is not None}
     return load_settings({**_pairs(sets or ()), **given})
