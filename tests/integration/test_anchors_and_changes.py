@@ -18,6 +18,7 @@ from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.enrichment import Enrichment
 from reverie.store.outbox import OutboxTable
+from reverie.store.vault import Vault
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, write
@@ -42,7 +43,13 @@ async def place(database: Database) -> AsyncIterator[Place]:
     async with open_store(database) as store:
         bus = MemoryBus()
         bus.connected = False
-        parts = Parts(StalenessSettings(), bus, Changes(store.db), OutboxTable(store.db))
+        parts = Parts(
+            StalenessSettings(),
+            bus,
+            Changes(store.db),
+            OutboxTable(store.db),
+            Vault(store.db).known,
+        )
         yield Place(store, parts)
 
 

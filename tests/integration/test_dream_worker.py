@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.domain.ids import new_id
+from reverie.domain.known_secrets import Known, KnownSecret
 from reverie.dream.digest import dream
 from reverie.dream.parts import Parts
 from reverie.dream.settings import DreamSettings
@@ -18,6 +19,11 @@ from tests.integration.store_parts import Store, admin_rows, open_store
 HOUR = 3600.0
 
 
+async def _known(_: int) -> Known:
+    """A secret that came into the vault after the turns did."""
+    return Known([KnownSecret("global", "till", "tulip-seven")])
+
+
 def _parts(store: Store) -> Parts:
     return Parts(
         settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
@@ -27,15 +33,35 @@ def _parts(store: Store) -> Parts:
         sessions=Sessions(store.db),
         tending=Tending(store.db),
         outbox=OutboxTable(store.db),
+        known_of=_known,
     )
 
 
-async def _waiting(store: Store, parts: Parts) -> None:
+async def _waiting(
+    store: Store, parts: Parts, said: str = "We decided to keep money in cents."
+) -> None:
     """A session with a turn to digest, and a request for it."""
     session, scope = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
-    turn = NewTurn(new_id(), "user", "We decided to keep money in cents.", "money cents")
+    turn = NewTurn(new_id(), "user", said, "money cents")
     await parts.sessions.append(store.me, session, [turn])
     await parts.dreams.request(store.me.tenant, "one", scope, "test", {})
+
+
+async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
+    database: Database,
+) -> None:
+    async with open_store(database) as store:
+        parts = _parts(store)
+        said = "We decided to open the till with tulip-seven."
+        await _waiting(store, parts, said)
+        lease = await parts.dreams.claim("worker", HOUR)
+        assert lease is not None
+        assert await dream(parts, lease) == "done"
+        made = admin_rows(store.admin_url, "select content from memory where source = 'dream'")
+        assert made
+        kept = admin_rows(store.admin_url, "select content from summary") + made
+        assert "tulip-seven" not in str(kept)
+        assert "[REDACTED_VAULT]" in str(made)
 
 
 async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: Database) -> None:

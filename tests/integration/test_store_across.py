@@ -47,6 +47,7 @@ ACROSS = {
     "outbox_done(uuid[])",
     "ranks_due(integer)",
     "scopes_idle(interval,integer)",
+    "scrub_claim(interval)",
     "tenant_end(integer)",
     "tenant_names()",
     "tend_claim(interval)",
@@ -54,7 +55,7 @@ ACROSS = {
 }
 FOR_OPERATORS = {"tenant_names()"}
 READ = {"api_key", "edge_change", "git_event", "memory", "session"}
-CHANGED = {"dream_job", "idempotency", "outbox", "tenant"}
+CHANGED = {"dream_job", "idempotency", "outbox", "tenant", "vault_epoch"}
 
 
 @pytest.fixture
@@ -109,7 +110,9 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: Database)
     assert set(rights) == READ | CHANGED
     assert all(rights[table] == {"SELECT"} for table in READ)
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
-    assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in CHANGED - {"tenant"})
+    assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
+    others = CHANGED - {"tenant", "vault_epoch"}
+    assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 
 def test_policies_over_all_tenants_are_only_for_the_system_role(database: Database) -> None:

@@ -165,3 +165,60 @@ async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_
     assert any(hint.startswith("step was written 1") for hint in hints)
     [busy] = (await stack.get("/v1/vault/advice"))["items"]
     assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
+
+
+async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault: Stack) -> None:
+    session = (
+        await vault.post(
+            "/v1/sessions/start", {"agent": "claude", "project": "shop", "branch": f"fix-{PLAIN}"}
+        )
+    )["session"]
+    body = {"content": f"The door opens by {PLAIN} as agreed", "session": session, "key": "door"}
+    first = await vault.post("/v1/remember", body)
+    more = {"tags": [PLAIN], "metadata": {"codes": {PLAIN: [7041993]}}, "summary": PLAIN}
+    old = await vault.post("/v1/remember", {"content": "The port is 3456", **more})
+    twins = [
+        await vault.post("/v1/remember", {"content": f"we say {word} here"})
+        for word in (PLAIN, "[REDACTED_VAULT]")
+    ]
+    told = {**body, "content": f"{PLAIN} opens the gate", "supersede_reason": f"not {PLAIN} alone"}
+    second = await vault.post("/v1/remember", told)
+    why = {"from": old["id"], "to": first["id"], "type": "relates_to", "metadata": {"by": PLAIN}}
+    await vault.post("/v1/links", why)
+    gone = await vault.post("/v1/remember", {"content": f"forget that {PLAIN} was said"})
+    await vault.call("DELETE", f"/v1/memories/{gone['id']}")
+    turns = [{"role": role, "content": f"say {PLAIN} now"} for role in ("user", "tool")]
+    await vault.post("/v1/turns", {"session": session, "turns": turns})
+    await vault.post(f"/v1/sessions/{session}/end", {"summary": f"we found {PLAIN}"})
+    other = vault.key_of(tenant="other")
+    theirs = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    assert (await vault.get("/v1/vault/scrub"))["state"] == "none"
+
+    sent = {"value": {"door": PLAIN, "n": 7041993, "user": "agreed"}, "secret": True}
+    put = await vault.call("PUT", "/v1/vault/gate", sent)
+    assert "/v1/vault/scrub" in put.body["hints"][0]
+
+    async def searched() -> bool:
+        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+
+    await eventually(searched)
+    assert (await vault.get("/v1/vault/scrub"))["scrubbed"] >= 10
+    kept = everything(vault.admin_url).splitlines()
+    assert [row for row in kept if PLAIN in row and theirs["id"] not in row] == []
+    assert "7041993" not in "\n".join(kept)
+    memory = await vault.get(f"/v1/memories/{first['id']}")
+    assert memory["content"] == "The door opens by [REDACTED_VAULT] as agreed"
+    assert memory["status"] == "superseded"
+    changed = await vault.get(f"/v1/memories/{second['id']}")
+    assert changed["content"] == "[REDACTED_VAULT] opens the gate"
+    history = await vault.get(f"/v1/memories/{second['id']}/history")
+    assert "a secret of the vault was taken out" in json.dumps(history)
+    found = await vault.post("/v1/recall", {"query": "which words open the gate"})
+    assert second["id"] in [one["id"] for one in found["memories"]]
+    same = [await vault.get(f"/v1/memories/{one['id']}") for one in twins]
+    assert {one["content"] for one in same} == {"we say [REDACTED_VAULT] here"}
+    lost = await vault.post("/v1/recall", {"query": "horse staple"})
+    assert PLAIN not in json.dumps(lost)
+    assert rows(vault.admin_url, "select content from memory where id = %s", theirs["id"]) == [
+        (f"a poem: {PLAIN}",)
+    ]

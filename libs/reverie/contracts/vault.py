@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -45,6 +45,22 @@ class VaultWritten(Answer):
     secret: bool | None = None
     version: int
     deleted: bool = False
+    hints: list[str] = Field(default_factory=list)
+
+
+class VaultScrub(Answer):
+    """How far texts that were stored earlier were gone through since a secret was last put.
+
+    `scrubbed` counts the rows that lost a secret, `passages` the ways through all texts; one more
+    follows shortly after the first, for what was being written meanwhile.
+    """
+
+    state: Literal["none", "waiting", "done"]
+    wanted_at: datetime | None = None
+    finished_at: datetime | None = None
+    passages: int = 0
+    looked: int = 0
+    scrubbed: int = 0
 
 
 class VaultPage(Page):

@@ -13,12 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 LEAST = 6
 """Characters from which a value is taken out: shorter ones stand in ordinary words."""
 
 VAULT = "VAULT"
+_PLACES = frozenset(
+    {"database", "dbname", "domain", "driver", "email", "env", "environment", "host", "hostname"}
+    | {"kind", "login", "name", "port", "region", "scheme", "type", "user", "username", "zone"}
+)
+"""Names of what stands beside a secret in a JSON object and is none."""
+
 _PLACEHOLDER = r"\[REDACTED_[A-Z_]+(?::[^\]\s]{1,128})?\]"
 
 
@@ -40,7 +47,7 @@ class Known:
             for form in _forms(secret.text):
                 self._by_text.setdefault(form, secret)
         longest = sorted(self._by_text, key=len, reverse=True)
-        parts = [_PLACEHOLDER, *map(re.escape, longest)]
+        parts = [_PLACEHOLDER, *map(_expression, longest)]
         self._pattern = re.compile("|".join(parts)) if longest else None
 
     def __bool__(self) -> bool:
@@ -66,6 +73,67 @@ class Known:
 
         return self._pattern.sub(placed, text), count
 
+    def taken_out_of(self, value: Any) -> tuple[Any, int]:
+        """A JSON value without the secrets in its keys, texts and numbers, none of them named, and
+        how many there were."""
+        if isinstance(value, str):
+            return self.taken_out(value, lambda _: False)
+        if isinstance(value, list):
+            inner = [self.taken_out_of(one) for one in value]
+            return [one for one, _ in inner], sum(count for _, count in inner)
+        if isinstance(value, dict):
+            names, values = self.taken_out_of(list(value)), self.taken_out_of(list(value.values()))
+            return dict(zip(names[0], values[0], strict=True)), names[1] + values[1]
+        if is_number(value):
+            text, count = self.taken_out(str(value), lambda _: False)
+            return (text if count else value), count
+        return value, 0
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def secret_texts(value: Any) -> list[str]:
+    """Every text and number in a secret JSON value, also in the JSON that a text holds.
+
+    True and false are in every text, and so are names of places: those are left out.
+    """
+    if isinstance(value, dict):
+        return [
+            text
+            for name, inner in value.items()
+            if name.lower() not in _PLACES or isinstance(inner, dict | list)
+            for text in secret_texts(inner)
+        ]
+    if isinstance(value, list):
+        return [text for inner in value for text in secret_texts(inner)]
+    if isinstance(value, str):
+        return [value, *secret_texts(_held(value))]
+    return [str(value)] if is_number(value) else []
+
+
+def goes_unseen(value: Any) -> bool:
+    """Whether a secret value holds nothing that is long enough to be taken out of texts."""
+    return not any(_forms(text) for text in secret_texts(value))
+
+
+def _held(text: str) -> Any:
+    """The JSON object or array that a text is; else nothing."""
+    if text.strip()[:1] not in {"{", "["}:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _expression(text: str) -> str:
+    """Finds the text; a number not within a longer one or a hash."""
+    plain = re.escape(text)
+    return rf"(?<![0-9A-Za-z]){plain}(?![0-9A-Za-z])" if text.isdigit() else plain
+
 
 @dataclass(frozen=True)
 class _InForce:
@@ -78,7 +146,8 @@ _IN_FORCE: ContextVar[_InForce | None] = ContextVar("known_secrets", default=Non
 
 @contextmanager
 def knowing(known: Known, may_name: Callable[[str], bool]) -> Iterator[None]:
-    """Inside it, what is redacted loses these secrets too."""
+    """Inside it, what is redacted loses these secrets too. `may_name` says for a scope whether
+    its keys may be named."""
     token = _IN_FORCE.set(_InForce(known, may_name))
     try:
         yield

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-from reverie.domain.known_secrets import VAULT, without_known
+from reverie.domain.known_secrets import VAULT, is_number, without_known
 from reverie.domain.redaction_assignments import WEAK, assigned, name_kind
 from reverie.domain.redaction_commands import commanded
 from reverie.domain.redaction_patterns import (
@@ -131,7 +131,7 @@ def _cleaned(value: Any, key: str | None, found: list[Redacted]) -> Any:
         return _cleaned_dict(value, key, found)
     if isinstance(value, list | tuple):
         return type(value)(_cleaned(entry, key, found) for entry in value)
-    if isinstance(value, int) and not isinstance(value, bool) and key is not None:
+    if is_number(value):
         return _cleaned_number(value, key, found)
     return value
 
@@ -146,9 +146,13 @@ def _cleaned_text(text: str, key: str | None, found: list[Redacted]) -> str:
     return result.text
 
 
-def _cleaned_number(number: int, key: str, found: list[Redacted]) -> Any:
+def _cleaned_number(number: float, key: str | None, found: list[Redacted]) -> Any:
     """A number under a password's name is a secret if it is long enough to be a PIN."""
-    if name_kind(key) != PASSWORD or number < 1000:
+    text, count = without_known(str(number))
+    if count:
+        found.append(Redacted(text, count, (VAULT,)))
+        return text
+    if key is None or not isinstance(number, int) or name_kind(key) != PASSWORD or number < 1000:
         return number
     found.append(Redacted(_placeholder(PASSWORD), 1, (PASSWORD,)))
     return found[-1].text

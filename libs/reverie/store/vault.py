@@ -11,7 +11,7 @@ import structlog
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, NotFound, Unavailable
-from reverie.domain.known_secrets import Known, KnownSecret
+from reverie.domain.known_secrets import Known, KnownSecret, secret_texts
 from reverie.store.database import Database
 from reverie.store.sealing import Place, Sealer
 
@@ -164,16 +164,7 @@ class Vault:
         except Unavailable as error:
             log.error("vault_entry_closed", key=place.key, reason=str(error))
             return []
-        return [KnownSecret(row["scope"], row["key"], text) for text in _texts(value)]
-
-
-def _texts(value: Any) -> list[str]:
-    """Every text and number in a JSON value."""
-    if isinstance(value, dict):
-        return [text for inner in value.values() for text in _texts(inner)]
-    if isinstance(value, list):
-        return [text for inner in value for text in _texts(inner)]
-    return [] if value is None or isinstance(value, bool) else [str(value)]
+        return [KnownSecret(row["scope"], row["key"], text) for text in secret_texts(value)]
 
 
 def _entry(row: Any) -> VaultEntry:

@@ -52,6 +52,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             sessions=Sessions(database),
             tending=Tending(database),
             outbox=OutboxTable(database),
+            known_of=vault.known,
         )
         yield Service(
             name="dream",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NoReturn
 from uuid import UUID
@@ -12,10 +13,13 @@ import structlog
 
 from reverie.bus.relay import publish_now
 from reverie.contracts.events import memory_subject, outgoing
+from reverie.domain.clean import without_secrets
 from reverie.domain.distil import Distilled, distil, session_memory
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import TREATMENT
+from reverie.domain.known_secrets import knowing
 from reverie.domain.memory import NewMemory, content_hash
+from reverie.domain.redaction import redact
 from reverie.domain.slices import slice_turns
 from reverie.domain.summary import summarise
 from reverie.domain.turns import TurnText
@@ -64,7 +68,9 @@ async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
             await _digest_session(parts, lease, run, session)
     known = await parts.dreams.known(lease, parts.settings.summary_memories)
     if known:
-        text = summarise(known, parts.counter.count, parts.settings.summary_tokens)
+        with await _knowing(parts, lease):
+            told = summarise(known, parts.counter.count, parts.settings.summary_tokens)
+            text = redact(told).text
         _held(await parts.dreams.summarise(lease, text, parts.counter.count(text)))
     state, ticket = await parts.dreams.finish(lease, run, inject_headers())
     if state == "again":
@@ -77,8 +83,15 @@ async def _digest_session(parts: Parts, lease: Lease, run: UUID, session: DreamS
     while turns := await parts.dreams.turns(lease, session.id, parts.settings.batch):
         whole = await parts.dreams.whole(lease, session.id, parts.settings.whole)
         with span("digest session", session=str(session.id), turns=len(turns)):
-            items = await asyncio.to_thread(_memories, lease.scope, session, turns, whole)
+            with await _knowing(parts, lease):
+                items = await asyncio.to_thread(_memories, lease.scope, session, turns, whole)
             await _commit(parts, lease, run, session, items, [turn.id for turn in turns])
+
+
+async def _knowing(parts: Parts, lease: Lease) -> AbstractContextManager[None]:
+    """What is redacted inside loses the secrets that came into the vault after the turns; none of
+    them is named, for the scope's readers may not know the entry."""
+    return knowing(await parts.known_of(lease.tenant), lambda _: False)
 
 
 async def _commit(
@@ -115,11 +128,11 @@ def _memories(
     """What the new turns gave, and the memory of the session as it stands with them."""
     found = [_memory(scope, session, one) for one in distil(slice_turns(turns))]
     about = session_memory(slice_turns(whole))
-    if about is None:
-        return found
-    key = f"session:{session.id}"
-    whole_session = _memory(scope, session, about, key, "the session went on")
-    return [*found, replace(whole_session, summary=session.summary)]
+    if about is not None:
+        key = f"session:{session.id}"
+        whole_session = _memory(scope, session, about, key, "the session went on")
+        found.append(replace(whole_session, summary=session.summary))
+    return [without_secrets(one) for one in found]
 
 
 def _memory(

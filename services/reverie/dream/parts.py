@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from reverie.bus.port import Bus
+from reverie.domain.known_secrets import Known
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
@@ -24,3 +26,4 @@ class Parts:
     sessions: Sessions
     tending: Tending
     outbox: OutboxTable
+    known_of: Callable[[int], Awaitable[Known]]

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 import structlog
 
+from reverie.domain.clean import without_secrets
 from reverie.domain.confidence import FLOOR, has_faded
 from reverie.domain.errors import ReverieError
 from reverie.domain.kinds import ANCHORS, TREATMENT
+from reverie.domain.known_secrets import knowing
 from reverie.domain.promotion import convention
 from reverie.dream.parts import Parts
 from reverie.runtime.telemetry import span
@@ -81,8 +83,6 @@ async def _archive(parts: Parts, garden: Garden) -> tuple[int, int]:
 async def _promote(parts: Parts, garden: Garden) -> int:
     """How many conventions were made."""
     found = await parts.tending.promotable(garden, parts.settings.promote_sessions, PAGE)
-    made = [
-        await parts.tending.promote(garden, convention(memory, evidence))
-        for memory, evidence in found
-    ]
-    return sum(made)
+    with knowing(await parts.known_of(garden.tenant), lambda _: False):
+        new = [without_secrets(convention(memory, evidence)) for memory, evidence in found]
+    return sum([await parts.tending.promote(garden, one) for one in new])

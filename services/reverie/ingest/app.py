@@ -27,6 +27,7 @@ from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
 from reverie.ingest.rounds import keep_time
 from reverie.ingest.routes import routes
+from reverie.ingest.scrub import keep_scrubbing
 from reverie.ingest.settings import ingest_settings
 from reverie.ingest.vault_routes import routes as vault_routes
 from reverie.runtime.logs import hide
@@ -50,6 +51,7 @@ from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.scrubbing import Scrubbing
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
@@ -100,6 +102,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             watched=Watched(database),
             claims=Claims(database),
             vault=vault,
+            scrubbing=Scrubbing(database),
         )
         yield Service(
             name="ingest",
@@ -127,5 +130,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 partial(relay, bus, parts.outbox, grace=parts.settings.outbox_grace),
                 partial(consume, bus, DEAD_WATCH, partial(rescue, bus)),
                 partial(keep_time, parts),
+                partial(keep_scrubbing, parts),
             ],
         )

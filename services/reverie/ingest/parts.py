@@ -22,6 +22,7 @@ from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.scrubbing import Scrubbing
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
@@ -56,3 +57,4 @@ class Parts:
     watched: Watched
     claims: Claims
     vault: Vault
+    scrubbing: Scrubbing

@@ -28,6 +28,8 @@ class IngestSettings:
     sweep_seconds: float = 10.0
     sweep_age: float = 30.0
     delete_seconds: float = 15.0
+    scrub_seconds: float = 1.0
+    scrub_grace: float = 30.0
 
 
 def ingest_settings(settings: Settings) -> IngestSettings:
@@ -44,4 +46,5 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         half_lives=half_lives(settings.half_life_days),
         event_watchers=settings.event_watchers,
         delete_seconds=settings.request_timeout / 2,
+        scrub_grace=settings.request_timeout,
     )

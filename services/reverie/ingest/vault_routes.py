@@ -15,11 +15,13 @@ from reverie.contracts.vault import (
     VaultItem,
     VaultPage,
     VaultPut,
+    VaultScrub,
     VaultValue,
     VaultWritten,
 )
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, NotFound
+from reverie.domain.known_secrets import LEAST, goes_unseen
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.scopes import parse_scope
 from reverie.domain.state import USE_VAULT
@@ -32,11 +34,15 @@ from reverie.runtime.routes import Route
 from reverie.store.vault import VaultEntry
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
-_TAKEN = frozenset({"advice"})
+_TAKEN = frozenset({"advice", "scrub"})
 _UNSEALED = (
     "no master key is set: give the services vault_key (base64 of 32 random bytes, "
     "as of `openssl rand -base64 32`)"
 )
+_SEARCHED = (
+    "texts stored earlier are searched for it and lose it: GET /v1/vault/scrub says how far that is"
+)
+_SHORT = f"sealed, but too short to be taken out of texts: that needs {LEAST} characters"
 _BARE = "holds a credential: send secret: true, and it is sealed"
 
 
@@ -74,6 +80,8 @@ def routes(parts: Parts) -> list[Route]:
               summary="List entries without their values"),
         Route("GET", "/v1/vault/advice", doors.advice, query=AdviceQuery, answer=VaultAdvice,
               summary="Keys of memories that belong into the vault"),
+        Route("GET", "/v1/vault/scrub", doors.scrub, answer=VaultScrub,
+              summary="How far stored texts were searched for secrets"),
         Route("PUT", path, doors.put, VaultPut, VaultQuery, VaultWritten,
               summary="Keep a value under a key"),
         Route("GET", path, doors.get, query=VaultQuery, answer=VaultValue,
@@ -98,7 +106,8 @@ class Doors:
         check_size("value", text, self._parts.settings.content_limit, "content_limit")
         secret = await self._secret(who, scope, key, body)
         version = await self._parts.vault.put(who, scope, key, body.value, secret, body.version)
-        return VaultWritten(scope=scope, key=key, secret=secret, version=version)
+        hints = [_SHORT if goes_unseen(body.value) else _SEARCHED] if secret else []
+        return VaultWritten(scope=scope, key=key, secret=secret, version=version, hints=hints)
 
     async def _secret(self, who: Principal, scope: str, key: str, body: VaultPut) -> bool:
         """Whether the value is to be sealed. Raises `Invalid` where it must be and is not."""
@@ -154,6 +163,20 @@ class Doors:
                 VaultAdvised(scope=one.scope, key=one.key, versions=one.versions, advice=USE_VAULT)
                 for one in found
             ]
+        )
+
+    async def scrub(self, call: Call[None, None]) -> VaultScrub:
+        """`GET /v1/vault/scrub`."""
+        found = await self._parts.scrubbing.state(call.principal)
+        if found is None:
+            return VaultScrub(state="none")
+        return VaultScrub(
+            state="done" if found.finished else "waiting",
+            wanted_at=found.wanted,
+            finished_at=found.finished,
+            passages=found.passages,
+            looked=found.looked,
+            scrubbed=found.scrubbed,
         )
 
 

@@ -46,6 +46,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             bus=bus,
             changes=Changes(database),
             outbox=OutboxTable(database),
+            known_of=vault.known,
         )
 
         async def behind() -> float:

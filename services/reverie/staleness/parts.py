@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from reverie.bus.port import Bus
+from reverie.domain.known_secrets import Known
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.outbox import OutboxTable
@@ -18,3 +20,4 @@ class Parts:
     bus: Bus
     changes: Changes
     outbox: OutboxTable
+    known_of: Callable[[int], Awaitable[Known]]

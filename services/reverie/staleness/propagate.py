@@ -10,6 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from reverie.bus.relay import publish_now
 from reverie.contracts.git import GitChange
 from reverie.domain.anchors import same_file
+from reverie.domain.known_secrets import knowing
+from reverie.domain.redaction import redact
 from reverie.domain.staleness import Anchored, Change, ChangedFile, Commit, Lines, assess
 from reverie.runtime.telemetry import inject_headers, span
 from reverie.staleness.parts import Parts
@@ -33,7 +35,8 @@ async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: U
 
 
 async def _apply(parts: Parts, tenant: tuple[int, str], stored: Stored) -> None:
-    change = to_domain(stored.body)
+    with knowing(await parts.known_of(tenant[0]), lambda _: False):
+        change = to_domain(stored.body)
     touching = await parts.changes.touching(tenant[0], stored.project, _names(change))
     result = assess(change, [_anchored(one) for one in touching], same_file)
     moves = sorted({(move.old, move.new) for move in result.moves})
@@ -44,9 +47,9 @@ async def _apply(parts: Parts, tenant: tuple[int, str], stored: Stored) -> None:
 
 
 def to_domain(body: GitChange) -> Change:
-    """The change as the rules read it: commits oldest first."""
+    """The change as the rules read it: commits oldest first, without secrets in their words."""
     commits = sorted(
-        (Commit(one.sha, one.subject, one.committed_at) for one in body.commits),
+        (Commit(one.sha, redact(one.subject).text, one.committed_at) for one in body.commits),
         key=lambda commit: commit.committed_at,
     )
     files = tuple(
