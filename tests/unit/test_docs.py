@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 from reverie.cli.main import app
+from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.runtime.settings import describe_settings
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +66,15 @@ def test_a_link_to_nowhere_would_be_found() -> None:
 def test_the_table_of_settings_is_current() -> None:
     page = OPERATIONS.read_text()
     assert page == with_table(page), "run: python -m tests.unit.test_docs"
+
+
+def test_the_table_of_kinds_is_current() -> None:
+    rows = set(re.findall(r"^\| .* \|$", (ROOT / "docs" / "agents.md").read_text(), re.MULTILINE))
+    told = {kind: how for kind, how in TREATMENT.items() if kind not in ANCHORS}
+    for kind, how in told.items():
+        asked, fades = ("yes" if one else "no" for one in (how.injected, how.decays))
+        aliases = ", ".join(how.aliases)
+        assert f"| {kind.value} | {aliases} | {how.tier.value} | {asked} | {fades} |" in rows
 
 
 def commands_named(page: Path) -> set[str]:
