@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import structlog
+from aiohttp.http_exceptions import BadHttpMessage
 from opentelemetry import trace
 
 from reverie.runtime.logs import configure_logs, mask_credentials
@@ -52,6 +53,18 @@ def test_lines_of_the_standard_library_take_the_same_way(out: io.StringIO) -> No
     logging.getLogger("elsewhere").warning("%s is %d", "it", 3)
     (line,) = lines(out)
     assert (line["event"], line["logger"], line["service"]) == ("it is 3", "elsewhere", "ingest")
+
+
+def test_a_request_that_is_no_http_is_no_error_and_is_not_quoted(out: io.StringIO) -> None:
+    configure_logs(Settings(), "ingest", stream=out)
+    server = logging.getLogger("aiohttp.server")
+    server.error("Error from %s", "::1", exc_info=BadHttpMessage("Cookie: my-own-secret"))
+    server.error("Error from %s", "::1", exc_info=ValueError("a bug"))
+    no_http, bug = lines(out)
+    assert no_http["level"] == "info"
+    assert "my-own-secret" not in json.dumps(no_http)
+    assert bug["level"] == "error"
+    assert "a bug" in bug["exception"]
 
 
 def test_warnings_become_lines(out: io.StringIO) -> None:

@@ -256,7 +256,7 @@ def _services(text: str) -> Iterator[Entity]:
 
 
 _NAME = r"[A-Za-z_]\w*"
-_CALL = re.compile(rf"(?<![\w.:])({_NAME}(?:(?:\.|::|->){_NAME})*)\(\)", _A)
+_CALL = re.compile(rf"(?<![\w.:])(?<!->)({_NAME}(?:(?:\.|::|->){_NAME})*)\(\)", _A)
 _DOTTED_CALL = re.compile(rf"(?<![\w.:])({_NAME}(?:(?:\.|::){_NAME})+)\(", _A)
 _DEFINED = re.compile(
     rf"\b(?:def|func|function|fn|fun|async def)[ \t]+({_NAME})[ \t]*[(<]"

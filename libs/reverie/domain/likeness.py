@@ -52,6 +52,8 @@ MERGES = frozenset({Verdict.DUPLICATE, Verdict.REFINED})
 _NEVER_MERGED = ANCHORS | {Kind.TASK, Kind.SKILL, Kind.SESSION}
 _NEVER_CONTRADICTED = ANCHORS | {Kind.TASK, Kind.SKILL, Kind.SESSION, Kind.HISTORICAL, Kind.BUG}
 MIN_WORDS = 2
+# Characters. A longer text is no statement, and taking it apart takes the square of its length.
+MAX_LENGTH = 8192
 # Cosines below these say that the words agree by chance. Measured: tests/bench/duplicates.py.
 MERGE_COSINE = 0.7
 CONTRADICT_COSINE = 0.6
@@ -93,6 +95,8 @@ _LIMITS = frozenset(
 
 def judge(older: Said, newer: Said, cosine: float | None = None) -> Likeness:
     """How `newer` stands to `older`. `cosine` of their vectors, where it is known."""
+    if max(len(older.content), len(newer.content)) > MAX_LENGTH:
+        return Likeness(Verdict.SIMILAR, "too long to be one statement")
     one, two = statement(older.content), statement(newer.content)
     against = _contradiction(one, two)
     if against and _may_contradict(older, newer, cosine):

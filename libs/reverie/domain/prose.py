@@ -19,8 +19,9 @@ _ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)")
 _ROW = re.compile(r"\s*\|(.+)\|\s*$")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|[\s|:+-]+$")
 _DRAWING = re.compile(r"[│┌└├─▼▲═║╔╚┐┘┤┬┴┼]|^\s*(?:→|↓)")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\(([^)\s]*)[^)\n]*\)")
-_EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|_{1,3})(?=\S)([^`\n]*?\S)\1(?![\w*`])")
+# Bounded, as each may begin at every sign of a text.
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\(([^)\[\s]{0,2000})(?:[^\S\n][^)\[\n]{0,500})?\)")
+_EMPHASIS = re.compile(r"(?<![\w*`])(\*{1,3}|_{1,3})(?=\S)([^`\n]{0,500}?\S)\1(?![\w*`])")
 _STARS = re.compile(r"\*\*")
 _TAG = re.compile(r"</?[a-z][a-z-]*(?:\s[^<>]*)?/?>")
 _SYMBOLS = re.compile(

@@ -23,10 +23,9 @@ _STOP = frozenset(
     over should than that their them then there these they this those uses using very want was
     were what when where which while will with would your""".split()  # noqa: SIM905
 )
-_FACT = re.compile(r'([a-z_]+):\s*(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
+_FACT = re.compile(r'(?<![a-z_])([a-z_]+):\s*(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
 _ITEM = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
-_MARK = re.compile(r"^<!-- (segment|scope|summary)(?::\s*(.*?))?\s*-->\s*$")
-_FACTS = re.compile(r"^<!-- (.*?)\s*-->\s*$")
+_MARKS = frozenset({"segment", "scope", "summary"})
 _ESCAPED = re.compile(r"(?m)^(<!-- )\\+(?=\\*(?:segment|scope|summary)\b)")
 _TO_ESCAPE = re.compile(r"(?m)^(<!-- )(?=\\*(?:segment|scope|summary)\b)")
 _BARE = re.compile(r"[^\s,\[\]\"<>][^,\[\]\"<>]*")
@@ -121,21 +120,29 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """Each mark with its line number, word and value, and the lines below it."""
     current: tuple[int, str, str, list[str]] | None = None
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        mark = _MARK.match(line)
-        if mark:
+        word, _, value = (_comment(line) or "").partition(":")
+        if word in _MARKS:
             if current:
                 yield current
-            current = (number, mark[1], (mark[2] or "").strip(), [])
+            current = (number, word, value.strip(), [])
         elif current:
             current[3].append(line)
     if current:
         yield current
 
 
+def _comment(line: str) -> str | None:
+    """What stands in a line that is a comment and nothing else."""
+    ended = line.rstrip()
+    if ended.startswith("<!-- ") and ended.endswith("-->") and len(ended) >= len("<!-- -->"):
+        return ended[5:-3].rstrip()
+    return None
+
+
 def _segment(name: str, body: list[str]) -> Segment:
-    facts = _FACTS.match(body[0]) if body else None
-    given = {m[1]: m[2].strip() for m in _FACT.finditer(facts[1])} if facts else {}
-    text = _unescaped("\n".join(body[1:] if facts else body)).strip()
+    facts = _comment(body[0]) if body else None
+    given = {m[1]: m[2].strip() for m in _FACT.finditer(facts or "")}
+    text = _unescaped("\n".join(body if facts is None else body[1:])).strip()
     keywords = given.get("keywords")
     return Segment(
         name=name,

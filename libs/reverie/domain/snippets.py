@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
+# Every sentence is compared with every word, so both are bounded: a text of more sentences than
+# this is looked at in pieces of one size, a question of more words by its first ones.
+_MOST_SENTENCES = 400
+_MOST_WORDS = 32
 
 
 def snippet(text: str, words: str, size: int = 240) -> str:
@@ -15,8 +20,7 @@ def snippet(text: str, words: str, size: int = 240) -> str:
     flat = " ".join(text.split())
     if len(flat) <= size:
         return flat
-    wanted = {word for word in words.lower().split() if len(word) > 2 or not word.isascii()}
-    start = min(_best(flat, wanted, size), len(flat) - size)
+    start = min(_best(flat, _wanted(words), size), len(flat) - size)
     cut = flat[start : start + size]
     before, after = start > 0, start + size < len(flat)
     if before and flat[start - 1] != " ":
@@ -26,9 +30,17 @@ def snippet(text: str, words: str, size: int = 240) -> str:
     return f"{'… ' if before else ''}{cut.strip()}{' …' if after else ''}"
 
 
+def _wanted(words: str) -> set[str]:
+    telling = (word for word in words.lower().split() if len(word) > 2 or not word.isascii())
+    return set(islice(dict.fromkeys(telling), _MOST_WORDS))
+
+
 def _best(text: str, wanted: set[str], size: int) -> int:
     """Where to begin: at the best sentence, or before its first hit where that is far inside."""
     spans = [match.span() for match in _SENTENCE.finditer(text)] or [(0, len(text))]
+    if len(spans) > _MOST_SENTENCES:
+        step = max(size, len(text) // _MOST_SENTENCES)
+        spans = [(at, at + step) for at in range(0, len(text), step)]
     start, stop = max(spans, key=lambda span: (_hits(text[slice(*span)], wanted), -span[0]))
     lower = text[start:stop].lower()
     found = [place for word in wanted if (place := lower.find(word)) >= 0]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 import structlog
+from aiohttp.http import HttpProcessingError
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -154,7 +155,16 @@ def _route_standard_library(handler: logging.Handler, level: str) -> None:
     root.setLevel(level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    logging.getLogger("aiohttp.server").addFilter(_no_fault_of_ours)
     logging.captureWarnings(True)
+
+
+def _no_fault_of_ours(record: logging.LogRecord) -> bool:
+    """What is no HTTP at all gets a quiet line that quotes nothing of it: it may hold a key."""
+    if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+        record.exc_info = None
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
 
 
 _Formatter = structlog.stdlib.ProcessorFormatter

@@ -1,0 +1,71 @@
+"""What reads texts of others takes time in proportion to them, whatever they are made of.
+
+Each of these texts once took minutes, or would where time grew with the square of the length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reverie.domain.claims import claim_hash
+from reverie.domain.entities import entities_of
+from reverie.domain.likeness import Said, Verdict, judge
+from reverie.domain.prose import plain
+from reverie.domain.segments import parse_file
+from reverie.domain.snippets import snippet
+
+LIMIT = 131_072
+FILE = 1 << 20
+
+
+def _filled(pattern: str, size: int) -> str:
+    return (pattern * (size // len(pattern) + 1))[:size]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["[", "[a](", "[a](b ", " *a", " _a", "**a "])
+def test_prose_of_any_marks_is_made_plain_in_linear_time(pattern: str) -> None:
+    assert plain(_filled(pattern, LIMIT)).strip()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["a->", "a.", "a::", "a#"])
+def test_chains_of_names_are_read_in_linear_time(pattern: str) -> None:
+    assert not entities_of(f"x {_filled(pattern, LIMIT)} y`")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "mark",
+    [
+        lambda fill: f"<!-- segment:{fill(' ')}",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill(' ')}x\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('a')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('a:[')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('key: ')} -->\nText.",
+    ],
+)
+def test_an_edited_file_is_read_in_linear_time(mark: Callable[[Callable[[str], str]], str]) -> None:
+    read = parse_file(mark(lambda pattern: _filled(pattern, FILE)))
+    assert all("Text." in segment.text for _, segment in read.segments)
+
+
+@pytest.mark.timeout(20)
+def test_a_long_question_has_its_snippet_of_a_long_text_in_linear_time() -> None:
+    paths = " ".join(f"src/f{number}.py" for number in range(5000))
+    assert len(snippet(paths, f"needle {paths}")) <= 250
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["not ", "from a ", "instead of "])
+def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) -> None:
+    older, newer = (Said(_filled(pattern, LIMIT) + end) for end in ("x", "y"))
+    assert judge(older, newer).verdict is Verdict.SIMILAR
+
+
+@pytest.mark.timeout(20)
+def test_a_claim_of_many_signs_has_its_hash_in_linear_time() -> None:
+    assert claim_hash(f"It holds{_filled('!', LIMIT)}") == claim_hash("it holds")
+    assert claim_hash(f"{_filled('!', LIMIT)} holds.") != claim_hash("it holds")
