@@ -1,20 +1,20 @@
 """Taking credentials out of text before it is stored, logged or sent on.
 
 Each becomes a typed placeholder such as `[REDACTED_API_KEY]`. Pure and linear in the text;
-redacting what was redacted changes nothing. Told apart by form (`redaction_patterns`), by the
+redacting what was redacted changes nothing. Told apart by form (`redaction_shapes`,
+`redaction_patterns`), by the
 names they are given (`redaction_assignments`, `redaction_values`) and by the commands they stand
 in (`redaction_commands`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from reverie.domain.known_secrets import VAULT, is_number, without_known
-from reverie.domain.redaction_assignments import WEAK, assigned, name_kind
+from reverie.domain.redaction_assignments import WEAK, Judged, assigned, name_kind
 from reverie.domain.redaction_commands import commanded
 from reverie.domain.redaction_patterns import (
     PASSWORD,
@@ -22,12 +22,16 @@ from reverie.domain.redaction_patterns import (
     Span,
     headers,
     private_keys,
-    shaped,
     url_passwords,
 )
+from reverie.domain.redaction_shapes import shaped
 from reverie.domain.redaction_values import Form, is_secret
 
 _MAX_ROUNDS = 8
+_NEAR = 1024
+"""Characters around a placeholder that are searched again: more than any expression looks over."""
+_MANY, _BESIDE = 4096, 64
+"""Credentials in a text, and characters between two, from which they count as one list."""
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
@@ -56,14 +60,17 @@ def redact(text: str) -> Redacted:
     """
     text, count = without_known(text)
     kinds = {VAULT} if count else set[str]()
-    # A placeholder can lay bare what stood beside it: again, until nothing is found.
+    judged: Judged = {}
+    windows = [(0, len(text))]
+    # A placeholder can lay bare what stood beside it: again around each, until nothing is found.
     for _ in range(_MAX_ROUNDS):
-        spans = _merged(_found(text))
+        spans = [span for window in windows for span in _found(text, window, judged)]
         if not spans:
             break
-        text = _replaced(text, spans)
         count += len(spans)
         kinds |= {kind for _, _, kind in spans}
+        text, places = _replaced(text, _packed(spans))
+        windows = _around(text, places)
     return Redacted(text, count, tuple(sorted(kinds)))
 
 
@@ -79,40 +86,89 @@ def redact_value(value: Any) -> RedactedValue:
     return RedactedValue(cleaned, sum(entry.count for entry in found), tuple(sorted(kinds)))
 
 
-def _found(text: str) -> Iterator[tuple[int, Span]]:
-    """Spans with the rank of who found them: the more telling comes first."""
-    lower = _ascii_lower(text)
+def _found(text: str, window: tuple[int, int], judged: Judged) -> list[Span]:
+    """The credentials in a window of the text, in order and apart."""
+    offset, end = window
+    part = text[offset:end] if end - offset < len(text) else text
+    lower = _ascii_lower(part)
     finders = (
-        private_keys(text),
-        shaped(text),
-        url_passwords(text),
-        headers(text, lower),
-        assigned(text, lower),
-        commanded(text, lower),
+        private_keys(part),
+        shaped(part),
+        url_passwords(part),
+        headers(part, lower),
+        assigned(part, lower, judged),
+        commanded(part, lower),
     )
-    for rank, finder in enumerate(finders):
-        for span in finder:
-            yield rank, span
+    ranked = [
+        (start + offset, end + offset, rank, kind)
+        for rank, finder in enumerate(finders)
+        for start, end, kind in finder
+    ]
+    ranked.sort()
+    return _merged(ranked)
 
 
-def _merged(found: Iterator[tuple[int, Span]]) -> list[Span]:
-    """Spans in order, those that overlap made one, of the kind that tells most."""
-    merged: list[tuple[int, int, tuple[int, str]]] = []
-    for start, end, kind in sorted((s, e, (rank, kind)) for rank, (s, e, kind) in found):
-        if merged and start < merged[-1][1]:
-            first, last, best = merged[-1]
-            merged[-1] = (first, max(last, end), min(best, kind))
+def _merged(ranked: list[tuple[int, int, int, str]]) -> list[Span]:
+    """Sorted spans, those that overlap made one, of the kind that tells most (the lowest rank)."""
+    merged: list[Span] = []
+    first, last, best, name = 0, -1, 0, ""
+    for start, end, rank, kind in ranked:
+        if start >= last:
+            if last >= 0:
+                merged.append((first, last, name))
+            first, last, best, name = start, end, rank, kind
         else:
-            merged.append((start, end, kind))
-    return [(start, end, kind) for start, end, (_, kind) in merged]
+            last = max(last, end)
+            best, name = min((best, name), (rank, kind))
+    return [*merged, (first, last, name)] if last >= 0 else merged
 
 
-def _replaced(text: str, spans: list[Span]) -> str:
-    parts, position = [], 0
+def _packed(spans: list[Span]) -> list[Span]:
+    """The spans, or where they are thousands those side by side as one: a list of credentials."""
+    if len(spans) <= _MANY:
+        return spans
+    packed = spans[:1]
     for start, end, kind in spans:
-        parts += [text[position:start], _placeholder(kind)]
+        first, last, name = packed[-1]
+        if start - last < _BESIDE:
+            packed[-1] = (first, end, name)
+        else:
+            packed.append((start, end, kind))
+    return packed
+
+
+def _replaced(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]:
+    """The text with placeholders for the spans, and where they stand in it."""
+    parts: list[str] = []
+    places: list[tuple[int, int]] = []
+    position = length = 0
+    for start, end, kind in spans:
+        placeholder = _placeholder(kind)
+        parts += (text[position:start], placeholder)
+        begin = length + start - position
+        length = begin + len(placeholder)
+        places.append((begin, length))
         position = end
-    return "".join([*parts, text[position:]])
+    return "".join([*parts, text[position:]]), places
+
+
+def _around(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of the text that stand near the places, cut at blanks."""
+    windows: list[tuple[int, int]] = []
+    for begin, end in places:
+        start, stop = _blank_before(text, begin - _NEAR), min(len(text), end + _NEAR)
+        if windows and start <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], stop)
+        else:
+            windows.append((start, stop))
+    return windows
+
+
+def _blank_before(text: str, position: int) -> int:
+    if position <= 0:
+        return 0
+    least = max(0, position - _NEAR)
+    return max(text.rfind(" ", least, position), text.rfind("\n", least, position), least)
 
 
 def _placeholder(kind: str) -> str:

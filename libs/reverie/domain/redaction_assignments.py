@@ -12,6 +12,12 @@ from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
 WEAK = "WEAK"
+MOST_JUDGED = 12_000
+"""Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
+such a text is made to be slow."""
+
+Judged = dict[tuple[str, str], Span | None]
+"""What was judged of assignments, by their words and surroundings: places from their start."""
 
 # Each begins with a literal of its own, so that the search skips from one to the next.
 _KEYWORDS = (
@@ -77,30 +83,63 @@ _BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
 _IS = ("is", "was", "是", "は")
 _SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
 _PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
+_STOPS = frozenset(" \t\n\r\"'`")
+_MORE_STOPS = _STOPS | frozenset(",;<>")
+_NEAREST, _FARTHEST = 52, 600
 _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
-def assigned(text: str, lower: str) -> Iterator[Span]:
-    """Credentials in assigning positions. `lower`: the text in ASCII lower case, same length."""
+def assigned(text: str, lower: str, judged: Judged) -> Iterator[Span]:
+    """Credentials in assigning positions. `lower`: the text in ASCII lower case, same length.
+
+    `judged` holds what was judged in the text before, and may be empty.
+    """
     for kind, pattern in _ASSIGNMENTS:
-        yield from _assigned_to(kind, pattern, text, lower)
+        yield from _assigned_to(kind, pattern, text, lower, judged)
     if "--" in lower:
         yield from _flags(text, lower)
 
 
-def _assigned_to(kind: str, pattern: re.Pattern[str], text: str, lower: str) -> Iterator[Span]:
+def _assigned_to(
+    kind: str, pattern: re.Pattern[str], text: str, lower: str, judged: Judged
+) -> Iterator[Span]:
     position, looked = 0, -1
     while match := pattern.search(lower, position):
-        span = _judged(kind, text, lower, match)
-        bare = match.start("bare")
+        begin, end = match.span()
+        span = _remembered(kind, text, lower, match, judged)
         if span:
             yield span
             position = span[1]
-        elif bare > 0 and match.start() >= looked:
+        elif begin >= looked and match.start("bare") > 0:
             # A refused value may itself be a name with a value: looked into once.
-            position, looked = bare, match.end()
+            position, looked = match.start("bare"), end
         else:
-            position = match.end()
+            position = end
+
+
+def _remembered(
+    kind: str, text: str, lower: str, match: re.Match[str], judged: Judged
+) -> Span | None:
+    """What was judged of the same words in the same place before, or is now."""
+    begin, end = match.span()
+    stops = _STOPS if match["sep"] == "=" else _MORE_STOPS
+    reach = end + (2 if text[end : end + 1] in stops else _FARTHEST)
+    seen = (kind, text[max(0, begin - _NEAREST) : reach])
+    if seen in judged:
+        found = judged[seen]
+    elif len(judged) < MOST_JUDGED:
+        span = _judged(kind, text, lower, match)
+        found = (span[0] - begin, span[1] - begin, span[2]) if span else None
+        judged[seen] = found
+    else:
+        found = _unjudged(match)
+    return (begin + found[0], begin + found[1], found[2]) if found else None
+
+
+def _unjudged(match: re.Match[str]) -> Span | None:
+    """All that is assigned, in a text that assigns so often that judging it would take long."""
+    start, end = match.span(match.lastgroup or 0)
+    return start - match.start(), end - match.start(), SECRET
 
 
 def _flags(text: str, lower: str) -> Iterator[Span]:

@@ -58,9 +58,20 @@ def commanded(text: str, lower: str) -> Iterator[Span]:
 
 
 def _judged(text: str, matches: Iterator[re.Match[str]]) -> Iterator[Span]:
+    judged: dict[tuple[str, str], str | None] = {}
     for match in matches:
         start, end = match.span("value")
-        name = match.groupdict().get("name")
-        kind = name_kind(text[slice(*match.span("name"))]) if name else PASSWORD
-        if kind and is_secret(kind, text[start:end], Form.ENV):
-            yield start, end, SECRET if kind == WEAK else kind
+        named = match.groupdict().get("name")
+        seen = (text[slice(*match.span("name"))] if named else "", text[start:end])
+        if seen not in judged:
+            judged[seen] = _kind(*seen)
+        if kind := judged[seen]:
+            yield start, end, kind
+
+
+def _kind(name: str, value: str) -> str | None:
+    """The kind of secret that the value is under the name, or in a command without one."""
+    kind = name_kind(name) if name else PASSWORD
+    if not kind or not is_secret(kind, value, Form.ENV):
+        return None
+    return SECRET if kind == WEAK else kind

@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 Span = tuple[int, int, str]
 """Start and end of a credential in the text, and its kind."""
@@ -29,22 +28,10 @@ WEBHOOK = "WEBHOOK"
 Check = Callable[[str], bool]
 
 _ALNUM = "A-Za-z0-9"
-_SAFE = r"A-Za-z0-9_\-"
 _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 _HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
 _DIGIT = re.compile("[0-9]")
-_FILLER = re.compile(r"[xX_.\-]*")
 _SEGMENT = re.compile(rf"[{_ALNUM}]+")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A credential that begins with a literal; group 1 is the part to take out."""
-
-    kind: str
-    prefix: str
-    pattern: re.Pattern[str]
-    check: Check | None = None
 
 
 def looks_random(text: str) -> bool:
@@ -66,99 +53,14 @@ def looks_random(text: str) -> bool:
 def looks_made(text: str) -> bool:
     """Whether a text is random or holds one piece too long to be a word of a name."""
     return looks_random(text) or any(
-        len(piece) >= 24 or (len(piece) >= 16 and _has_digit(piece))
+        len(piece) >= 24 or (len(piece) >= 16 and has_digit(piece))
         for piece in _SEGMENT.findall(text)
     )
 
 
-def _has_digit(text: str) -> bool:
+def has_digit(text: str) -> bool:
+    """Whether there is an ASCII digit in it."""
     return _DIGIT.search(text) is not None
-
-
-def _pattern(prefix: str, rest: str) -> re.Pattern[str]:
-    # After `\n` written out, as in JSON, the letter n belongs to the escape.
-    head = re.escape(prefix)
-    return re.compile(rf"({head}(?:(?<![{_ALNUM}]{head})|(?<=\\[nrt]{head})){rest})")
-
-
-def _shape(
-    kind: str, prefixes: str, chars: str = _ALNUM, least: int = 20, check: Check | None = None
-) -> Iterator[Shape]:
-    for prefix in prefixes.split():
-        yield Shape(kind, prefix, _pattern(prefix, rf"[{chars}]{{{least},}}+"), check)
-
-
-def _shapes() -> Iterator[Shape]:
-    yield from _shape(API_KEY, "sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1-", _SAFE, 16)
-    yield from _shape(API_KEY, "sk-", _SAFE, 20, looks_made)
-    yield from _shape(API_KEY, "rv_", _SAFE + ".", 16, looks_made)
-    yield from _shape(AWS_KEY, "AKIA ASIA ABIA ACCA", "A-Z0-9", 16)
-    yield from _shape(TOKEN, "ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM + "_", 20, looks_made)
-    yield from _shape(TOKEN, "github_pat_", _ALNUM + "_", 20)
-    yield from _shape(TOKEN, "glpat- glptt- glrt- gldt- glcbt- glft- glsoat-", _SAFE + ".", 16)
-    yield from _shape(
-        TOKEN, "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", _SAFE, 10, _has_digit
-    )
-    yield from _shape(API_KEY, "sk_live_ sk_test_ rk_live_ rk_test_", _ALNUM, 10)
-    yield from _shape(SECRET, "whsec_", _ALNUM + "+/=", 16)
-    yield from _shape(API_KEY, "AIza", _SAFE, 30, looks_made)
-    yield from _shape(TOKEN, "ya29. 1//0", _SAFE, 20, looks_made)
-    yield from _shape(SECRET, "GOCSPX-", _SAFE, 20)
-    yield from _shape(TOKEN, "npm_", _ALNUM, 30)
-    yield from _shape(TOKEN, "pypi-", _SAFE, 40, looks_made)
-    yield from _shape(TOKEN, "hf_", _ALNUM, 28)
-    yield from _shape(TOKEN, "doo_v1_ dop_v1_ dor_v1_", "0-9a-f", 40)
-    yield from _shape(API_KEY, "SK dapi key-", "0-9a-f", 32)
-    yield from _shape(TOKEN, "shpat_ shpca_ shppa_ shpss_", "0-9a-fA-F", 32)
-    yield from _shape(TOKEN, "sq0atp- sq0csp-", _SAFE, 22)
-    yield from _shape(
-        API_KEY, "gsk_ r8_ lin_api_ nvapi- pplx- xai- tvly- sbp_ figd_", _SAFE, 28, looks_made
-    )
-    yield from _shape(
-        TOKEN, "dckr_pat_ hvs. hvb. glsa_ NRAK- PMAK- tskey- sntrys_", _SAFE, 20, looks_made
-    )
-    yield from _shape(
-        TOKEN, "dp.pt. dp.st. pul- ntn_ CFPAT- AKCp fio-u- dt0c01.", _SAFE + ".", 24, looks_made
-    )
-    yield from _shape(TOKEN, "ops_eyJ EAACEdEose0cBA glagent- sl.", _SAFE, 24, looks_made)
-    yield from _shape(
-        API_KEY, "LTAI AKID rzp_live_ rzp_test_ NRII- secret_", _ALNUM, 14, looks_made
-    )
-    yield from _shape(TOKEN, "ATBB ATCTT3", _SAFE + "=", 20, looks_made)
-    yield from _shape(TOKEN, "rubygems_", "0-9a-f", 48)
-    yield from _shape(TOKEN, "ATATT3", _SAFE + "=", 50)
-    yield from _shape(PRIVATE_KEY, "AGE-SECRET-KEY-1", "A-Z0-9", 40)
-    yield from _shape(PRIVATE_KEY, "SA SU SO SN SC SX", "A-Z2-7", 56)
-    yield Shape(TOKEN, "SG.", _pattern("SG.", rf"[{_SAFE}]{{16,}}+\.[{_SAFE}]{{16,}}+"))
-    payload = rf"[{_SAFE}]{{8,}}+\.eyJ[{_SAFE}]{{4,}}+"
-    yield Shape(JWT, "eyJ", _pattern("eyJ", rf"{payload}(?:\.[{_SAFE}]*+)?"))
-    slack = r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/\-]{20,}+)"
-    yield Shape(WEBHOOK, "hooks.slack.com/", re.compile(slack), _has_digit)
-    # A bot's number, then its token; a bot's id in base64, the time, the signature.
-    yield Shape(
-        TOKEN, ":AA", re.compile(rf"(?<!\d)(\d{{8,10}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])")
-    )
-    parts = rf"[MNO][{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+"
-    bot = rf"(?<![{_SAFE}.])({parts})(?![{_SAFE}.])"
-    yield Shape(TOKEN, ".", re.compile(bot), looks_random)
-    teams = r"webhook\.office\.com/webhookb2/([\w@/\-]{40,}+)"
-    yield Shape(WEBHOOK, "webhook.office.com/", re.compile(teams), _has_digit)
-    discord = r"/api/webhooks/(\d{10,24}/[\w\-]{40,}+)"
-    yield Shape(WEBHOOK, "/api/webhooks/", re.compile(discord))
-
-
-SHAPES = tuple(_shapes())
-
-
-def shaped(text: str) -> Iterator[Span]:
-    """Credentials told by the literal they begin with."""
-    for shape in SHAPES:
-        if shape.prefix not in text:
-            continue
-        for match in shape.pattern.finditer(text):
-            body = match[1].removeprefix(shape.prefix)
-            if not _FILLER.fullmatch(body) and (shape.check is None or shape.check(body)):
-                yield match.start(1), match.end(1), shape.kind
 
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -244,9 +146,13 @@ def headers(text: str, lower: str) -> Iterator[Span]:
 
 
 def _spans(text: str, matches: Iterator[re.Match[str]], kind: str, check: Check) -> Iterator[Span]:
+    checked: dict[str, bool] = {}
     for match in matches:
         start, end = match.span(1)
-        if check(text[start:end]):
+        value = text[start:end]
+        if value not in checked:
+            checked[value] = check(value)
+        if checked[value]:
             yield start, end, kind
 
 

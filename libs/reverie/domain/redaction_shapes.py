@@ -1,0 +1,211 @@
+"""Credentials told by the literal they begin with, all sought in one pass over the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from reverie.domain.redaction_patterns import (
+    API_KEY,
+    AWS_KEY,
+    JWT,
+    PRIVATE_KEY,
+    SECRET,
+    TOKEN,
+    WEBHOOK,
+    Check,
+    Span,
+    has_digit,
+    looks_made,
+    looks_random,
+)
+
+_ALNUM = "A-Za-z0-9"
+_SAFE = r"A-Za-z0-9_\-"
+_HEX = "0-9a-f"
+_FILLER = re.compile(r"[xX_.\-]*")
+_LONGEST = 4096
+_JUDGED = 256
+"""Characters of a long run that are judged: as telling as all of it."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What follows any of the prefixes, and what else must hold of it."""
+
+    kind: str
+    prefixes: str
+    chars: str = _ALNUM
+    least: int = 20
+    check: Check | None = None
+    rest: str = ""
+
+
+_JWT_REST = rf"[{_SAFE}]{{8,}}+\.eyJ[{_SAFE}]{{4,}}+(?:\.[{_SAFE}]*+)?"
+_UUID = rf"[{_HEX}]{{8}}(?:-[{_HEX}]{{4}}){{3}}-[{_HEX}]{{12}}"
+
+# Where two prefixes begin alike, the longer one is tried first.
+_SHAPES = (
+    _Shape(API_KEY, "sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1- sk-lf-", _SAFE, 16),
+    _Shape(API_KEY, "sk-", _SAFE, 20, looks_made),
+    _Shape(API_KEY, "rv_", _SAFE + ".", 16, looks_made),
+    _Shape(AWS_KEY, "AKIA ASIA ABIA ACCA", "A-Z0-9", 16),
+    _Shape(AWS_KEY, "ABSK", _ALNUM + "+/=", 100),
+    _Shape(TOKEN, "ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM + "_", 20, looks_made),
+    _Shape(TOKEN, "github_pat_", _ALNUM + "_", 20),
+    _Shape(
+        TOKEN,
+        "glpat- glptt- glrt- glrtr- gldt- glcbt- glft- glsoat- glimt- gloas- glffct-",
+        _SAFE + ".",
+        16,
+    ),
+    _Shape(
+        TOKEN, "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", _SAFE, 10, has_digit
+    ),
+    _Shape(API_KEY, "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_", _ALNUM, 10),
+    _Shape(SECRET, "whsec_", _ALNUM + "+/=", 16),
+    _Shape(API_KEY, "AIza", _SAFE, 30, looks_made),
+    _Shape(TOKEN, "ya29. 1//0", _SAFE, 20, looks_made),
+    _Shape(SECRET, "GOCSPX-", _SAFE, 20),
+    _Shape(TOKEN, "npm_", _ALNUM, 30),
+    _Shape(TOKEN, "pypi-", _SAFE, 40, looks_made),
+    _Shape(TOKEN, "hf_", _ALNUM, 28),
+    _Shape(TOKEN, "doo_v1_ dop_v1_ dor_v1_", _HEX, 40),
+    _Shape(API_KEY, "SK dapi key-", _HEX, 32),
+    _Shape(TOKEN, "shpat_ shpca_ shppa_ shpss_", "0-9a-fA-F", 32),
+    _Shape(TOKEN, "sq0atp- sq0csp- sq0idp-", _SAFE, 22),
+    _Shape(
+        API_KEY,
+        "gsk_ r8_ lin_api_ lin_oauth_ nvapi- pplx- xai- tvly- sbp_ figd_ figu_ jina_ fc- pa- e2b_",
+        _SAFE,
+        28,
+        looks_made,
+    ),
+    _Shape(
+        TOKEN,
+        "dckr_pat_ dckr_oat_ hvs. hvb. hvr. glsa_ NRAK- NRJS- NRRA- NRII- PMAK- tskey- sntrys_ "
+        "sntryu_ pscale_tkn_ pscale_pw_ pscale_oauth_ sb_secret_ xkeysib- xsmtpsib- squ_ sqp_ "
+        "sqa_ nfp_ napi_ phx_ xaat- pylf_v1_ bkua_ CCIPAT_ CLOJARS_ sgp_ rdme_ duffel_live_ "
+        "duffel_test_ shippo_live_ shippo_test_ FLWSECK- FLWSECK_TEST- EZAK EZTK lsv2_pt_ lsv2_sk_",
+        _SAFE,
+        20,
+        looks_made,
+    ),
+    _Shape(
+        TOKEN,
+        "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. pul- ntn_ CFPAT- AKCp fio-u- dt0c01. "
+        "dt0s01. fo1_ tfp_ ico- pnu_ dnkey- rnd_ vcp_",
+        _SAFE + ".",
+        24,
+        looks_made,
+    ),
+    _Shape(TOKEN, "ops_eyJ glc_eyJ EAACEdEose0cBA glagent- sl. cmVmd", _SAFE, 24, looks_made),
+    _Shape(API_KEY, "LTAI AKID rzp_live_ rzp_test_ secret_", _ALNUM, 14, looks_made),
+    _Shape(TOKEN, "ATBB ATCTT3", _SAFE + "=", 20, looks_made),
+    _Shape(TOKEN, "EAAA EAAC EAAG", _SAFE, 55, looks_made),
+    _Shape(TOKEN, "rubygems_", _HEX, 48),
+    _Shape(TOKEN, "ATATT3", _SAFE + "=", 50),
+    _Shape(TOKEN, "gAAAAA", _SAFE + "=", 60, looks_random),
+    _Shape(TOKEN, "FlyV1 ", "A-Za-z0-9_,+/=", 40, looks_made),
+    _Shape(PRIVATE_KEY, "AGE-SECRET-KEY-1", "A-Z0-9", 40),
+    _Shape(PRIVATE_KEY, "SA SU SO SN SC SX", "A-Z2-7", 56),
+    _Shape(TOKEN, "HRKU-", rest=rf"(?:{_UUID}|AA[{_SAFE}]{{40,}}+)"),
+    _Shape(TOKEN, "pat-na1- pat-eu1-", rest=_UUID),
+    _Shape(TOKEN, "SG.", rest=rf"[{_SAFE}]{{16,}}+\.[{_SAFE}]{{16,}}+"),
+    _Shape(TOKEN, "pat", rest=rf"[{_ALNUM}]{{14}}\.[{_HEX}]{{64}}"),
+    _Shape(JWT, "eyJ", rest=_JWT_REST),
+)
+
+
+def _heads() -> dict[str, list[tuple[str, _Shape]]]:
+    """The prefixes without their first letter, by that letter, the longest first."""
+    by_letter: dict[str, list[tuple[str, _Shape]]] = {}
+    for shape in _SHAPES:
+        for prefix in re.findall(r"\S+ ?(?=$)|\S+", shape.prefixes):
+            by_letter.setdefault(prefix[0], []).append((prefix[1:], shape))
+    for heads in by_letter.values():
+        heads.sort(key=lambda head: len(head[0]), reverse=True)
+    return by_letter
+
+
+def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
+    """One expression for all shapes, and the shape of each of its groups.
+
+    Each branch begins with a letter, so that the search skips from one such letter to the next.
+    After `\\n` written out, as in JSON, the letter n belongs to the escape.
+    """
+    branches, shapes = [], [_SHAPES[0]]
+    for letter, heads in _heads().items():
+        bodies = []
+        for head, shape in heads:
+            rest = shape.rest or rf"[{shape.chars}]{{{shape.least},{_LONGEST}}}+"
+            bodies.append(f"{re.escape(head)}({rest})")
+            shapes.append(shape)
+        seconds = "".join(sorted({re.escape(head[0]) for head, _ in heads}))
+        edge = rf"(?=[{seconds}])(?:(?<![{_ALNUM}]{letter})|(?<=\\[nrt]{letter}))"
+        branches.append(f"{letter}{edge}(?:{'|'.join(bodies)})")
+    return re.compile("|".join(branches)), shapes
+
+
+_PATTERN, _GROUPS = _one_pattern()
+
+_slack = r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/\-]{20,4096}+)"
+_bot_id = rf"(?<!\d)(\d{{8,10}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])"
+_bot = (
+    rf"(?<![{_SAFE}.])([MNO][{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+)(?![{_SAFE}.])"
+)
+_teams = r"webhook\.office\.com/webhookb2/([\w@/\-]{40,4096}+)"
+_discord = r"/api/webhooks/(\d{10,24}/[\w\-]{40,4096}+)"
+_azure = rf"(?<![{_SAFE}.~])([{_SAFE}.]{{3}}[0-9]Q~[{_SAFE}.~]{{31,34}}+)(?![{_SAFE}~])"
+_mailchimp = rf"(?<![{_ALNUM}])([{_HEX}]{{32}}-us\d{{1,2}})(?!\w)"
+_atlas = rf"(?<![{_ALNUM}])([{_ALNUM}]{{14}}\.atlasv1\.[{_SAFE}=]{{60,70}}+)"
+_braintree = rf"access_token(\$(?:production|sandbox)\$[{_ALNUM}]{{16}}\$[{_HEX}]{{32}})"
+_plaid = rf"(?<!\w)(access-(?:sandbox|development|production)-{_UUID})"
+_crypted = r"(\$(?:1|2[abxy]?|5|6|7|y|apr1|argon2id?|scrypt)\$[\w./$=,+\-]{22,256}+)"
+
+# Those told by a literal within: the literal, the expression, and what else must hold.
+_INNER: tuple[tuple[str, str, re.Pattern[str], Callable[[str], bool]], ...] = (
+    (WEBHOOK, "hooks.slack.com/", re.compile(_slack), has_digit),
+    (WEBHOOK, "webhook.office.com/", re.compile(_teams), has_digit),
+    (WEBHOOK, "/api/webhooks/", re.compile(_discord), has_digit),
+    # A bot's number, then its token; a bot's id in base64, the time, the signature.
+    (TOKEN, ":AA", re.compile(_bot_id), has_digit),
+    (TOKEN, ".", re.compile(_bot), looks_random),
+    (SECRET, "Q~", re.compile(_azure), has_digit),
+    (API_KEY, "-us", re.compile(_mailchimp), has_digit),
+    (TOKEN, ".atlasv1.", re.compile(_atlas), has_digit),
+    (TOKEN, "access_token$", re.compile(_braintree), has_digit),
+    (TOKEN, "access-", re.compile(_plaid), has_digit),
+    (SECRET, "$", re.compile(_crypted), has_digit),
+)
+
+
+def shaped(text: str) -> Iterator[Span]:
+    """Credentials told by the literal they begin with, or by one within."""
+    position, looked = 0, -1
+    while match := _PATTERN.search(text, position):
+        start, end = match.span()
+        shape = _GROUPS[match.lastindex or 0]
+        if _holds(shape, match[match.lastindex or 0]):
+            yield start, end, shape.kind
+            position = end
+        elif start >= looked:
+            # What was refused may hold another one: looked into once.
+            position, looked = start + 2, end
+        else:
+            position = end
+    for kind, literal, pattern, check in _INNER:
+        if literal in text:
+            yield from _inner(text, kind, pattern, check)
+
+
+def _inner(text: str, kind: str, pattern: re.Pattern[str], check: Check) -> Iterator[Span]:
+    for match in pattern.finditer(text):
+        if check(match[1]):
+            yield *match.span(1), kind
+
+
+def _holds(shape: _Shape, value: str) -> bool:
+    value = value[:_JUDGED]
+    return not _FILLER.fullmatch(value) and (shape.check is None or shape.check(value))
