@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
+from asyncio import gather, to_thread
 from collections.abc import AsyncIterator
 from typing import Any, LiteralString
 
@@ -20,6 +20,17 @@ async def weekly(database: Database, nats_url: str) -> AsyncIterator[Stack]:
     """The system with a half-life of a week."""
     lives = {"default": 7.0}
     async with running_stack(database, nats_url, model_home(), half_life_days=lives) as made:
+        yield made
+
+
+@pytest.fixture
+async def tended(
+    database: Database, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Stack]:
+    """The system with a worker that never stops tending, two memories at a time."""
+    monkeypatch.setattr("reverie.dream.tend.PAGE", 2)
+    more = {"half_life_days": {"default": 7.0}, "tend_minutes": 0.001}
+    async with running_stack(database, nats_url, model_home(), **more) as made:
         yield made
 
 
@@ -190,3 +201,39 @@ async def test_what_three_sessions_say_becomes_a_convention_beside_the_original(
     [led] = [one for one in original["neighbours"] if one["type"] == "led_to"]
     assert (led["id"], led["direction"]) == (made[text]["id"], "out")
     assert await _status(stack, committed) == "active"
+
+
+async def test_workers_that_tend_at_once_archive_and_promote_each_memory_once(
+    tended: Stack,
+) -> None:
+    faded = [await _remember(tended, f"The heron rests on pole {n}", key=f"p{n}") for n in range(5)]
+    rules = [f"Rule of the house number {word}" for word in ("one", "two", "three", "four", "five")]
+    ids = [await _remember(tended, rule) for rule in rules]
+    for one in ids[:2]:
+        await _remember(tended, f"In the way of {one}", kind="convention", key=f"convention:{one}")
+    for one in faded:
+        await _age(tended, one, 300)
+    git = {"commit": "abcdef1234", "files": ["CLAUDE.md"]}
+    for rule in rules:
+        await _remember(tended, rule, git=git)
+    await gather(*(tended.post("/v1/dream/tend", {}) for _ in range(4)))
+
+    async def promoted() -> Any:
+        listed = (await tended.get("/v1/memories?kind=convention"))["items"]
+        made = [one["metadata"]["from"] for one in listed if "from" in one["metadata"]]
+        return made if len(made) >= 3 else None
+
+    async def archived() -> bool:
+        return {await _status(tended, one) for one in faded} == {"archived"}
+
+    assert sorted(await eventually(promoted)) == sorted(ids[2:])
+    await eventually(archived)
+    for one in faded:
+        versions = (await tended.get(f"/v1/memories/{one}/history"))["items"]
+        assert [version["status"] for version in versions].count("archived") == 1
+
+    holder = await _remember(tended, "Pole zero fell down", key="p0")
+    refused = await tended.call("POST", f"/v1/memories/{faded[0]}/restore", {})
+    assert (refused.status, refused.body["current"]["id"]) == (409, holder)
+    assert holder in refused.body["detail"]
+    assert await _status(tended, faded[0]) == "archived"

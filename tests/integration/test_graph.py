@@ -178,7 +178,7 @@ async def test_tenants_neither_link_nor_see_one_anothers_memories(stack: Stack) 
 
 
 async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: Stack) -> None:
-    direct = await _told(stack, "tokens are checked in src/auth/token.py")
+    direct = await _told(stack, "tokens are checked in src/auth/token.py against Redis")
     leaning = await _told(stack, "sessions trust the token check")
     await _told(stack, "prices live in src/prices.py")
     await _link(stack, leaning, "depends_on", direct)
@@ -193,6 +193,17 @@ async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: St
     assert found["items"][1]["path"] == [file, "<-touches-", direct, "<-depends_on-", leaning]
     assert found["files"] == [file]
     assert (await stack.get("/v1/impact?path=lib/token.py"))["items"] == []
+    upgrade = await stack.get("/v1/impact?entity=Redis&project=shop")
+    assert (upgrade["entity"], upgrade["entities"], upgrade["files"]) == ("Redis", ["redis"], [])
+    assert [(one["id"], one["score"]) for one in upgrade["items"]] == [
+        (direct, 0.5),
+        (leaning, 0.4),
+    ]
+    assert upgrade["items"][0]["path"] == ["redis", "<-touches-", direct]
+    assert (await stack.get("/v1/impact?entity=redis&project=other"))["items"] == []
+    for query, named in (("", "path"), ("?path=a.py&entity=redis", "entity")):
+        refused = await stack.call("GET", f"/v1/impact{query}")
+        assert (refused.status, refused.body["field"]) == (422, named)
     change = {
         "project": "shop", "branch": "main", "after": "a" * 40,
         "commits": [{"sha": "a" * 40, "subject": "Check twice",

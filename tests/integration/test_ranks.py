@@ -21,7 +21,8 @@ from reverie.domain.memory import Written
 from reverie.domain.pagerank import pagerank, votes
 from reverie.store.briefing import LEANED_ON, Briefings
 from reverie.store.database import open_database
-from reverie.store.graph import Around, Graph
+from reverie.store.edits import Change, Edits
+from reverie.store.graph import Around, Behind, Graph
 from reverie.store.links import Link, Links
 from reverie.store.memories import Memories
 from reverie.store.queries import query
@@ -80,6 +81,23 @@ async def test_ranks_are_stored_as_networkx_has_them_and_follow_each_change(stor
     await links.close(store.me, made[-1], {})
     assert await ranks.due(10) == [store.me.tenant]
     assert ids[-1] not in await _ranked(store)
+
+
+async def test_what_is_archived_restored_or_forgotten_is_ranked_no_more_or_again(
+    store: Store,
+) -> None:
+    a, b, lone = await write(store, new("one"), new("two"), new("three"))
+    await Links(store.db).put(store.me, Link(a, b, EdgeKind.DEPENDS_ON), {})
+    assert set(await _ranked(store)) == {a, b}
+    for status, left in (("archived", set()), ("active", {a, b}), ("superseded", {a, b})):
+        sql = "update memory set status = %s where id = any(%s)"
+        admin_rows(store.admin_url, sql, status, [b, lone])
+        due = [] if status == "superseded" else [store.me.tenant]
+        assert await Ranks(store.db).due(10) == due
+        assert set(await _ranked(store)) == left
+    change = Change({"status": "deleted"}, "forgotten", "forgotten", 1)
+    await Edits(store.db).change(store.me, a, change, {})
+    assert await _ranked(store) == {}
 
 
 async def test_links_are_told_in_the_outbox_with_their_ends(store: Store) -> None:
@@ -141,7 +159,7 @@ async def _storm(database: Database, tenant: int, picks: list[tuple[int, EdgeKin
 
 @pytest.fixture(scope="module")
 def crowded(test_run: TestRun) -> Iterator[tuple[Database, int]]:
-    """A tenant of 10,000 memories, 50,000 open edges and 5,000 closed ones."""
+    """10,000 memories, 50,000 open edges and 5,000 closed ones; and 50,000 to one memory."""
     with fresh_database(test_run) as database:
         [tenant] = add_tenants(database.admin_url, "one")
         with psycopg.connect(database.admin_url, options=PATH, autocommit=True) as connection:
@@ -158,6 +176,22 @@ def crowded(test_run: TestRun) -> Iterator[tuple[Database, int]]:
                 " md5((1 + (n * 7 + n / 10000 + 1) %% 10000)::text)::uuid,"
                 " case when n > 50000 then now() end from generate_series(1, 55000) n"
                 " where 1 + n %% 10000 <> 1 + (n * 7 + n / 10000 + 1) %% 10000"
+                " on conflict do nothing",
+                [tenant],
+            )
+            # The hub is a file that all touch, and that all hang together with in four more ways.
+            connection.execute(
+                "update memory set kind = 'file', content = 'src/hub.py' where id = md5('1')::uuid"
+            )
+            connection.execute(
+                "insert into anchor (tenant, node, project, path, name)"
+                " values (%s, md5('1')::uuid, 'p', 'src/hub.py', 'hub.py')",
+                [tenant],
+            )
+            connection.execute(
+                "insert into edge (tenant, id, src, kind, dst) select %s, gen_random_uuid(),"
+                " md5(n::text)::uuid, kind, md5('1')::uuid from generate_series(2, 10000) n,"
+                " unnest('{touches,relates_to,depends_on,part_of,contradicts}'::text[]) kind"
                 " on conflict do nothing",
                 [tenant],
             )
@@ -208,3 +242,18 @@ async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(
         assert (len(picture.depths), picture.cut_by & {"nodes"}) == (300, {"nodes"})
         late = await Graph(db).around(who, root, Around(5, 50, 500, ["active"], seconds=0.001))
         assert "time" in late.cut_by
+
+
+async def test_a_hub_of_fifty_thousand_edges_gives_as_much_as_is_asked_for(
+    crowded: tuple[Database, int],
+) -> None:
+    database, tenant = crowded
+    hub = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")
+    who = principal(tenant, "one")
+    async with open_database(database.service_url, size=2) as db:
+        picture = await Graph(db).around(who, hub, Around(1, 10, 100, ["active"]))
+        assert (len(picture.depths), picture.cut_by) == (11, {"fan_out"})
+        found = await Graph(db).behind(who, "src/hub.py", "p", 50)
+        assert (found.names, len(found.rows), found.truncated) == (["src/hub.py"], 50, True)
+        assert len(found.affected) == 51
+        assert await Graph(db).behind(who, "src/hub.py", "other", 50) == Behind([], {}, [], False)

@@ -15,7 +15,7 @@ from reverie.domain.errors import Conflict, Invalid, NotFound
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.domain.memory import NewEdge, Outcome, Status, Written
-from reverie.store.memories import ListFilter, event_of
+from reverie.store.memories import ListFilter, events_of
 from reverie.testing.servers import Database
 from tests.integration.store_parts import (
     Store,
@@ -126,7 +126,7 @@ async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
     )
     [written] = await store.memories.remember(store.me, [again], {})
     assert written == Written(first, Outcome.DUPLICATE, 1, None)
-    assert event_of(store.me, written, {}) is None
+    assert events_of(store.me, written, {}) == []
     found = await store.memories.get(store.me, first)
     assert (found.summary, found.pinned, found.git) == ("kept", True, git)
     assert found.metadata == {"a": 1, "b": 3}
@@ -144,8 +144,7 @@ async def test_a_memory_whose_place_in_git_becomes_known_is_enriched_again(store
     [written] = await store.memories.remember(store.me, [new("said", git=git, summary="short")], {})
     assert isinstance(written, Written)
     assert (written.id, written.outcome, written.version) == (first, Outcome.DUPLICATE, 2)
-    event = event_of(store.me, written, {})
-    assert event is not None
+    [event] = events_of(store.me, written, {})
     [(id_, payload)] = admin_rows(store.admin_url, "select id, payload from outbox")
     assert (id_, payload) == (event.id, json.loads(event.payload))
     found = await store.memories.get(store.me, first)
@@ -210,7 +209,7 @@ async def test_a_duplicate_gives_its_tags_and_makes_no_event(store: Store) -> No
     [again] = await store.memories.remember(store.me, [new("twice", tags=("b",))], {})
     assert isinstance(again, Written)
     assert (again.id, again.outcome, again.event) == (first, Outcome.DUPLICATE, None)
-    assert event_of(store.me, again, {}) is None
+    assert events_of(store.me, again, {}) == []
     assert (await store.memories.get(store.me, first)).tags == ("a", "b")
 
 
@@ -221,14 +220,19 @@ async def test_the_same_content_stands_once_in_each_scope_and_tenant(store: Stor
     assert admin_rows(store.admin_url, "select count(*) from memory") == [(3,)]
 
 
-async def test_the_event_told_is_the_event_stored(store: Store) -> None:
+async def test_the_events_told_are_the_events_stored(store: Store) -> None:
     headers = {"traceparent": "00-1-2-01"}
-    [written] = await store.memories.remember(store.me, [new("told")], headers)
-    assert isinstance(written, Written)
-    told = event_of(store.me, written, headers)
-    [row] = admin_rows(store.admin_url, "select id, subject, payload, headers from outbox")
-    assert told is not None
-    assert row == (told.id, told.subject, json.loads(told.payload), told.headers)
+    for one in (new("told", key="k"), new("newer", key="k", supersede_reason="it changed")):
+        [written] = await store.memories.remember(store.me, [one], headers)
+        assert isinstance(written, Written)
+        told = events_of(store.me, written, headers)
+        stored = admin_rows(
+            store.admin_url, "delete from outbox returning id, subject, payload, headers"
+        )
+        assert sorted(stored) == sorted(
+            (event.id, event.subject, json.loads(event.payload), event.headers) for event in told
+        )
+    assert [event.subject for event in told] == ["memory.one.superseded", "memory.one.remembered"]
 
 
 async def test_batches_that_meet_in_opposite_order_all_land(store: Store) -> None:

@@ -72,7 +72,7 @@ class Subgraph(Answer):
 
 
 class ImpactItem(Answer):
-    """A memory that a change of the file would make doubtful; `path` leads to it from the file.
+    """A memory that a change would make doubtful; `path` leads to it from what changes.
 
     `score` is how much; `staleness` and `evidence` say what stands against it already.
     """
@@ -91,10 +91,15 @@ class ImpactItem(Answer):
 
 
 class Impact(Answer):
-    """`GET /v1/impact`: the weightiest first; `files` are the anchors that the path names."""
+    """`GET /v1/impact`: the weightiest first; `files` are the anchors that the path names.
 
-    path: str
-    files: list[str]
+    `entities` are those that the entity names.
+    """
+
+    path: str | None = None
+    entity: str | None = None
+    files: list[str] = Field(default_factory=list)
+    entities: list[str] = Field(default_factory=list)
     items: list[ImpactItem]
     truncated: bool = False
 

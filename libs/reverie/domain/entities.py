@@ -56,6 +56,12 @@ class Entity:
         return f"entity:{self.label}"
 
 
+def labels_of(name: str) -> list[str]:
+    """The labels of nodes that somebody may mean by a name."""
+    plain = name.strip().lower()
+    return sorted({plain, SERVICES.get(plain, plain), *(one.label for one in entities_of(name))})
+
+
 def entities_of(text: str) -> list[Entity]:
     """The entities of a text, each once: of its first `MAX_TEXT` characters, `MAX_ENTITIES`.
 

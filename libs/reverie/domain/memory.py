@@ -72,13 +72,23 @@ class NewMemory:
 
 
 @dataclass(frozen=True)
+class Superseded:
+    """A memory that a write replaced: its version now, and the outbox row that says so."""
+
+    id: UUID
+    version: int
+    event: UUID
+
+
+@dataclass(frozen=True)
 class Written:
-    """The outcome of one write: which memory, its version, and the outbox row, if one was made."""
+    """The outcome of one write: which memory, its version, and the outbox rows that were made."""
 
     id: UUID
     outcome: Outcome
     version: int
     event: UUID | None
+    superseded: Superseded | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from reverie.domain.kinds import ANCHORS
 from reverie.store.database import Database, Tenant
 
 EDGES_A_NODE = 20
+MOST_REACHED = 1000
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Picture:
 
 @dataclass(frozen=True)
 class Behind:
-    """What a file bears: the anchors meant, whom a change affects, and their rows."""
+    """What anchors bear: those meant that are touched, whom a change affects, and their rows."""
 
-    files: list[str]
+    names: list[str]
     affected: Mapping[UUID, Affected]
     rows: list[asyncpg.Record]
     truncated: bool
@@ -138,16 +139,16 @@ class Graph:
         async with self._db.tenant(who.tenant) as tenant:
             anchors = await tenant.rows("impact_anchors", name, project)
             files = {row["node"]: row["path"] for row in anchors if same_file(row["path"], path)}
-            touching = await tenant.rows("impact_touching", list(files), list(who.reads))
-            seen = sorted({files[row["node"]] for row in touching})
-            affected = await _affected(
-                tenant, who, {row["id"]: files[row["node"]] for row in touching}
-            )
-            best = sorted(affected, key=lambda one: (-affected[one].score, one))
-            rows = await tenant.rows("impact_shown", best[:limit], list(who.reads))
-        order = {one: place for place, one in enumerate(best)}
-        rows.sort(key=lambda row: order[row["id"]])
-        return Behind(seen, affected, rows, len(best) > limit)
+            return await _behind(tenant, who, files, limit)
+
+    async def behind_entity(
+        self, who: Principal, names: Sequence[str], project: str | None, limit: int
+    ) -> Behind:
+        """The same of an entity that goes by any of `names`."""
+        keys = [f"entity:{name}" for name in names]
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("impact_entities", keys, list(who.reads), project)
+            return await _behind(tenant, who, {row["node"]: row["path"] for row in found}, limit)
 
     async def numbers(self, who: Principal, within: Sequence[str] | None) -> Numbers:
         """Counts of all that may be read, or of it what the patterns `within` cover."""
@@ -191,17 +192,50 @@ def _grown(
     return fresh
 
 
-async def _affected(
-    tenant: Tenant, who: Principal, touching: Mapping[UUID, str]
-) -> dict[UUID, Affected]:
-    """Those that touch the file, and whom doubt reaches from them within `DEPTH` edges."""
+async def _behind(
+    tenant: Tenant, who: Principal, anchors: Mapping[UUID, str], limit: int
+) -> Behind:
+    """Whom a change of these anchors, named, would make doubtful.
+
+    Where more touch them than are asked for, nobody else comes into the answer: whoever leans on
+    those is less doubtful than they are.
+    """
+    reads = list(who.reads)
+    touched = await tenant.rows("impact_touched", list(anchors), reads)
+    found = await tenant.rows("impact_touching", list(anchors), reads, limit + 1)
     affected = {
-        one: Affected(DIRECT, (file, f"<-{EdgeKind.TOUCHES.value}-", str(one)))
-        for one, file in touching.items()
+        row["id"]: Affected(
+            DIRECT, (anchors[row["node"]], f"<-{EdgeKind.TOUCHES.value}-", str(row["id"]))
+        )
+        for row in found
     }
+    if len(found) <= limit:
+        affected = await _affected(tenant, who, affected)
+    best = _best(affected)
+    rows = await tenant.rows("impact_shown", best[:limit], reads)
+    order = {one: place for place, one in enumerate(best)}
+    rows.sort(key=lambda row: order[row["id"]])
+    seen = sorted({anchors[row["node"]] for row in touched})
+    return Behind(seen, affected, rows, len(best) > limit)
+
+
+def _best(affected: Mapping[UUID, Affected]) -> list[UUID]:
+    """The most doubtful first."""
+    return sorted(affected, key=lambda one: (-affected[one].score, one))
+
+
+async def _affected(
+    tenant: Tenant, who: Principal, touching: Mapping[UUID, Affected]
+) -> dict[UUID, Affected]:
+    """Those that touch an anchor, and whom doubt reaches from them within `DEPTH` edges.
+
+    Of those that an edge reaches, the `MOST_REACHED` most doubtful are followed further.
+    """
+    affected = dict(touching)
     reached = dict(affected)
     for _ in range(DEPTH):
-        found = await tenant.rows("impact_leaning", list(reached), list(who.reads), EDGES_A_NODE)
+        near = _best(reached)[:MOST_REACHED]
+        found = await tenant.rows("impact_leaning", near, list(who.reads), EDGES_A_NODE)
         edges = [
             Leaning(r["near"], r["far"], EdgeKind(r["kind"]), r["outward"], r["weight"])
             for r in found

@@ -150,14 +150,10 @@ class Memories:
     async def named(self, who: Principal, text: str) -> UUID:
         """The id that a full or short form names, merged or not. Raises as `resolve` does."""
         if not is_short_id(text):
-            return _uuid(text)
+            return parse_id(text)
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows("memory_resolve", text, list(who.reads))
-        if not found:
-            raise NotFound("memory", text)
-        if len(found) > 1:
-            raise Invalid("id", f"{text} means several memories: use the full id")
-        return UUID(str(found[0]["id"]))
+        return only_id(text, found)
 
     async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
         """Memories one edge away that the key may read, strongest first."""
@@ -188,16 +184,35 @@ class Memories:
         return [rows.memory(row) for row in found]
 
 
-def event_of(who: Principal, written: Written, headers: Mapping[str, str]) -> Outgoing | None:
-    """The outbox row that a write left, to be published after the reply; None on a duplicate."""
-    if written.event is None:
-        return None
-    body = {"id": str(written.id), "version": written.version}
-    subject = memory_subject(who.tenant_name, "remembered")
-    return outgoing(who.tenant, subject, body, headers, written.event)
+def events_of(who: Principal, written: Written, headers: Mapping[str, str]) -> list[Outgoing]:
+    """The outbox rows that a write left, to be published after the reply; none on a duplicate."""
+    old = written.superseded
+    told = [("superseded", old.id, old.version, old.event)] if old else []
+    if written.event is not None:
+        told.append(("remembered", written.id, written.version, written.event))
+    return [
+        outgoing(
+            who.tenant,
+            memory_subject(who.tenant_name, name),
+            {"id": str(memory), "version": version},
+            headers,
+            event,
+        )
+        for name, memory, version, event in told
+    ]
 
 
-def _uuid(text: str) -> UUID:
+def only_id(text: str, found: Sequence[asyncpg.Record]) -> UUID:
+    """The one id that a short form means. Raises `NotFound` or `Invalid`."""
+    if not found:
+        raise NotFound("memory", text)
+    if len(found) > 1:
+        raise Invalid("id", f"{text} means several memories: use the full id")
+    return UUID(str(found[0]["id"]))
+
+
+def parse_id(text: str) -> UUID:
+    """A full id. Raises `Invalid`."""
     try:
         return UUID(text)
     except ValueError:

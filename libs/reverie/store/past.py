@@ -9,11 +9,12 @@ from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import NotFound
+from reverie.domain.ids import is_short_id
 from reverie.domain.memory import Memory
 from reverie.store import rows
 from reverie.store.database import Database
-from reverie.store.memories import Near
-from reverie.store.search import Filter, Scored
+from reverie.store.memories import Near, only_id, parse_id
+from reverie.store.search import Filter, Link, Scored
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,37 @@ class Past:
         if row is None:
             raise NotFound("memory", f"{memory} at {at.isoformat()}")
         return rows.memory(row)
+
+    async def resolve(self, who: Principal, text: str, at: datetime) -> UUID:
+        """The id that a full or short form meant at `at`: of one merged by then, where it went.
+
+        Raises `NotFound` or `Invalid`.
+        """
+        named = await self.named(who, text, at)
+        async with self._db.tenant(who.tenant) as tenant:
+            end = await tenant.value("merged_then", named, list(who.reads), at)
+        return UUID(str(end)) if end else named
+
+    async def named(self, who: Principal, text: str, at: datetime) -> UUID:
+        """The id that a full or short form names, also of what was forgotten since `at`."""
+        if not is_short_id(text):
+            return parse_id(text)
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("resolve_then", text, list(who.reads), at)
+        return only_id(text, found)
+
+    async def around(
+        self,
+        who: Principal,
+        ids: Sequence[UUID],
+        scopes: Sequence[str],
+        fan_out: int,
+        at: datetime,
+    ) -> list[Link]:
+        """Edges at `at` between the memories of `ids` and their neighbours, `fan_out` a memory."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("edges_around_then", list(ids), list(scopes), fan_out, at)
+        return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
 
     async def neighbours(
         self, who: Principal, memory: UUID, at: datetime, limit: int = 50

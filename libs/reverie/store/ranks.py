@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.pagerank import Stored
@@ -14,12 +13,16 @@ CLOSE_ENOUGH = 1e-7
 """Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
 
 
+_KINDS = {kind.value: kind for kind in EdgeKind}
+
+
 @dataclass(frozen=True)
 class Standing:
-    """A tenant's edges as they stood after the changes that are told of."""
+    """A tenant's edges as they stood after the changes that are told of; nodes are numbers, for
+    there may be very many."""
 
     changes: list[int]
-    edges: list[Stored[UUID]]
+    edges: list[Stored[int]]
 
 
 class Ranks:
@@ -40,10 +43,10 @@ class Ranks:
             edges = await t.rows("rank_edges")
         return Standing(
             [row["no"] for row in changes],
-            [(r["src"], EdgeKind(r["kind"]), r["dst"], r["weight"]) for r in edges],
+            [(src, _KINDS[kind], dst, weight) for src, kind, dst, weight in edges],
         )
 
-    async def put(self, tenant: int, ranks: Mapping[UUID, float], changes: Sequence[int]) -> None:
+    async def put(self, tenant: int, ranks: Mapping[int, float], changes: Sequence[int]) -> None:
         """Stores the ranks, and that they hold these changes."""
         ids = sorted(ranks)
         async with self._db.tenant(tenant) as t:

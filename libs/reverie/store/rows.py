@@ -10,7 +10,16 @@ import asyncpg
 
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind, Tier
-from reverie.domain.memory import Memory, NewEdge, NewMemory, Outcome, Status, Use, Written
+from reverie.domain.memory import (
+    Memory,
+    NewEdge,
+    NewMemory,
+    Outcome,
+    Status,
+    Superseded,
+    Use,
+    Written,
+)
 
 
 def memory(row: asyncpg.Record) -> Memory:
@@ -87,11 +96,16 @@ def item(new: NewMemory, reads: Sequence[str], actor: str | None = None) -> dict
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def written(answer: Mapping[str, Any]) -> Written:
-    """What `remember` did, from its answer without a problem."""
-    event = answer.get("event")
-    outcome = Outcome(answer["outcome"])
-    return Written(UUID(answer["id"]), outcome, answer["version"], UUID(event) if event else None)
+def written(found: Mapping[str, Any]) -> Written:
+    """The outcome that the SQL function `remember` answered."""
+    event, old = found.get("event"), found.get("superseded")
+    return Written(
+        UUID(found["id"]),
+        Outcome(found["outcome"]),
+        found["version"],
+        UUID(event) if event else None,
+        Superseded(UUID(old["id"]), old["version"], UUID(old["event"])) if old else None,
+    )
 
 
 def _edge(edge: NewEdge) -> dict[str, Any]:

@@ -77,10 +77,15 @@ class Tasks:
             raise _problem(memory, found)
         return Moved(found["version"], _events(who, memory, found, headers))
 
-    async def standing(self, who: Principal, memory: UUID) -> Standing | None:
-        """Where a task stands; None where the memory is none."""
+    async def standing(
+        self, who: Principal, memory: UUID, at: datetime | None = None
+    ) -> Standing | None:
+        """Where a task stands, or stood `at` a moment; None where the memory is none."""
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("task_of", memory, list(who.reads))
+            if at is None:
+                row = await tenant.row("task_of", memory, list(who.reads))
+            else:
+                row = await tenant.row("task_of_then", memory, list(who.reads), at)
         return _standing(row) if row else None
 
     async def page(

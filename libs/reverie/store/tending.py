@@ -67,9 +67,9 @@ class Tending:
         return [row[0] for row in found]
 
     async def promotable(
-        self, garden: Garden, sessions: int, limit: int
+        self, garden: Garden, above: UUID, sessions: int, limit: int
     ) -> list[tuple[Memory, Evidence]]:
-        """Memories with evidence enough for a convention that did not become one yet."""
+        """Memories with evidence for a convention that became none yet, by id above `above`."""
         async with self._db.tenant(garden.tenant) as tenant:
             found = await tenant.rows(
                 "promotable",
@@ -77,6 +77,7 @@ class Tending:
                 [kind.value for kind in PROMOTED],
                 sessions,
                 list(AGENT_FILES),
+                above,
                 limit,
             )
         return [(rows.memory(row), _evidence(row)) for row in found]
@@ -126,7 +127,9 @@ def _check(memory: UUID, found: dict[str, Any]) -> None:
         case "status":
             raise Conflict(f"the memory is {found['status']}, not archived")
         case "twin":
-            raise Conflict("another active memory holds its key or content", {"id": found["id"]})
+            raise Conflict(
+                f"the active memory {found['id']} holds its key or content", {"id": found["id"]}
+            )
 
 
 def _evidence(row: Any) -> Evidence:

@@ -81,8 +81,13 @@ async def _archive(parts: Parts, garden: Garden) -> tuple[int, int]:
 
 
 async def _promote(parts: Parts, garden: Garden) -> int:
-    """How many conventions were made."""
-    found = await parts.tending.promotable(garden, parts.settings.promote_sessions, PAGE)
-    with knowing(await parts.known_of(garden.tenant), lambda _: False):
-        new = [without_secrets(convention(memory, evidence)) for memory, evidence in found]
-    return sum([await parts.tending.promote(garden, one) for one in new])
+    """How many conventions were made, page by page: what is in the way of some stops no others."""
+    above, made = FIRST, 0
+    while True:
+        found = await parts.tending.promotable(garden, above, parts.settings.promote_sessions, PAGE)
+        with knowing(await parts.known_of(garden.tenant), lambda _: False):
+            new = [without_secrets(convention(memory, evidence)) for memory, evidence in found]
+        made += sum([await parts.tending.promote(garden, one) for one in new])
+        if len(found) < PAGE:
+            return made
+        above = found[-1][0].id

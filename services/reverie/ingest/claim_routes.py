@@ -22,7 +22,7 @@ from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
-from reverie.store.memories import event_of
+from reverie.store.memories import events_of
 
 
 class ClaimQuery(PageQuery):
@@ -56,9 +56,8 @@ class Doors:
         tag, secrets = _tag(body, datetime.now(UTC).date())
         accepted = self._accepted(who, body, tag, told_by)
         written = await parts.claims.learn(who, accepted.memory, headers := inject_headers())
-        event = event_of(who, written, headers)
-        if event:
-            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, [event]))
+        if events := events_of(who, written, headers):
+            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
         return ClaimLearned(
             id=written.id,
             status=written.outcome.value,

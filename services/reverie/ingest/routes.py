@@ -38,7 +38,7 @@ from reverie.runtime.body import parse_value
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
-from reverie.store.memories import event_of
+from reverie.store.memories import events_of
 
 START_BUDGET = 2000
 
@@ -78,7 +78,7 @@ class Doors:
         )
         if isinstance(written, ReverieError):
             raise written
-        self._publish(call, who, [event_of(who, written, headers)])
+        self._publish(call, who, events_of(who, written, headers))
         return _remembered(accepted, written, await self._busy(who, accepted, written))
 
     async def _busy(self, who: Principal, accepted: Accepted, written: Written) -> tuple[str, ...]:
@@ -105,9 +105,8 @@ class Doors:
         headers = inject_headers()
         found = await self._parts.memories.remember(who, [one.memory for one in good], headers)
         written = dict(zip((one.memory.id for one in good), found, strict=True))
-        self._publish(
-            call, who, [event_of(who, w, headers) for w in found if isinstance(w, Written)]
-        )
+        landed = [one for one in found if isinstance(one, Written)]
+        self._publish(call, who, [e for one in landed for e in events_of(who, one, headers)])
         items = [_item(place, one, written) for place, one in enumerate(judged)]
         return RememberedBatch(items=items)
 
@@ -184,13 +183,10 @@ class Doors:
         self._publish(call, who, [ticket])
         return DreamRequested(scope=scope, status=status)
 
-    def _publish(
-        self, call: Call[Any, Any], who: Principal, events: Sequence[Outgoing | None]
-    ) -> None:
+    def _publish(self, call: Call[Any, Any], who: Principal, events: Sequence[Outgoing]) -> None:
         """Puts what a write stored on the bus, after the reply."""
-        stored = [event for event in events if event is not None]
-        if stored:
-            call.after(lambda: publish_now(self._parts.bus, self._parts.outbox, who.tenant, stored))
+        if events:
+            call.after(lambda: publish_now(self._parts.bus, self._parts.outbox, who.tenant, events))
 
 
 def _acting(who: Principal, named: str) -> str:

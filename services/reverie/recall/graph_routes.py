@@ -20,6 +20,7 @@ from reverie.contracts.graph import (
 )
 from reverie.domain.access import Principal
 from reverie.domain.edges import EdgeKind
+from reverie.domain.entities import labels_of
 from reverie.domain.errors import Invalid
 from reverie.domain.ids import short_id
 from reverie.domain.scopes import parse_scope, slug
@@ -44,9 +45,10 @@ class SubgraphQuery(Query):
 
 
 class ImpactQuery(Query):
-    """A file as somebody names it; without a project, the files of all."""
+    """A file or an entity as somebody names it; without a project, those of all."""
 
-    path: RepoPath
+    path: RepoPath | None = None
+    entity: Name | None = None
     project: Name | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
@@ -65,7 +67,7 @@ def routes(parts: Parts) -> list[Route]:
         Route("GET", "/v1/memories/{id}/subgraph", doors.subgraph, query=SubgraphQuery,
               answer=Subgraph, summary="What lies around a memory, also as it was known once"),
         Route("GET", "/v1/impact", doors.impact, query=ImpactQuery, answer=Impact,
-              summary="Memories that a change of a file would make doubtful"),
+              summary="Memories that a change of a file or an entity would make doubtful"),
         Route("GET", "/v1/graph/stats", doors.stats, query=StatsQuery, answer=GraphStats,
               summary="The graph in numbers"),
     ]  # fmt: skip
@@ -80,7 +82,10 @@ class Doors:
     async def subgraph(self, call: Call[None, SubgraphQuery]) -> Subgraph:
         """`GET /v1/memories/{id}/subgraph`."""
         who, query = call.principal, call.query
-        root = await self._parts.memories.resolve(who, call.path["id"])
+        if query.as_of:
+            root = await self._parts.past.resolve(who, call.path["id"], query.as_of)
+        else:
+            root = await self._parts.memories.resolve(who, call.path["id"])
         ask = Around(
             query.depth,
             query.fan_out,
@@ -103,9 +108,19 @@ class Doors:
         """`GET /v1/impact`."""
         who, query = call.principal, call.query
         project = slug(query.project) if query.project else None
-        path = query.path.removeprefix("./")
-        found = await self._parts.graph.behind(who, path, project, query.limit)
-        return Impact(path=path, files=found.files, items=_items(found), truncated=found.truncated)
+        graph, limit = self._parts.graph, query.limit
+        if query.path and query.entity:
+            raise Invalid("entity", "give a path or an entity, not both")
+        if query.entity:
+            found = await graph.behind_entity(who, labels_of(query.entity), project, limit)
+            named = {"entity": query.entity, "entities": found.names}
+        elif query.path:
+            path = query.path.removeprefix("./")
+            found = await graph.behind(who, path, project, limit)
+            named = {"path": path, "files": found.names}
+        else:
+            raise Invalid("path", "give the path of a file, or an entity")
+        return Impact(items=_items(found), truncated=found.truncated, **named)
 
     async def stats(self, call: Call[None, StatsQuery]) -> GraphStats:
         """`GET /v1/graph/stats`."""

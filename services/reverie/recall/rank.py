@@ -105,7 +105,7 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
         arms.ask("turns", seconds, _turns(parts, who, words, question) if question.turns else None),
     )
     found = fuse({"words": by_words, "meaning": by_meaning})
-    if question.hops and not question.as_of:
+    if question.hops:
         links = await arms.ask("graph", seconds, _links(parts, who, question, found))
         found = expand(found, links)
     memories = await _memories(parts, who, question, found, arms)
@@ -150,7 +150,10 @@ async def _links(
     seeds = [one.id for one in found[: parts.settings.hop_seeds]]
     if not seeds:
         return []
-    return await parts.search.around(who, seeds, question.only.scopes, parts.settings.hop_fan_out)
+    scopes, fan_out = question.only.scopes, parts.settings.hop_fan_out
+    if question.as_of:
+        return await parts.past.around(who, seeds, scopes, fan_out, question.as_of)
+    return await parts.search.around(who, seeds, scopes, fan_out)
 
 
 async def _memories(

@@ -208,7 +208,7 @@ class Doors:
         """`GET /v1/memories/{id}`."""
         who = call.principal
         if call.query.as_of:
-            return await self._memory_then(who, call.uuid("id"), call.query.as_of)
+            return await self._memory_then(who, call.path["id"], call.query.as_of)
         named = await self._parts.memories.named(who, call.path["id"])
         memory = await self._where_it_went(who, await self._parts.memories.get(who, named))
         near = await self._parts.memories.neighbours(who, memory.id)
@@ -229,11 +229,18 @@ class Doors:
         end = await self._parts.memories.merged_into(who, memory.id)
         return await self._parts.memories.get(who, end) if end else memory
 
-    async def _memory_then(self, who: Principal, memory: UUID, at: datetime) -> Reply:
+    async def _memory_then(self, who: Principal, text: str, at: datetime) -> Reply:
         """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""
-        known = await self._parts.past.get(who, memory, at)
-        near = await self._parts.past.neighbours(who, memory, at)
-        return Reply(body=memory_detail(known, near, self._parts.settings.half_lives, at=at))
+        past = self._parts.past
+        named = await past.named(who, text, at)
+        known = await past.get(who, await past.resolve(who, str(named), at), at)
+        near = await past.neighbours(who, known.id, at)
+        standing = None
+        if known.kind is Kind.TASK:
+            standing = await self._parts.tasks.standing(who, known.id, at)
+        body = memory_detail(known, near, self._parts.settings.half_lives, standing, at)
+        body.merged_from = named if named != known.id else None
+        return Reply(body=body)
 
     async def turns(self, call: Call[None, PageQuery]) -> TurnPage:
         """`GET /v1/sessions/{id}/turns`."""

@@ -22,24 +22,41 @@ order by m.id limit $6;
 select * from archive_memories($1, $2, $3, $4, $5, $6, $7);
 
 -- name: promotable
--- Active memories of kinds $3 that $4 sessions said, or whose commit holds a file named in $5; once each.
-select m.*, s.times as said, s.sessions as said_in, f.file as agent_file
-from memory_shown($1) m
-cross join lateral (
-  select coalesce(sum(s.times), 0)::int as times,
-         (count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000'))::int as sessions
-  from memory_said s where s.tenant = $1 and s.memory = m.id) s
-left join lateral (
-  select f as file from jsonb_array_elements_text(
-    case when m.git ->> 'commit' is not null and jsonb_typeof(m.git -> 'files') = 'array'
-         then m.git -> 'files' else '[]' end) f
-  where lower(regexp_replace(f, '^.*/', '')) = any($5::text[]) order by f limit 1) f on true
-where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
-  and split_part(m.scope, '/', 1) <> all('{agent,session}')
-  and (s.sessions >= $4 or f.file is not null or m.source = 'agent_file' or 'agent-file' = any(m.tags))
-  and not exists (select from edge e where e.tenant = $1 and e.src = m.id and e.kind = 'led_to'
-                  and e.meta ? 'promotion')
-order by m.id limit $6;
+-- Active memories of kinds $3 above id $6 that $4 sessions said, or whose commit holds a file named in $5;
+-- once each, in the order of ids.
+with evident as (
+  select s.memory as id from memory_said s where s.tenant = $1 and s.memory > $6
+  group by s.memory
+  having count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000') >= $4
+  union
+  select t.memory from memory_tag t where t.tenant = $1 and t.tag = 'agent-file' and t.memory > $6
+  union
+  select m.id from memory m
+  where m.tenant = $1 and m.id > $6 and (m.git ->> 'commit' is not null or m.source = 'agent_file')
+), candidate as materialized (
+  select m.id, s.times, s.sessions, f.file
+  from evident v join memory m on m.tenant = $1 and m.id = v.id
+  cross join lateral (
+    select coalesce(sum(s.times), 0)::int as times,
+           (count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000'))::int as sessions
+    from memory_said s where s.tenant = $1 and s.memory = m.id) s
+  left join lateral (
+    select f as file from jsonb_array_elements_text(
+      case when m.git ->> 'commit' is not null and jsonb_typeof(m.git -> 'files') = 'array'
+           then m.git -> 'files' else '[]' end) f
+    where lower(regexp_replace(f, '^.*/', '')) = any($5::text[]) order by f limit 1) f on true
+  where covers($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
+    and split_part(m.scope, '/', 1) <> all('{agent,session}')
+    and (s.sessions >= $4 or f.file is not null or m.source = 'agent_file'
+         or exists (select from memory_tag t
+                    where t.tenant = $1 and t.memory = m.id and t.tag = 'agent-file'))
+    and not exists (select from edge e where e.tenant = $1 and e.src = m.id and e.kind = 'led_to'
+                    and e.meta ? 'promotion')
+  order by m.id limit $7
+)
+select m.*, c.times as said, c.sessions as said_in, c.file as agent_file
+from candidate c join memory_shown($1) m on m.id = c.id
+where m.tenant = $1 order by m.id;
 
 -- name: forget_uses
 -- Forgets which sessions used what, after $2 days; answers how many rows.

@@ -19,12 +19,12 @@ cross join lateral (
     select b.id, 0.5 from memory me cross join lateral (
       (select p.id from memory p
        where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and covers($3, p.scope)
+         and p.status = any($5::text[]) and p.merged_into is null and covers($3, p.scope)
        order by p.created desc, p.id desc limit 1)
       union all
       (select n.id from memory n
        where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and covers($3, n.scope)
+         and n.status = any($5::text[]) and n.merged_into is null and covers($3, n.scope)
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
@@ -58,12 +58,12 @@ cross join lateral (
     select b.id, 0.5 from memory me cross join lateral (
       (select p.id from memory_then($1, $6) p
        where p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and covers($3, p.scope)
+         and p.status = any($5::text[]) and p.merged_into is null and covers($3, p.scope)
        order by p.created desc, p.id desc limit 1)
       union all
       (select n.id from memory_then($1, $6) n
        where n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and covers($3, n.scope)
+         and n.status = any($5::text[]) and n.merged_into is null and covers($3, n.scope)
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
@@ -78,13 +78,13 @@ order by e.weight desc, near, far;
 -- name: graph_nodes
 -- The memories of a picture.
 select id, kind, scope, status, key, created,
-       case when kind = 'file' then content else coalesce(key, left(content, 120)) end as label
+       case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
 from memory where tenant = $1 and id = any($2::uuid[]) and covers($3, scope) and status <> 'deleted';
 
 -- name: graph_nodes_then
 -- The same as they were known at $4.
 select id, kind, scope, status, key, created,
-       case when kind = 'file' then content else coalesce(key, left(content, 120)) end as label
+       case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
 from memory_then($1, $4) where id = any($2::uuid[]) and covers($3, scope) and status <> 'deleted';
 
 -- name: graph_edges
@@ -113,7 +113,7 @@ select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
   select p.id from memory p
   where p.tenant = $1 and p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and covers($3, p.scope)
+    and p.status = any($4::text[]) and p.merged_into is null and covers($3, p.scope)
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
@@ -125,7 +125,7 @@ select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
   select p.id from memory_then($1, $5) p
   where p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and covers($3, p.scope)
+    and p.status = any($4::text[]) and p.merged_into is null and covers($3, p.scope)
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
@@ -135,7 +135,7 @@ order by src;
 -- Nodes by kind and status that the grants $2 and the patterns $3 (null: all) cover.
 select kind, status, count(*)::int as many
 from memory m
-where tenant = $1 and status <> 'deleted' and covers($2, scope)
+where tenant = $1 and status <> 'deleted' and merged_into is null and covers($2, scope)
   and ($3::text[] is null or covers($3, scope))
 group by kind, status order by kind, status;
 
@@ -143,7 +143,8 @@ group by kind, status order by kind, status;
 -- How many memories follow another in their session.
 select coalesce(sum(n.many - 1), 0)::int from (
   select count(*) as many from memory m
-  where m.tenant = $1 and m.session is not null and m.status <> 'deleted' and covers($2, m.scope)
+  where m.tenant = $1 and m.session is not null and m.status <> 'deleted' and m.merged_into is null
+    and covers($2, m.scope)
     and ($3::text[] is null or covers($3, m.scope))
   group by m.session
 ) n;
@@ -152,7 +153,8 @@ select coalesce(sum(n.many - 1), 0)::int from (
 -- All open edges between nodes that the grants $2 and the patterns $3 (null: all) cover.
 with node as materialized (
   select m.id from memory m
-  where m.tenant = $1 and m.status <> 'deleted' and covers($2, m.scope)
+  where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null
+    and covers($2, m.scope)
     and ($3::text[] is null or covers($3, m.scope))
 )
 select e.src, e.dst, e.kind
@@ -164,13 +166,31 @@ where e.tenant = $1 and e.known_to is null;
 select node, path from anchor
 where tenant = $1 and name = $2 and ($3::text is null or project = $3) order by path, node;
 
+-- name: impact_entities
+-- The entities of names $2 that the grants $3 cover, of one project $4 or of all.
+select id as node, content as path from memory
+where tenant = $1 and kind = 'entity' and status = 'active' and key = any($2::text[])
+  and covers($3, scope) and ($4::text is null or scope = 'project/' || $4)
+order by content, id;
+
+-- name: impact_touched
+-- Those of the nodes $2 that memories touch which the grants $3 cover.
+select n.node from unnest($2::uuid[]) n (node)
+where exists (
+  select from edge e join memory m on m.tenant = $1 and m.id = e.src
+  where e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
+    and m.status in ('active', 'superseded') and covers($3, m.scope));
+
 -- name: impact_touching
--- Memories that touch the files of $2, that the grants $3 cover.
-select distinct m.id, e.dst as node
-from edge e join memory m on m.tenant = $1 and m.id = e.src
-where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
-  and m.status in ('active', 'superseded') and covers($3, m.scope)
-order by m.id, e.dst;
+-- The first $4 memories that touch the nodes of $2, that the grants $3 cover.
+select t.src as id, t.dst as node
+from (
+  select distinct on (e.src) e.src, e.dst from edge e
+  where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
+  order by e.src, e.dst
+) t join memory m on m.tenant = $1 and m.id = t.src
+where m.status in ('active', 'superseded') and covers($3, m.scope)
+order by t.src limit $4;
 
 -- name: impact_leaning
 -- Edges of $2 along which doubt may spread, at most $4 a memory, to what the grants $3 cover.
@@ -213,28 +233,31 @@ select tenant, tenant_name from ranks_due($1);
 select no from edge_change where tenant = $1;
 
 -- name: rank_edges
--- The open edges between memories that were not forgotten; files and what touches them are none.
-select e.src, e.kind, e.dst, e.weight
+-- The open edges between memories that were not forgotten, by the numbers of their ends; files and
+-- what touches them are none.
+select s.doc as src, e.kind, d.doc as dst, e.weight
 from edge e
 join memory s on s.tenant = $1 and s.id = e.src
 join memory d on d.tenant = $1 and d.id = e.dst
 where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contradicts')
   and s.status in ('active', 'superseded') and d.status in ('active', 'superseded')
-order by e.src, e.dst, e.kind;
+order by s.doc, d.doc, e.kind;
 
 -- name: ranks_put
--- Stores ranks that differ by more than $4 from what stands.
+-- Stores ranks by the numbers of memories that differ by more than $4 from what stands.
 insert into memory_rank as r (tenant, memory, scope, rank)
-select $1, n.memory, m.scope, n.rank
-from unnest($2::uuid[], $3::real[]) n (memory, rank)
-join memory m on m.tenant = $1 and m.id = n.memory
-order by n.memory
+select $1, m.id, m.scope, n.rank
+from unnest($2::bigint[], $3::real[]) n (doc, rank)
+join memory m on m.tenant = $1 and m.doc = n.doc
+order by m.id
 on conflict (tenant, memory) do update set rank = excluded.rank, scope = excluded.scope, at = now()
   where abs(r.rank - excluded.rank) > $4 or r.scope <> excluded.scope;
 
 -- name: ranks_drop
 -- Ranks of memories that have no edges any more.
-delete from memory_rank where tenant = $1 and memory <> all($2::uuid[]);
+delete from memory_rank r where r.tenant = $1 and not exists (
+  select from unnest($2::bigint[]) n (doc) join memory m on m.tenant = $1 and m.doc = n.doc
+  where m.id = r.memory);
 
 -- name: rank_changes_done
 -- The changes that the stored ranks hold.

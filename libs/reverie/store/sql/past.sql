@@ -3,10 +3,20 @@
 select * from memory_then($1, $4) where tenant = $1 and id = $2 and covers($3, scope)
   and status <> 'deleted';
 
+-- name: merged_then
+-- Where a memory had gone at $4 that the grants $3 cover; null where it stood for itself.
+select nullif(merged_then($1, $2, $4), $2) where exists (
+  select from memory m where m.tenant = $1 and m.id = $2 and covers($3, m.scope));
+
+-- name: resolve_then
+-- The full ids behind a short one that stood at $4, also of what was forgotten since.
+select id from memory
+where tenant = $1 and short = $2 and covers($3, scope) and created <= $4 limit 2;
+
 -- name: neighbours_then
 -- Memories one edge away from $2 at $4, strongest first.
 select n.id, n.kind, n.scope,
-       case when n.kind = 'file' then n.content else coalesce(n.key, left(n.content, 120)) end as label,
+       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label,
        e.kind as type, e.direction, e.weight
 from (
   select dst as other, kind, 'out' as direction, weight from edge
@@ -15,8 +25,28 @@ from (
   select src, kind, 'in', weight from edge
   where tenant = $1 and dst = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
 ) e join memory_then($1, $4) n on n.tenant = $1 and n.id = e.other
-where n.status <> 'deleted' and covers($3, n.scope)
+where n.status = any('{active,superseded}') and covers($3, n.scope)
 order by e.weight desc, n.id limit $5;
+
+-- name: edges_around_then
+-- As edges_around, of what was known at $5.
+select s.id as near, e.other as far, e.kind, e.weight
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select x.other, x.kind, x.weight
+  from (
+    select dst as other, kind, weight from edge
+    where tenant = $1 and src = s.id and kind <> 'touches'
+      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+    union all
+    select src, kind, weight from edge
+    where tenant = $1 and dst = s.id and kind <> 'touches'
+      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+  ) x join memory_then($1, $5) m on m.id = x.other
+  where m.status = any('{active,superseded}') and covers($3, m.scope)
+  order by x.weight desc, x.other, x.kind limit $4
+) e
+order by e.weight desc, near, far, e.kind;
 
 -- name: words_then
 -- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions.

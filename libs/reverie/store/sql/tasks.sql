@@ -9,6 +9,13 @@ select s.state, s.claimed_by, s.claimed_until, s.claimable,
              where covers($3, w.scope)) as waits_for
 from task_shown($1) s where s.memory = $2;
 
+-- name: task_of_then
+-- The same as it was known at $4.
+select s.state, s.claimed_by, s.claimed_until, s.claimable,
+       array(select w.id from unnest(s.waits_for, s.waits_in) w (id, scope)
+             where covers($3, w.scope)) as waits_for
+from task_then($1, $2, $4) s;
+
 -- name: task_list
 -- Tasks newest first below $3, of scope $4, in states $5, that may be claimed or not $6; null for all.
 select m.*, s.state, s.claimed_by, s.claimed_until, s.claimable,
