@@ -11,8 +11,8 @@ import pytest
 from reverie.domain.access import Role
 from reverie.domain.ids import new_id
 from reverie.recall.export_routes import HEADER
-from tests.stack import Stack
-from tests.tables import run
+from tests.stack import Stack, eventually
+from tests.tables import Tables, run
 
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
@@ -103,25 +103,114 @@ async def test_a_file_is_taken_in_once_and_bad_lines_are_named(stack: Stack) -> 
     assert found["memories"][0]["id"] == one["id"]
 
 
-async def test_an_export_taken_in_elsewhere_is_exported_the_same(stack: Stack) -> None:
-    body = {
-        "content": "Use jsonwebtoken",
-        "key": "jwt",
-        "scope": "project/shop",
-        "tags": ["b", "a"],
-    }
+async def _rich(stack: Stack) -> None:
+    """Memories of every sort, with all that hangs on them."""
+    shop = {"scope": "project/shop"}
+    body = {**shop, "content": "Use jsonwebtoken in src/auth.ts", "key": "jwt", "tags": ["b", "a"]}
     await stack.post("/v1/remember", body)
+    # What changes while it is enriched waits for the clock.
+    await _idle(stack)
     await stack.post("/v1/remember", {**body, "content": "Use jose", "supersede_reason": "edge"})
+    handler = "The upload handler lives in src/upload/handler.ts"
+    kept = await stack.post("/v1/remember", {**shop, "content": handler})
+    more = {**shop, "content": handler + ", and it delegates to src/upload/store.ts"}
+    gone = await stack.post("/v1/remember", more)
+
+    async def merged() -> Any:
+        return (await stack.get(f"/v1/memories/{gone['id']}")).get("merged_from")
+
+    await eventually(merged)
+    plan = {**shop, "kind": "task", "content": "Draw the table of invoices"}
+    first = await stack.post("/v1/remember", plan)
+    then = {**plan, "content": "Build it", "edges": [{"to": first["id"], "type": "depends_on"}]}
+    await stack.post("/v1/remember", then)
+    await _idle(stack)
+    await stack.post(f"/v1/tasks/{first['id']}/claim", {"agent": "ann", "seconds": 900})
+    claim = {**shop, "topic": "nats", "claim": "Streams keep order", "confidence": "high"}
+    await stack.post("/v1/claims", {**claim, "verified": "2026-01-10"})
     begun = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "shop"})
     turns = [{"role": "user", "content": "Why does the login fail?"}]
     await stack.post("/v1/turns", {"session": begun["session"], "turns": turns})
+    sha = "c" * 40
+    change: dict[str, Any] = {"project": "shop", "branch": "main", "after": sha}
+    change["commits"] = [{"sha": sha, "committed_at": "2100-01-01T00:00:00Z", "subject": "Move"}]
+    change["files"] = [{"path": "src/upload/handler.ts", "status": "modified"}]
+    await stack.post("/v1/git/changes", change)
+
+    async def stale_and_used() -> Any:
+        await stack.post("/v1/recall", {"query": "upload handler", "session": begun["session"]})
+        lines = [one for one in _lines(await _export(stack)) if one.get("id") == kept["id"]]
+        return "stale" in lines[0] and "used" in lines[0]
+
+    await eventually(stale_and_used)
+    await _idle(stack)
+
+
+async def _idle(stack: Stack) -> None:
+    tables = Tables(stack.admin_url)
+
+    async def idle() -> bool:
+        return tables.idle()
+
+    try:
+        await eventually(idle)
+    finally:
+        tables.close()
+
+
+async def test_an_export_taken_in_elsewhere_is_exported_the_same(stack: Stack) -> None:
+    await _rich(stack)
     first = await _export(stack)
+    held = _lines(first)
+    assert {one["type"] for one in held} >= {"memory", "memory_version", "edge", "anchor", "turn"}
+    told = {name for one in held for name, value in one.items() if value}
+    assert told >= {"said", "used", "task", "stale", "merged_into", "settled", "known_to"}
+    assert all(one["settled"] for one in held if one["type"] == "memory")
     elsewhere = stack.key_of(role=Role.ADMIN, tenant="elsewhere")
     made = await _import(stack, first, key=elsewhere)
     assert made["refused"] == 0, made
-    kinds = {one["type"] for one in _lines(first)}
-    assert {"header", "memory", "memory_version", "edge", "session", "turn"} <= kinds
     assert await _export(stack, elsewhere) == first
+    # Two that were never compared, after the others: once they are one, all went the slow way.
+    twins = [_memory(f"Backups of src/db.ts go to S3{end}", scope="project/b") for end in ("", ".")]
+    await _import(stack, _file(*twins), key=elsewhere)
+
+    async def merged() -> Any:
+        shown = await stack.get(f"/v1/memories/{twins[1]['id']}", key=elsewhere)
+        return shown.get("merged_from") or shown["metadata"].get("merged")
+
+    await eventually(merged)
+    await _idle(stack)
+    assert await _export(stack, elsewhere, "?scope=project/shop") == await _export(
+        stack, query="?scope=project/shop"
+    )
+    found = await stack.post("/v1/recall", {"query": "jose"}, key=elsewhere)
+    assert "Use jose" in {one["content"] for one in found["memories"]}
+    whole = await _import(stack, first, "?strategy=replace", key=elsewhere)
+    assert (whole["created"], whole["updated"], whole["refused"]) == (0, 0, 0)
+
+
+async def test_a_line_cannot_set_what_is_derived_and_nodes_and_merged_ones_stay_unsearched(
+    stack: Stack,
+) -> None:
+    kept = _memory("Tokens are signed with RS256", doc=1, enriched_version=9, words="'forged':1")
+    gone = _memory("Tokens rotate", status="superseded", superseded_by=kept["id"])
+    gone["merged_into"] = kept["id"]
+    node = _memory("src/tokens.ts", kind="file", key="file:src/tokens.ts")
+    again = _memory("Carts expire", doc=1)
+    made = await _import(stack, _file(kept, gone, node, again))
+    assert (made["created"], made["refused"]) == (4, 0)
+    await _idle(stack)
+    for query in ("tokens", "forged", "src/tokens.ts"):
+        found = await stack.post("/v1/recall", {"query": query})
+        assert not {gone["id"], node["id"]} & {one["id"] for one in found["memories"]}
+    shown = await stack.get(f"/v1/memories/{gone['id']}")
+    assert (shown["id"], shown["merged_from"]) == (kept["id"], gone["id"])
+    other = stack.key_of(role=Role.ADMIN, tenant="merging")
+    twin = {**kept, "id": str(new_id())}
+    await _import(stack, _file(twin), key=other)
+    await _import(stack, _file(gone, kept), key=other)
+    shown = await stack.get(f"/v1/memories/{gone['id']}", key=other)
+    assert shown["id"] == twin["id"]
 
 
 async def test_a_key_exports_what_it_may_read_and_imports_where_it_may_write(stack: Stack) -> None:

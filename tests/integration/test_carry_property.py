@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reverie.contracts.carry import Imported
@@ -27,34 +27,90 @@ AT = "2026-01-02T03:04:05+00:00"
 LIMITS = ingest_settings(Settings())
 NUMBERS = count()
 
+LATER = "2026-01-03T03:04:05+00:00"
+
 words = st.text(alphabet='abcdeé 连接_./\n"\\', min_size=1, max_size=12).filter(str.strip)
+said = st.fixed_dictionaries(
+    {
+        "session": st.uuids().map(str),
+        "times": st.integers(1, 5),
+        "first": st.just(AT),
+        "last": st.sampled_from([AT, LATER]),
+    }
+)
+used = st.fixed_dictionaries(
+    {
+        "count": st.integers(0, 9),
+        "last": st.sampled_from([None, AT]),
+        "boost": st.floats(0, 1, width=32),
+        "hour": st.just("2026-01-02T03:00:00+00:00"),
+    }
+)
+task = st.sampled_from(
+    [
+        {"state": "todo", "updated": AT},
+        {"state": "doing", "updated": AT, "claimed_by": "ann", "claimed_until": LATER},
+    ]
+)
+stale = st.fixed_dictionaries(
+    {
+        "commit": st.sampled_from(["a" * 40, "b" * 40]),
+        "path": st.just("src/a.ts"),
+        "grade": st.sampled_from(["suspect", "gone"]),
+        "score": st.floats(0, 1, width=32),
+        "change": st.just("modified"),
+        "subject": words,
+        "committed_at": st.just(AT),
+        "event": st.uuids().map(str),
+        "created": st.just(AT),
+        "cleared": st.sampled_from([None, LATER]),
+    }
+)
 plain = st.fixed_dictionaries(
     {
         "content": words,
         "scope": st.sampled_from(["global", "project/a", "project/a/feature/b"]),
-        "kind": st.sampled_from(["decision", "bug", "lesson"]),
+        "kind": st.sampled_from(["decision", "bug", "lesson", "task", "file"]),
         "status": st.sampled_from(["active", "superseded", "archived"]),
         "version": st.integers(1, 9),
         "confidence": st.floats(0, 1, width=32),
         "pinned": st.booleans(),
+        "settled": st.booleans(),
+        "confirmed": st.sampled_from([None, LATER]),
+        "merged_into": st.sampled_from([None, str(UUID(int=1))]),
         "tags": st.lists(st.sampled_from(["x", "y", "连接"]), max_size=3, unique=True),
         "metadata": st.dictionaries(words, st.integers() | words | st.booleans(), max_size=2),
+        "said": st.lists(said, max_size=2),
+        "used": st.none() | used,
+        "task": st.none() | task,
+        "stale": st.lists(stale, max_size=1),
     }
 )
-graph = st.lists(plain, max_size=6).flatmap(
-    lambda made: st.tuples(
-        st.just(made),
-        st.lists(
-            st.tuples(
-                st.integers(0, 5), st.integers(0, 5), st.sampled_from(["led_to", "relates_to"])
-            ),
-            max_size=6,
-        ),
-    )
+edge = st.tuples(
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.sampled_from(["led_to", "relates_to", "depends_on"]),
+    st.sampled_from([None, LATER]),
 )
+graph = st.tuples(
+    st.lists(plain, max_size=6),
+    st.lists(edge, max_size=6),
+    st.lists(st.sampled_from(["global", "project/a"]), unique=True),
+    st.lists(words, max_size=3),
+)
+Edge = tuple[int, int, str, str | None]
+Drawn = tuple[list[dict[str, Any]], list[Edge], list[str], list[str]]
 
 
-def _lines(made: list[dict[str, Any]], edges: list[tuple[int, int, str]]) -> bytes:
+def _lines(
+    made: list[dict[str, Any]], edges: list[Edge], told: list[str], turns: list[str]
+) -> bytes:
+    return "\n".join(
+        [HEADER, *map(json.dumps, [*_memories(made), *_edges(edges), *_talk(told, turns)])]
+    ).encode()
+
+
+def _memories(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for n, fields in enumerate(made):
         fixed = {"tier": "warm", "source": "remember", "created": AT, "updated": AT}
@@ -63,11 +119,34 @@ def _lines(made: list[dict[str, Any]], edges: list[tuple[int, int, str]]) -> byt
         version = {"memory": str(UUID(int=n + 1)), "version": 0, "content": fields["content"]}
         then = {"status": "active", "why": "edited", "known_from": AT, "known_to": AT}
         lines.append({"type": "memory_version", **version, **then})
-    for n, (one, two, kind) in enumerate(edges):
+    for n, fields in enumerate(made):
+        if fields["kind"] == "file":
+            place = {"project": "a", "path": f"src/{n}.ts", "name": f"{n}.ts"}
+            lines.append({"type": "anchor", "node": str(UUID(int=n + 1)), **place})
+    return lines
+
+
+def _edges(edges: list[Edge]) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    for n, (one, two, kind, until) in enumerate(edges):
         ends = {"src": str(UUID(int=one + 1)), "dst": str(UUID(int=two + 1)), "kind": kind}
-        known = {"id": str(UUID(int=100 + n)), "weight": 0.5, "known_from": AT, "meta": {}}
-        lines.append({"type": "edge", **ends, **known})
-    return "\n".join([HEADER, *map(json.dumps, lines)]).encode()
+        known = {"weight": 0.5, "known_from": AT, "known_to": until, "meta": {}}
+        lines.append({"type": "edge", "id": str(UUID(int=100 + n)), **ends, **known})
+    return lines
+
+
+def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
+    summary = {"type": "summary", "version": 2, "content": "so far", "tokens": 2, "updated": AT}
+    lines: list[dict[str, Any]] = [{**summary, "scope": scope} for scope in told]
+    session = str(UUID(int=900))
+    begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
+    lines.append({"type": "session", "id": session, **begun})
+    for n, text in enumerate(turns):
+        said_at = {"role": "user", "content": text, "at": AT}
+        lines.append(
+            {"type": "turn", "id": str(UUID(int=901 + n)), "session": session, "ord": n, **said_at}
+        )
+    return lines
 
 
 async def _out(carry: Carry, who: Principal) -> bytes:
@@ -99,13 +178,14 @@ async def _round(database: Database, data: bytes) -> None:
 
 
 @settings(
-    max_examples=15,
+    max_examples=12,
+    phases=[Phase.generate],
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(graph)
 def test_an_export_of_anything_comes_out_the_same_elsewhere(
-    database: Database, made: tuple[list[dict[str, Any]], list[tuple[int, int, str]]]
+    database: Database, made: Drawn
 ) -> None:
     asyncio.run(_round(database, _lines(*made)))

@@ -34,8 +34,51 @@ class Header(Record):
     version: Literal[1]
 
 
+class SaidLine(Record):
+    """How often a memory was said in a session; the nil session stands for none."""
+
+    session: UUID
+    times: Count
+    first: Moment
+    last: Moment
+
+
+class UsedLine(Record):
+    """How readers used a memory."""
+
+    count: Count
+    last: Moment | None = None
+    boost: Unit
+
+
+class TaskLine(Record):
+    """Where a task stands and who has it."""
+
+    state: Literal["todo", "doing", "blocked", "done"]
+    claimed_by: str | None = None
+    claimed_until: Moment | None = None
+
+
+class StaleLine(Record):
+    """A change of the code that made a memory doubtful."""
+
+    commit: Name
+    path: RepoPath
+    grade: Literal["suspect", "stale", "gone"]
+    score: Unit
+    change: str
+    subject: str
+    committed_at: Moment
+    event: UUID
+    created: Moment
+    cleared: Moment | None = None
+
+
 class MemoryLine(Record):
-    """A memory as it stands."""
+    """A memory as it stands, and what belongs to it alone.
+
+    `settled`: its anchors and edges stand in the file, and it was compared with its like.
+    """
 
     id: UUID
     scope: Text
@@ -58,8 +101,14 @@ class MemoryLine(Record):
     valid_from: Moment | None = None
     valid_to: Moment | None = None
     superseded_by: UUID | None = None
+    merged_into: UUID | None = None
+    settled: bool = False
     tags: list[Tag] = Field(default_factory=list, max_length=500)
     turns: list[UUID] = Field(default_factory=list)
+    said: list[SaidLine] = Field(default_factory=list)
+    used: UsedLine | None = None
+    task: TaskLine | None = None
+    stale: list[StaleLine] = Field(default_factory=list)
 
 
 class VersionLine(Record):

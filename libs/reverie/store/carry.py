@@ -137,6 +137,13 @@ class Landing:
         async with self._db.tenant(self._who.tenant) as tenant:
             return await self._whole_or_each(tenant, kind, rows, headers)
 
+    async def succeed(self, became: Mapping[str, str]) -> None:
+        """Tells what points to successors which ids those got here."""
+        if self._tenant is not None or not became:
+            return
+        async with self._db.tenant(self._who.tenant) as tenant:
+            await tenant.value("carry_in_successors", dict(became))
+
     async def _whole_or_each(
         self, tenant: Tenant, kind: str, rows: Rows, headers: Mapping[str, str]
     ) -> list[Landed]:

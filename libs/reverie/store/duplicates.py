@@ -19,13 +19,17 @@ from reverie.store.races import settled
 
 @dataclass(frozen=True)
 class Candidate:
-    """A memory to be judged against another. `cosine`: to that one, where both have vectors."""
+    """A memory to be judged against another. `cosine`: to that one, where both have vectors.
+
+    `carried`: it came with a file in which it was judged already.
+    """
 
     id: UUID
     version: int
     scope: str
     created: datetime
     said: Said
+    carried: bool = False
     vector: Any = None
     cosine: float | None = None
 
@@ -118,7 +122,16 @@ def _candidate(row: asyncpg.Record, vector: Any = None, cosine: float | None = N
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
     )
-    return Candidate(row["id"], row["version"], row["scope"], row["created"], said, vector, cosine)
+    return Candidate(
+        id=row["id"],
+        version=row["version"],
+        scope=row["scope"],
+        created=row["created"],
+        said=said,
+        carried=row["carried"],
+        vector=vector,
+        cosine=cosine,
+    )
 
 
 def _pair(older: Candidate, newer: Candidate) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Raw:
-    """A memory as the slow path reads it."""
+    """A memory as the slow path reads it. `carried`: its links came with a file."""
 
     id: UUID
     version: int
@@ -39,6 +39,7 @@ class Raw:
     git: dict[str, Any] | None
     created: datetime
     valid_from: datetime | None
+    carried: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,18 +123,21 @@ class Enrichment:
         `pieces` None leaves the chunks as they are and the memory due. `touches` maps file and
         entity nodes to the edge's metadata; what was touched before under a name and is not
         among them is closed. Up to `relatives` memories of the scope that touch the same nodes
-        are linked. Causes that would close a cycle are left out. Changes that were applied before
-        the memory had its anchors are opened again. Answers the events to publish.
+        are linked. Causes that would close a cycle are left out. The links of a carried memory
+        stay as they came. Changes that were applied before the memory had its anchors are opened
+        again. Answers the events to publish.
         """
         number, name = tenant
         async with self._db.tenant(number) as t:
             if await t.row("enrich_lock", memory.id, memory.version) is None:
                 return []
-            await _link(t, memory, touches, relatives)
+            if not memory.carried:
+                await _link(t, memory, touches, relatives)
             told = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
             told += await _reopen(t, name, memory, headers)
             # Last, for it takes the lock that all causal edges of a tenant take.
-            await _explain(t, memory, causes)
+            if not memory.carried:
+                await _explain(t, memory, causes)
             return told
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:

@@ -59,9 +59,9 @@ class Tally:
     def placed(self, row: Row) -> Row | None:
         """The record with the ids that its memories got; None where one of them stayed out."""
         fields = dict(row.fields)
-        for name in ("src", "dst", "memory", "node", "superseded_by"):
+        for name in ("src", "dst", "memory", "node"):
             given = fields.get(name)
-            if given in self.left and name != "superseded_by":
+            if given in self.left:
                 return None
             if given in self.became:
                 if name in {"memory", "node"}:
@@ -89,6 +89,7 @@ async def take_lines(
             waiting = []
         waiting.append((number, row))
     await _land(waiting, landing, tally)
+    await landing.succeed(tally.became)
 
 
 def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

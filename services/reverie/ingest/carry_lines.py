@@ -22,7 +22,7 @@ from reverie.domain.edges import EdgeKind, parse_edge_kind
 from reverie.domain.errors import Invalid, Malformed, ReverieError
 from reverie.domain.fence import LEFT_OUT
 from reverie.domain.fields import naming
-from reverie.domain.kinds import parse_kind
+from reverie.domain.kinds import ANCHORS, parse_kind
 from reverie.domain.memory import content_hash
 from reverie.domain.redaction import redact_value
 from reverie.domain.scopes import parse_scope
@@ -30,6 +30,9 @@ from reverie.domain.words import index_text
 from reverie.ingest.accept import check_size
 from reverie.ingest.settings import IngestSettings
 from reverie.runtime.body import parse_value
+
+_DERIVED = ("carried", "doc", "enriched_version", "hash", "short", "terms", "text", "words")
+"""What a line cannot say: columns that follow from the rest."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def judge(text: bytes, who: Principal, settings: IngestSettings) -> Row:
     tenant = value.pop("tenant", None)
     if tenant not in {None, who.tenant_name}:
         raise Invalid("tenant", "the record belongs to another tenant")
+    for name in _DERIVED:
+        value.pop(name, None)
     line = parse_value(model, value)
     _check_secrets(value)
     _check_own(line, who, settings)
@@ -120,12 +125,14 @@ def _of_memory(line: MemoryLine) -> dict[str, Any]:
         raise Invalid("content", "is empty")
     if line.valid_from and line.valid_to and line.valid_to < line.valid_from:
         raise Invalid("valid_to", "lies before valid_from")
-    words = index_text(" ".join(filter(None, (line.key, line.content, *line.tags))))
+    kind = parse_kind(line.kind)
+    silent = kind in ANCHORS or line.merged_into
+    words = " ".join(filter(None, (line.key, line.content, *line.tags)))
     return {
         "scope": parse_scope(line.scope),
-        "kind": parse_kind(line.kind).value,
+        "kind": kind.value,
         "hash": content_hash(line.content),
-        "text": words,
+        "text": "" if silent else index_text(words),
         "tags": sorted(set(line.tags)),
         "turns": sorted({str(turn) for turn in line.turns}),
         "metadata": line.metadata,

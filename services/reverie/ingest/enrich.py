@@ -48,8 +48,8 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
         return False
     with span("enrich", memory=str(memory)):
         pieces = await pieces_of(parts, tenant, raw)
-        touches = await touches_of(parts, tenant, raw)
-        causes = await causes_of(parts, tenant, raw, list(touches))
+        touches = {} if raw.carried else await touches_of(parts, tenant, raw)
+        causes = [] if raw.carried else await causes_of(parts, tenant, raw, list(touches))
         events = await parts.enrichment.write(
             (tenant, tenant_name),
             raw,

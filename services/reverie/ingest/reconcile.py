@@ -31,8 +31,11 @@ async def reconcile(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -
 async def _settle(
     parts: Parts, tenant: tuple[int, str], me: Candidate, others: list[Candidate]
 ) -> list[Settled]:
-    """Contradictions first: a merge may end the memory. One merge at most, the nearest."""
-    judged = [(other, _judged(me, other)) for other in others]
+    """Contradictions first: a merge may end the memory. One merge at most, the nearest.
+
+    Two that were carried in were judged where they come from.
+    """
+    judged = [(o, _judged(me, o)) for o in others if not (me.carried and o.carried)]
     done: list[Settled] = []
     for other, likeness in judged:
         if likeness.verdict is Verdict.CONTRADICTING:

@@ -1,11 +1,15 @@
 -- name: carry_out_memory
--- Memories as lines after id $4: of grants $2 within patterns $3; forgotten ones are none.
-select m.id, (to_jsonb(m) - '{tenant,doc,words,terms,short,hash,enriched_version}'::text[]
-  || jsonb_build_object('type', 'memory',
-    'tags', array(select t.tag from memory_tag t
-                  where t.tenant = $1 and t.memory = m.id order by t.tag),
-    'turns', array(select t.turn from memory_turn t
-                   where t.tenant = $1 and t.memory = m.id order by t.turn)))::text as line
+-- Memories as lines after id $4: of grants $2 within patterns $3; forgotten ones are none. One is
+-- settled where its slow path is done and all that it links to is exported too.
+select m.id, (to_jsonb(m)
+  - '{tenant,doc,words,terms,short,hash,enriched_version,carried}'::text[]
+  || jsonb_build_object('type', 'memory', 'settled',
+    greatest(m.enriched_version, coalesce(m.carried, 0)) >= m.version
+    -- No `exists`: for many rows that would be a hash over all edges of the tenant.
+    and coalesce((select false from edge e join memory o on o.tenant = $1 and o.id = e.dst
+                  where e.tenant = $1 and e.src = m.id and e.known_to is null
+                    and not (covers($2, o.scope) and covers($3, o.scope)) limit 1), true))
+  || carried_details($1, m.id))::text as line
 from memory m
 where m.tenant = $1 and covers($2, m.scope) and covers($3, m.scope) and m.status <> 'deleted'
   and ($4::uuid is null or m.id > $4)
@@ -68,6 +72,10 @@ order by t.session, t.ord limit $6;
 -- name: carry_in_memory
 -- Memories of a file ($3) by strategy $4, for $5, whose grants are $6; answers each outcome.
 select * from carry_memories($1, $2, $3, $4, $5, $6, $7);
+
+-- name: carry_in_successors
+-- Successors that a file names by ids which became others here ($2).
+select carry_successors($1, $2);
 
 -- name: carry_in_edge
 -- Edges of a file ($2) by strategy $3 under grants to read $4 and write $5.

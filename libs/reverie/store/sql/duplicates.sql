@@ -1,7 +1,7 @@
 -- name: likeness_self
 -- An active memory whose slow path is done, with the vector of its beginning and its files.
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
-       m.valid_to,
+       m.valid_to, coalesce(m.carried >= m.version, false) as carried,
        (select v.v from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
         where c.tenant = $1 and c.memory = m.id and c.ord = 0) as vector,
        array(select e.dst::text from edge e join memory f on f.tenant = $1 and f.id = e.dst
@@ -44,7 +44,7 @@ with near as materialized (
   order by s.weight desc, m.id desc limit $5
 )
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
-       m.valid_to,
+       m.valid_to, coalesce(m.carried >= m.version, false) as carried,
        (select (1 - (v.v <=> $3))::float8 from chunk c
         join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
         where c.tenant = $1 and c.memory = m.id and c.ord = 0) as cosine,

@@ -6,7 +6,7 @@ where tenant = $1 and id = $2 and version = $3 and status <> 'deleted' for updat
 -- name: enrich_read
 -- The memory to enrich, and whether that was done for this version.
 select id, version, enriched_version, scope, kind, content, session, agent, git, created,
-       valid_from
+       valid_from, coalesce(carried >= version, false) as carried
 from memory where tenant = $1 and id = $2 and status <> 'deleted';
 
 -- name: enrich_done
