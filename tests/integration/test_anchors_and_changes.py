@@ -187,8 +187,8 @@ async def test_a_change_applied_again_tells_only_what_it_newly_marked(place: Pla
         admin_rows(place.store.admin_url, "update git_event set processed = null")
         await _apply(place, change)
         assert len(_marks(place)) == touching
-        told.append([event["memories"] for event in _take(place, "staled")])
-    assert told == [[1], [], [1], []]
+        told.append([event["id"] for event in _take(place, "staled")])
+    assert told == [[str(first)], [], [str(second)], []]
 
 
 async def test_only_changes_of_the_memory_s_files_since_it_was_written_are_opened_again(

@@ -114,6 +114,32 @@ async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
     assert (unknown.status, unknown.body["field"]) == (422, "event")
 
 
+async def test_a_change_of_a_file_is_told_of_each_memory_and_what_comes_after_it_too(
+    stack: Stack,
+) -> None:
+    async with _watching(stack) as watcher:
+        place = watcher.place
+        made = [
+            await _remember(stack, f"src/till.py rounds {what}", scope="project/till")
+            for what in ("prices down", "discounts up")
+        ]
+        for _ in made:
+            while (await watcher.event())["event"] != "enriched":
+                continue
+        commit = {"sha": "4e1d9c2a", "committed_at": "2030-01-01T00:00:00Z"}
+        change = {"project": "till", "branch": "main", "after": "4e1d9c2a", "commits": [commit]}
+        files = [{"path": "src/till.py", "status": "deleted"}]
+        await stack.post("/v1/git/changes", {**change, "files": files})
+        while sum(one["event"] == "staled" for one in watcher.seen) < len(made):
+            await watcher.event()
+        assert {one["version"] for one in watcher.seen if one["event"] == "staled"} == {1}
+    async with _watching(stack, "?event=staled&event=remembered", after=place) as watcher:
+        later = await _remember(stack, "The shop opens at nine")
+        await watcher.until("remembered", later)
+        told = sorted(one["id"] for one in watcher.seen if one["event"] == "staled")
+        assert told == sorted(made)
+
+
 async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alone(
     stack: Stack, nats_url: str
 ) -> None:

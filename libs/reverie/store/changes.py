@@ -108,8 +108,8 @@ class Changes:
     ) -> list[Outgoing]:
         """Moves anchors, writes marks and closes the change, all at once and repeatable.
 
-        A change that was opened again meanwhile stays open. Answers the event to publish, none
-        where no memory was newly marked.
+        A change that was opened again meanwhile stays open. Answers the events to publish: one of
+        each memory that was newly marked.
         """
         number, name = tenant
         subject = memory_subject(name, "staled")
@@ -122,10 +122,14 @@ class Changes:
             await t.rows("change_done", change.id, change.opened)
             if not added:
                 return []
-            body = {"change": str(change.id), "memories": len({row["memory"] for row in added})}
-            event = outgoing(number, subject, body, headers)
-            await t.rows("announce", event.id, subject, body, dict(headers))
-        return [event]
+            about = {row["memory"]: row["version"] for row in added}
+            events = [
+                outgoing(number, subject, {"id": str(one), "version": version}, headers)
+                for one, version in about.items()
+            ]
+            told = [{"id": str(event.id), "payload": json.loads(event.payload)} for event in events]
+            await t.rows("announce_all", subject, told, dict(headers))
+        return events
 
     async def unprocessed(
         self, age_seconds: float, limit: int = 100

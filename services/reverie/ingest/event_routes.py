@@ -138,12 +138,19 @@ class Doors:
         if only.events is not None and name not in only.events:
             return None
         body = json.loads(found.data)
-        about = [UUID(body[end]) for end in _ENDS if end in body] or [UUID(body["id"])]
+        if not (about := _about(body)):
+            return None
         others = [UUID(body[other]) for other in _OTHERS if other in body]
         seen = await self._parts.watched.seen(who, [*about, *others])
         if not all(one in seen for one in about) or not any(only.wants(seen[one]) for one in about):
             return None
         return name, _data(name, body, seen, about[0])
+
+
+def _about(body: dict[str, Any]) -> list[UUID]:
+    """The memories that an event speaks of; none where it names none."""
+    named = [end for end in _ENDS if end in body] or ["id"]
+    return [UUID(body[name]) for name in named if name in body]
 
 
 def _data(name: str, body: dict[str, Any], seen: dict[UUID, Seen], about: UUID) -> dict[str, Any]:

@@ -33,13 +33,14 @@ where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.kno
 order by m.id;
 
 -- name: marks_add
--- Marks with their evidence; the same commit and path mark a memory once. Answers who is new.
+-- Marks with their evidence; the same commit and path mark a memory once. Answers who
+-- is newly marked, and at which version.
 insert into stale_mark (tenant, memory, commit, path, grade, score, change, subject, committed_at, event)
 select $1, k.memory, k.commit, k.path, k.grade, k.score, k.change, k.subject, k.committed_at, $3
 from jsonb_to_recordset($2) k (memory uuid, commit text, path text, grade text, score real,
                                change text, subject text, committed_at timestamptz)
 on conflict do nothing
-returning memory;
+returning memory, (select m.version from memory m where m.tenant = $1 and m.id = stale_mark.memory);
 
 -- name: anchor_move
 -- A renamed file: its node keeps its edges under the new path, unless that path or its key is taken.
@@ -75,3 +76,8 @@ order by m.id desc;
 -- name: announce
 -- An event of its own, for the outbox.
 select announce($1, $2, $3, $4, $5);
+
+-- name: announce_all
+-- Events of one subject, for the outbox.
+select announce($1, e.id, $2, e.payload, $4)
+from jsonb_to_recordset($3) e (id uuid, payload jsonb);
