@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from reverie.domain.access import Role
 from tests.integration.store_parts import admin_rows
 from tests.stack import Stack, eventually
 
@@ -49,6 +50,21 @@ async def test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_i
     listed = await stack.get("/v1/tasks?claimable=true")
     assert [one["id"] for one in listed["items"]] == [task]
     assert (await _claim(stack, task, other)).body["task"]["claimed_by"] == other
+
+
+async def test_a_key_that_only_reads_or_announces_moves_no_task(stack: Stack) -> None:
+    task = await _task(stack, "Rotate the signing key of the webhooks")
+    for role in (Role.READER, Role.CI):
+        key = stack.key_of(tenant="default", role=role, writes=["project/shop"])
+        for method, path, body in (
+            ("POST", "/claim", {"agent": "ann"}),
+            ("POST", "/release", {}),
+            ("PATCH", "", {"state": "done"}),
+        ):
+            reply = await stack.call(method, f"/v1/tasks/{task}{path}", body, key=key)
+            assert (reply.status, reply.body["code"]) == (403, "forbidden"), (role, path)
+    [left] = (await stack.get("/v1/tasks"))["items"]
+    assert (left["version"], left["task"]["state"]) == (1, "todo")
 
 
 async def test_a_task_waits_for_those_it_depends_on_and_done_ones_leave_the_context(

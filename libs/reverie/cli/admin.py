@@ -46,15 +46,8 @@ def list_projects(
 
     Example: [bold]reverie admin projects list --tenant acme[/]
     """
-
-    async def all_of(admin: Administration, who: Principal) -> list[dict[str, object]]:
-        found, after = [], None
-        while page := await admin.projects(who, after, PAGE):
-            found += [dict(vars(one)) for one in page]
-            after = page[-1].project
-        return found
-
-    _show(_run(settings_from(home, sets), tenant, all_of), json)
+    pages = _pages(lambda a, who, after: a.projects(who, after, PAGE), lambda one: one.project)
+    _show(_run(settings_from(home, sets), tenant, pages), json)
 
 
 @projects.command("delete")
@@ -83,15 +76,8 @@ def list_scopes(
 
     Example: [bold]reverie admin scopes list --json[/]
     """
-
-    async def all_of(admin: Administration, who: Principal) -> list[dict[str, object]]:
-        found, after = [], None
-        while page := await admin.scopes(who, after, PAGE):
-            found += [dict(vars(one)) for one in page]
-            after = page[-1].scope
-        return found
-
-    _show(_run(settings_from(home, sets), tenant, all_of), json)
+    pages = _pages(lambda a, who, after: a.scopes(who, after, PAGE), lambda one: one.scope)
+    _show(_run(settings_from(home, sets), tenant, pages), json)
 
 
 @scopes.command("delete")
@@ -210,6 +196,23 @@ def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
             return await work(Administration(database), who)
 
     return asyncio.run(run())
+
+
+def _pages(
+    page: Callable[[Administration, Principal, str | None], Awaitable[Sequence[T]]],
+    place: Callable[[T], str],
+) -> Work[list[dict[str, object]]]:
+    """Reads a list to its end; `place` tells where a page ended."""
+
+    async def run(admin: Administration, who: Principal) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
+        after = None
+        while rows := await page(admin, who, after):
+            found += [dict(vars(one)) for one in rows]
+            after = place(rows[-1])
+        return found
+
+    return run
 
 
 def _counted(batches: Batches) -> Work[Counter[str]]:

@@ -47,15 +47,18 @@ class Principal:
         """Who does something, as histories name it: the agent, else the key."""
         return self.agent or f"key {self.key_id[-8:]}"
 
+    @property
+    def writable(self) -> tuple[str, ...]:
+        """The patterns whose memories the holder may change; none for a role that does not."""
+        return self.writes if self.role in {Role.ADMIN, Role.WRITER} else ()
+
     def may_read(self, scope: str) -> bool:
         """Whether a read grant covers the scope."""
         return any(matches(pattern, scope) for pattern in self.reads)
 
     def may_write(self, scope: str) -> bool:
         """Whether the role writes at all and a write grant covers the scope."""
-        return self.role in {Role.ADMIN, Role.WRITER} and any(
-            matches(pattern, scope) for pattern in self.writes
-        )
+        return any(matches(pattern, scope) for pattern in self.writable)
 
     def check_read(self, scopes: Iterable[str]) -> None:
         """Raises `Forbidden` naming the first scope that may not be read."""

@@ -10,7 +10,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from reverie.contracts.base import Text
+from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
+from reverie.domain.scopes import parse_scope
 from reverie.runtime.body import Query
 
 _LONGEST = 1000
@@ -38,6 +41,25 @@ class PageQuery(Query):
 
     limit: Annotated[int, Field(ge=1, le=200)] = 50
     cursor: Annotated[str, Field(min_length=1, max_length=_LONGEST)] | None = None
+
+    def below(self) -> UUID | None:
+        """The id below which a page begins of a list that runs from the newest to the oldest."""
+        position = decode_cursor(self.cursor, ById)
+        return position.id if position else None
+
+
+class ScopedQuery(PageQuery):
+    """The parameters of a list that a scope narrows."""
+
+    scope: Text | None = None
+
+    def readable(self, who: Principal) -> str | None:
+        """The scope, None for all. Raises `Invalid`, or `Forbidden` where it may not be read."""
+        if self.scope is None:
+            return None
+        scope = parse_scope(self.scope)
+        who.check_read([scope])
+        return scope
 
 
 def encode_cursor(position: Position) -> str:

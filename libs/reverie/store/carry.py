@@ -159,7 +159,7 @@ class Landing:
     async def _put(
         self, tenant: Tenant, kind: str, rows: Rows, headers: Mapping[str, str]
     ) -> list[asyncpg.Record]:
-        who, writes = self._who, list(self._who.writes)
+        who, writes = self._who, list(self._who.writable)
         reads = list(who.reads)
         match kind:
             case "memory":

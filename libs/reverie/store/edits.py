@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
-from reverie.domain.access import Principal, Role
+from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.store.database import Database
 from reverie.store.races import settled
@@ -71,7 +71,7 @@ class Edits:
                 who.tenant_name,
                 memory,
                 list(who.reads),
-                writable(who),
+                list(who.writable),
                 change.expected,
                 dict(change.fields),
                 who.actor,
@@ -107,11 +107,6 @@ class Edits:
         if row is None:
             raise NotFound("version", f"{version} of memory {memory}")
         return row["content"], row["state"]
-
-
-def writable(who: Principal) -> list[str]:
-    """The patterns a key may change; none for a role that only reads."""
-    return list(who.writes) if who.role in {Role.ADMIN, Role.WRITER} else []
 
 
 def _problem(memory: UUID, found: Mapping[str, Any]) -> ReverieError:

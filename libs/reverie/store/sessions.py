@@ -93,7 +93,7 @@ class Sessions:
                 fields.get("project"),
                 fields.get("branch"),
                 scope,
-                list(who.writes),
+                list(who.writable),
             )
         if row is None:
             raise Conflict("external_id stands for a session elsewhere: choose another")

@@ -66,7 +66,7 @@ class Tasks:
             who.tenant_name,
             memory,
             list(who.reads),
-            list(who.writes),
+            list(who.writable),
             move.agent,
             move.state,
             move.seconds,

@@ -107,8 +107,8 @@ class Tending:
             who.tenant_name,
             memory,
             list(who.reads),
-            list(who.writes),
-            who.agent or who.key_id,
+            list(who.writable),
+            who.actor,
             event,
             {},
         )

@@ -119,7 +119,7 @@ class Vault:
     async def delete(self, who: Principal, scope: str, key: str) -> int:
         """Removes an entry; answers its last version. Raises `NotFound`."""
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("vault_delete", scope, key, list(who.writes))
+            row = await tenant.row("vault_delete", scope, key, list(who.writable))
         if row is None:
             raise NotFound("vault entry", key)
         return int(row["version"])

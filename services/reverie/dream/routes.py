@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from reverie.bus.relay import publish_now
-from reverie.contracts.base import Text
 from reverie.contracts.sessions import DreamPage, DreamRequested, DreamRun, RequestDream
 from reverie.domain.errors import Invalid
 from reverie.domain.scopes import parse_scope
 from reverie.dream.parts import Parts
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
+from reverie.runtime.paging import ById, ScopedQuery, cut_page
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.dreams import Run
-
-
-class DreamQuery(PageQuery):
-    """Filters of `GET /v1/dreams`."""
-
-    scope: Text | None = None
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -27,7 +20,7 @@ def routes(parts: Parts) -> list[Route]:
     return [
         Route("POST", "/v1/dream", doors.request, RequestDream, answer=DreamRequested, status=202,
               summary="Digest what waits in a scope, or in a session's scope, now"),
-        Route("GET", "/v1/dreams", doors.runs, query=DreamQuery, answer=DreamPage,
+        Route("GET", "/v1/dreams", doors.runs, query=ScopedQuery, answer=DreamPage,
               summary="What was dreamt, newest first"),
     ]  # fmt: skip
 
@@ -54,15 +47,11 @@ class Doors:
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, [ticket]))
         return DreamRequested(scope=scope, status=status)
 
-    async def runs(self, call: Call[None, DreamQuery]) -> DreamPage:
+    async def runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
         """`GET /v1/dreams`."""
         who, query = call.principal, call.query
-        scope = parse_scope(query.scope) if query.scope else None
-        if scope:
-            who.check_read([scope])
-        below = decode_cursor(query.cursor, ById)
         found = await self._parts.dreams.runs(
-            who, below.id if below else None, scope, query.limit + 1
+            who, query.below(), query.readable(who), query.limit + 1
         )
         items, following = cut_page(found, query.limit, lambda run: ById(id=run.id))
         return DreamPage(items=[_body(run) for run in items], next=following)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from reverie.contracts.tending import TendAnswer
-from reverie.domain.access import Role
 from reverie.domain.errors import Forbidden
 from reverie.dream.parts import Parts
 from reverie.dream.tend import tend
@@ -17,9 +16,9 @@ def routes(parts: Parts) -> list[Route]:
 
     async def now(call: Call[None, None]) -> TendAnswer:
         who = call.principal
-        if who.role not in {Role.ADMIN, Role.WRITER} or not who.writes:
+        if not who.writable:
             raise Forbidden("tend", who.default_scope())
-        done = await tend(parts, Garden(who.tenant, who.tenant_name, who.writes))
+        done = await tend(parts, Garden(who.tenant, who.tenant_name, who.writable))
         return TendAnswer(looked=done.looked, archived=done.archived, promoted=done.promoted)
 
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 from reverie.bus.relay import publish_now
-from reverie.contracts.base import Name, Text
+from reverie.contracts.base import Name
 from reverie.contracts.claims import Claim, ClaimBody, ClaimLearned, ClaimPage, Tag
 from reverie.contracts.memories import Remember
 from reverie.contracts.views import memory_body
@@ -15,21 +15,20 @@ from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid
 from reverie.domain.memory import Memory
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import parse_scope, slug
+from reverie.domain.scopes import slug
 from reverie.ingest.accept import Accepted, accept
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
+from reverie.runtime.paging import ById, ScopedQuery, cut_page
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.memories import events_of
 
 
-class ClaimQuery(PageQuery):
+class ClaimQuery(ScopedQuery):
     """Filters of `GET /v1/claims`."""
 
     topic: Name | None = None
-    scope: Text | None = None
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -84,15 +83,11 @@ class Doors:
     async def claims(self, call: Call[None, ClaimQuery]) -> ClaimPage:
         """`GET /v1/claims`."""
         who, query = call.principal, call.query
-        scope = parse_scope(query.scope) if query.scope else None
-        if scope:
-            who.check_read([scope])
-        below = decode_cursor(query.cursor, ById)
         found = await self._parts.claims.page(
             who,
-            below.id if below else None,
+            query.below(),
             query.limit + 1,
-            scope,
+            query.readable(who),
             slug(query.topic) if query.topic else None,
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.id))

@@ -7,7 +7,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from reverie.bus.relay import publish_now
-from reverie.contracts.base import Text
 from reverie.contracts.memories import TaskState
 from reverie.contracts.tasks import ClaimTask, MoveTask, ReleaseTask, TaskBody, TaskMoved, TaskPage
 from reverie.contracts.views import memory_body
@@ -16,19 +15,17 @@ from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid, NotFound
 from reverie.domain.memory import Memory
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import parse_scope
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
+from reverie.runtime.paging import ById, ScopedQuery, cut_page
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.tasks import Move, Standing
 
 
-class TaskQuery(PageQuery):
+class TaskQuery(ScopedQuery):
     """Filters of `GET /v1/tasks`."""
 
-    scope: Text | None = None
     state: list[Literal["todo", "doing", "blocked", "done"]] | None = None
     claimable: bool | None = None
 
@@ -57,12 +54,8 @@ class Doors:
     async def tasks(self, call: Call[None, TaskQuery]) -> TaskPage:
         """`GET /v1/tasks`."""
         who, query = call.principal, call.query
-        scope = parse_scope(query.scope) if query.scope else None
-        if scope:
-            who.check_read([scope])
-        below = decode_cursor(query.cursor, ById)
         found = await self._parts.tasks.page(
-            who, below.id if below else None, query.limit + 1, scope, query.state, query.claimable
+            who, query.below(), query.limit + 1, query.readable(who), query.state, query.claimable
         )
         items, following = cut_page(found, query.limit, lambda one: ById(id=one[0].id))
         lives = self._parts.settings.half_lives

@@ -29,7 +29,7 @@ from reverie.ingest.accept import check_size
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
-from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.paging import Position, ScopedQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.store.vault import VaultEntry
 
@@ -52,12 +52,6 @@ class VaultQuery(Query):
     scope: Text | None = None
 
 
-class VaultListQuery(PageQuery):
-    """Filters of the list."""
-
-    scope: Text | None = None
-
-
 class AdviceQuery(Query):
     """How many are named."""
 
@@ -76,7 +70,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     path = "/v1/vault/{key}"
     return [
-        Route("GET", "/v1/vault", doors.list, query=VaultListQuery, answer=VaultPage,
+        Route("GET", "/v1/vault", doors.list, query=ScopedQuery, answer=VaultPage,
               summary="List entries without their values"),
         Route("GET", "/v1/vault/advice", doors.advice, query=AdviceQuery, answer=VaultAdvice,
               summary="Keys of memories that belong into the vault"),
@@ -131,15 +125,12 @@ class Doors:
         body = VaultValue(**_item(entry).model_dump(), value=value)
         return Reply(body=body, headers={"ETag": f'"{entry.version}"', "Cache-Control": "no-store"})
 
-    async def list(self, call: Call[None, VaultListQuery]) -> VaultPage:
+    async def list(self, call: Call[None, ScopedQuery]) -> VaultPage:
         """`GET /v1/vault`."""
         who, query = call.principal, call.query
-        scope = parse_scope(query.scope) if query.scope else None
-        if scope:
-            who.check_read([scope])
         after = decode_cursor(query.cursor, ByPlace)
         place = (after.scope, after.key) if after else ("", "")
-        found = await self._parts.vault.page(who, scope, place, query.limit + 1)
+        found = await self._parts.vault.page(who, query.readable(who), place, query.limit + 1)
         items, following = cut_page(
             found, query.limit, lambda one: ByPlace(scope=one.scope, key=one.key)
         )

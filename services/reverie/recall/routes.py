@@ -31,7 +31,7 @@ from reverie.recall.use import note_use
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.forward import Forward
-from reverie.runtime.paging import ById, PageQuery, Position, cut_page, decode_cursor
+from reverie.runtime.paging import ById, PageQuery, Position, ScopedQuery, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.store.memories import VISIBLE, ListFilter
 from reverie.store.search import Filter
@@ -53,12 +53,11 @@ class AsOf(Query):
     as_of: Moment | None = None
 
 
-class MemoryQuery(PageQuery):
+class MemoryQuery(ScopedQuery):
     """Filters of `GET /v1/memories`; `valid_at`: what was true then."""
 
     valid_at: Moment | None = None
 
-    scope: Text | None = None
     kind: list[Name] | None = None
     status: list[Status] | None = None
     tag: Tag | None = None
@@ -186,20 +185,15 @@ class Doors:
     async def memories(self, call: Call[None, MemoryQuery]) -> MemoryPage:
         """`GET /v1/memories`."""
         who, query = call.principal, call.query
-        if query.scope:
-            who.check_read([parse_scope(query.scope)])
         only = ListFilter(
-            scope=parse_scope(query.scope) if query.scope else None,
+            scope=query.readable(who),
             kinds=[parse_kind(kind).value for kind in query.kind] if query.kind else None,
             status=[_listed(status) for status in query.status] if query.status else VISIBLE,
             tag=query.tag,
             session=query.session,
             valid_at=query.valid_at,
         )
-        below = decode_cursor(query.cursor, ById)
-        found = await self._parts.memories.page(
-            who, below.id if below else None, query.limit + 1, only
-        )
+        found = await self._parts.memories.page(who, query.below(), query.limit + 1, only)
         items, following = cut_page(found, query.limit, lambda memory: ById(id=memory.id))
         lives = self._parts.settings.half_lives
         return MemoryPage(items=[memory_body(one, lives) for one in items], next=following)

@@ -14,7 +14,7 @@ from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact_value
 from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.runtime.calls import Call
-from reverie.runtime.paging import ById, PageQuery, cut_page, decode_cursor
+from reverie.runtime.paging import ById, PageQuery, cut_page
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.staleness.parts import Parts
@@ -60,10 +60,7 @@ class Doors:
         """`GET /v1/stale`."""
         who, query = call.principal, call.query
         scopes = _scopes(who, query)
-        below = decode_cursor(query.cursor, ById)
-        found = await self._parts.changes.stale(
-            who, scopes, below.id if below else None, query.limit + 1
-        )
+        found = await self._parts.changes.stale(who, scopes, query.below(), query.limit + 1)
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.memory.id))
         return StalePage(
             items=[_item(one, self._parts.settings.half_lives) for one in items], next=following
