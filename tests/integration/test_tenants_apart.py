@@ -11,17 +11,22 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import Any, LiteralString
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 
 from reverie.bus.connection import connect
+from reverie.bus.dead import list_dead
 from reverie.bus.forget import subjects_of
 from reverie.bus.port import Bus
+from reverie.bus.streams import INGEST_ENRICH, STALENESS_CHANGES, ConsumerSpec
+from reverie.contracts.events import git_subject
 from reverie.domain.access import Role
 from reverie.ingest.event_routes import PLACE
+from reverie.runtime.paging import ById, encode_cursor
 from reverie.runtime.routes import Route
 from reverie.store.bootstrap import list_keys
 from reverie.store.marks import Marks
@@ -43,6 +48,7 @@ class Theirs:
     change: str
     trace: str
     scope: str
+    place: str
 
     @property
     def ids(self) -> list[str]:
@@ -120,8 +126,18 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "project": lambda of: ["shop"],
     "scope": lambda of: ["project/shop", of.scope],
     "path": lambda of: ["src/wren.py"],
+    "tag": lambda of: [WORD],
+    "topic": lambda of: ["birds"],
+    "cursor": lambda of: [encode_cursor(ById(id=UUID(of.memory))), of.place],
+    "after": lambda of: [of.place],
 }
+PLAIN = {
+    *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
+    *("format", "include", "kind", "limit", "state", "status", "strategy", "valid_at"),
+}
+"""Parameters that name nothing which belongs to somebody."""
 ENDLESS = {"GET /v1/events"}
+UNKNOWN = "takes a parameter: add to PARAMETERS what names another's in it, or to PLAIN"
 ADVICE = "takes a body: add to BODIES what names another tenant's memory, session, scope ... in it"
 
 
@@ -141,8 +157,10 @@ async def _theirs(stack: Stack, tenant: str) -> Theirs:
     assert memory in {one["id"] for one in found["memories"]}
     [change] = _change(None)  # type: ignore[arg-type]
     event = (await stack.post("/v1/git/changes", change, key=key))["event"]
+    await stack.call("PUT", "/v1/vault/shop", {"value": WORD}, key)
     [made] = [one.id for one in list_keys(stack.admin_url) if one.tenant == tenant]
-    return Theirs(tenant, memory, session, made, event, found["trace_id"], scope)
+    place = _beginning(stack, tenant)
+    return Theirs(tenant, memory, session, made, event, found["trace_id"], scope, place)
 
 
 def _filled(route: Route, of: Theirs) -> Iterator[str]:
@@ -151,7 +169,9 @@ def _filled(route: Route, of: Theirs) -> Iterator[str]:
     variable, _, rest = tail.partition("}")
     for one in (of.ids if variable == "id" else ["shop"]) if brace else [""]:
         path = head + one + rest
-        named = [name for name in PARAMETERS if name in (route.query or Route).__annotations__]
+        fields = set(route.query.model_fields if route.query else ())
+        assert fields <= PLAIN | set(PARAMETERS), f"{route.name} {UNKNOWN}"
+        named = sorted(fields & set(PARAMETERS))
         yield path
         yield from (f"{path}?{name}={v}" for name in named for v in PARAMETERS[name](of))
 
@@ -188,9 +208,12 @@ async def _idle(tables: Tables) -> bool:
     return tables.idle()
 
 
+def _number(stack: Stack, tenant: str) -> int:
+    return int(value(stack.admin_url, "select id from tenant where name = %s", tenant))
+
+
 def _counts(stack: Stack, tenant: str) -> dict[str, int]:
-    number = value(stack.admin_url, "select id from tenant where name = %s", tenant)
-    with closing(Tables(stack.admin_url, number)) as tables:
+    with closing(Tables(stack.admin_url, _number(stack, tenant))) as tables:
         return tables.counts()
 
 
@@ -212,8 +235,10 @@ async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
                     unknown = await stack.call(route.method, other, key=mine, **more)
                     assert reply.status == unknown.status, (route.name, path)
     assert _counts(stack, theirs.tenant) == before
+    await _forged(nats_url, _number(stack, "madagascar"), _number(stack, theirs.tenant), theirs)
     with closing(Tables(stack.admin_url)) as tables:
         await eventually(lambda: _idle(tables))
+    assert _counts(stack, theirs.tenant) == before
     assert await _said_on_the_bus(nats_url, "madagascar", theirs) == []
 
 
@@ -221,7 +246,7 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
     """What comes back; of a stream that does not end, what stands in it so far."""
     if route.name not in ENDLESS:
         return await stack.call(route.method, url, key=key, **more)
-    headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": _beginning(stack)}
+    headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": _beginning(stack, "madagascar")}
     heard = b""
     async with stack.http.get(url, headers=headers) as answer:
         with suppress(TimeoutError):
@@ -231,10 +256,10 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
         return Reply(answer.status, heard.decode(), dict(answer.headers))
 
 
-def _beginning(stack: Stack) -> str:
-    """The place of madagascar before all events."""
-    query: LiteralString = "select mark_key from tenant where name = 'madagascar'"
-    return Marks(value(stack.admin_url, query)).seal(PLACE, 0)
+def _beginning(stack: Stack, tenant: str) -> str:
+    """The place of a tenant before all events."""
+    key = value(stack.admin_url, "select mark_key from tenant where name = %s", tenant)
+    return Marks(key).seal(PLACE, 0)
 
 
 def _sent_as(route: Route, body: Any) -> dict[str, Any]:
@@ -242,6 +267,31 @@ def _sent_as(route: Route, body: Any) -> dict[str, Any]:
     if body is None or not route.streams:
         return {"json": body}
     return {"data": json.dumps(body) + "\n", "headers": {"Content-Type": "application/x-ndjson"}}
+
+
+FORGED = "forged"
+
+
+async def _forged(nats_url: str, mine: int, other: int, theirs: Theirs) -> None:
+    """Messages on the subjects of one tenant that speak of another's memory and change."""
+    remembered, changed = "memory.madagascar.remembered", git_subject("madagascar", "shop")
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        for tenant in (mine, other):
+            memory = {"v": 1, "tenant": tenant, "id": theirs.memory, "version": 99}
+            change = {"v": 1, "tenant": tenant, "id": theirs.change, "project": "shop"}
+            for subject, body in ((remembered, memory), (changed, change)):
+                await bus.send(subject, json.dumps(body).encode(), {FORGED: "yes"})
+        for consumer in (INGEST_ENRICH, STALENESS_CHANGES):
+            await eventually(partial(_taken, bus, consumer))
+        dead = await list_dead(bus)
+    assert [one.reason for one in dead] == [
+        "its body speaks of another tenant than its subject"
+    ] * 2, dead
+
+
+async def _taken(bus: Bus, consumer: ConsumerSpec) -> bool:
+    return await bus.lag(consumer) == 0
 
 
 async def _said_on_the_bus(nats_url: str, tenant: str, theirs: Theirs) -> list[str]:
@@ -259,7 +309,8 @@ async def _said_on_the_bus(nats_url: str, tenant: str, theirs: Theirs) -> list[s
 async def _all(bus: Bus, stream: str, subject: str) -> list[str]:
     found, after = [], 0
     while one := await bus.read(stream, after + 1, subject):
-        found.append(f"{one.subject} {one.data.decode()} {dict(one.headers)}")
+        if FORGED not in one.headers:
+            found.append(f"{one.subject} {one.data.decode()} {dict(one.headers)}")
         after = one.seq
     return found
 

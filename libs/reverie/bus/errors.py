@@ -17,3 +17,14 @@ class Reject(Exception):
     def __init__(self, reason: str):
         super().__init__(reason)
         self.reason = reason
+
+
+def one_tenant(subject: str, body: str | None) -> bool:
+    """Whether subject and body of a message speak of one tenant, by name; False where it is gone.
+
+    Who may publish for one tenant must not have another's rows read. Raises `Reject` for a body of
+    another tenant.
+    """
+    if body is not None and body != subject:
+        raise Reject("its body speaks of another tenant than its subject")
+    return body is not None

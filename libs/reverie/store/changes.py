@@ -56,6 +56,10 @@ class Changes:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    async def tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.name_of(tenant)
+
     async def add(
         self, who: Principal, change: GitChange, headers: Mapping[str, str]
     ) -> tuple[UUID, bool, Outgoing]:

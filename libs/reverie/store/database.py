@@ -98,6 +98,12 @@ class Database:
                 raise
             await connection.execute("commit")
 
+    async def name_of(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        async with self.tenant(tenant) as one:
+            found: str | None = await one.value("tenant_name")
+        return found
+
     @asynccontextmanager
     async def snapshot(self, tenant: int) -> AsyncIterator[Tenant]:
         """One tenant's rows as they were at one moment, times in UTC; nothing can be written."""

@@ -58,6 +58,10 @@ class Enrichment:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    async def tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.name_of(tenant)
+
     async def read(self, tenant: int, memory: UUID) -> Raw | None:
         """The memory, or None where it was forgotten."""
         async with self._db.tenant(tenant) as t:

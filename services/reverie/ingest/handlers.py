@@ -6,7 +6,7 @@ import asyncio
 
 from pydantic import ValidationError
 
-from reverie.bus.errors import Reject
+from reverie.bus.errors import Reject, one_tenant
 from reverie.bus.port import Message
 from reverie.contracts.events import MemoryEvent
 from reverie.domain.errors import Unavailable
@@ -23,8 +23,10 @@ async def on_remembered(parts: Parts, message: Message) -> None:
         event = MemoryEvent.model_validate_json(message.data)
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
-    await _model_tried(parts)
     tenant = event.tenant, message.subject.split(".")[1]
+    if not one_tenant(tenant[1], await parts.enrichment.tenant_name(event.tenant)):
+        return
+    await _model_tried(parts)
     await enrich(parts, *tenant, event.id)
     await reconcile(parts, *tenant, event.id)
 

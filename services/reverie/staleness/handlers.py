@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 
-from reverie.bus.errors import Reject
+from reverie.bus.errors import Reject, one_tenant
 from reverie.bus.port import Message
 from reverie.contracts.events import GitEvent
 from reverie.domain.errors import ReverieError
@@ -24,7 +24,9 @@ async def on_changed(parts: Parts, message: Message) -> None:
         event = GitEvent.model_validate_json(message.data)
     except ValidationError as error:
         raise Reject(f"not a git event: {error.error_count()} fields are wrong") from error
-    await apply_change(parts, event.tenant, message.subject.split(".")[1], event.id)
+    name = message.subject.split(".")[1]
+    if one_tenant(name, await parts.changes.tenant_name(event.tenant)):
+        await apply_change(parts, event.tenant, name, event.id)
 
 
 async def catch_up(parts: Parts) -> None:

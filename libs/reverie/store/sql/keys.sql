@@ -53,3 +53,7 @@ delete from idempotency where tenant = $1 and key = $2 and status is null;
 -- name: clock_turn
 -- True for the one process that may do the rounds in this transaction.
 select pg_try_advisory_xact_lock(hashtext('reverie.clock'));
+
+-- name: tenant_name
+-- The name of a tenant.
+select name from tenant where id = $1;
