@@ -127,6 +127,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "scope": lambda of: ["project/shop", of.scope],
     "path": lambda of: ["src/wren.py"],
     "tag": lambda of: [WORD],
+    "entity": lambda of: [WORD],
     "topic": lambda of: ["birds"],
     "cursor": lambda of: [encode_cursor(ById(id=UUID(of.memory))), of.place],
     "after": lambda of: [of.place],
