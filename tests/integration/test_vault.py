@@ -131,15 +131,30 @@ async def test_after_a_rotation_the_old_key_may_go(
 ) -> None:
     for n in range(3):
         await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x", "secret": True})
+    gone = rows(
+        vault.admin_url, "update vault set key_id = 'gone' where key = 's2' returning tenant"
+    )
     steps: list[tuple[int, int]] = []
     done = rotate(vault.admin_url, sealer_of(f"{NEW},{OLD}"), lambda *at: steps.append(at))
-    assert (done.values, steps) == (3, [(3, 3)])
+    assert (done.values, steps) == (2, [(2, 3)])
+    assert [vars(one) for one in done.lost] == [
+        {"tenant": gone[0][0], "scope": "global", "key": "s2"}
+    ]
     assert rotate(vault.admin_url, sealer_of(NEW), lambda *_: None).values == 0
     lost = await vault.call("GET", "/v1/vault/s1")
     assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
     async with running_stack(database, nats_url, model_home(), vault_key=NEW) as renewed:
         read = await vault.get(f"{renewed.url}/v1/vault/s1")
         assert read["value"] == "value-1-x"
+        listed = await vault.get(f"{renewed.url}/v1/vault")
+        assert [one["readable"] for one in listed["items"]] == [True, True, False]
+        told = await vault.post(f"{renewed.url}/v1/remember", {"content": "it is value-0-x"})
+        assert told["redactions"] == 1
+        path = f"{renewed.url}/v1/vault/s2"
+        assert (await vault.call("GET", path)).status == 503
+        assert (await vault.call("DELETE", path)).body["deleted"]
+        again = await vault.call("PUT", path, {"value": "value-2-y", "secret": True})
+        assert again.body["version"] == 1
 
 
 async def test_without_a_master_key_a_secret_is_refused_and_says_what_to_set(
@@ -163,8 +178,13 @@ async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_
         body = {"content": f"step {n} of the run is done", "key": "step", "supersede_reason": "on"}
         hints = (await stack.post("/v1/remember", body))["hints"]
     assert any(hint.startswith("step was written 1") for hint in hints)
-    [busy] = (await stack.get("/v1/vault/advice"))["items"]
+    items = [{"content": "one more", "key": "step", "supersede_reason": "on"}, {"content": "new"}]
+    many = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
+    assert [[h for h in one["hints"] if "vault" in h][:1] != [] for one in many] == [True, False]
+    busy, *states = (await stack.get("/v1/vault/advice"))["items"]
     assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
+    assert len(states) == 3
+    assert all(one["memory"] for one in states)
 
 
 async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault: Stack) -> None:
@@ -222,3 +242,40 @@ async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault
     assert rows(vault.admin_url, "select content from memory where id = %s", theirs["id"]) == [
         (f"a poem: {PLAIN}",)
     ]
+
+
+async def test_numbers_are_secrets_too_and_what_is_too_short_to_be_found_is_told(
+    vault: Stack,
+) -> None:
+    put = await vault.call("PUT", "/v1/vault/pin", {"value": 8150273, "secret": True})
+    assert "/v1/vault/scrub" in put.body["hints"][0]
+    for value in (True, 41, "abc"):
+        short = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
+        assert "too short" in short.body["hints"][0]
+        assert (await vault.get("/v1/vault/flag"))["value"] == value
+    held = {"value": json.dumps({"host": "localhost", "word": PLAIN}), "secret": True}
+    await vault.call("PUT", "/v1/vault/held", held)
+    body = {
+        "content": f"Dial 8150273, not 181502730, on localhost; say {PLAIN}",
+        "metadata": {"pin": 8150273, "true": True, "n": [8150273, 41]},
+    }
+    told = await vault.post("/v1/remember", body)
+    memory = await vault.get(f"/v1/memories/{told['id']}")
+    assert memory["content"] == (
+        "Dial [REDACTED_VAULT:pin], not 181502730, on localhost; say [REDACTED_VAULT:held]"
+    )
+    mark = "[REDACTED_VAULT:pin]"
+    assert memory["metadata"] == {"pin": mark, "true": True, "n": [mark, 41]}
+
+
+async def test_a_scope_that_is_a_credential_is_refused_unseen(vault: Stack) -> None:
+    await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-seven", "secret": True})
+    shaped = "sk-ant-api03-" + "a1b2c3d4e5" * 4
+    for name in ("tulip-seven", shaped):
+        for scope in (f"project/{name}", f"project/{name}/topic/x"):
+            reply = await vault.call("POST", "/v1/remember", {"content": "hello", "scope": scope})
+            assert (reply.status, reply.body["field"]) == (422, "scope"), scope
+            assert name not in json.dumps(reply.body)
+    started = await vault.post("/v1/sessions/start", {"agent": "a", "project": "tulip-seven"})
+    assert "tulip-seven" not in started["scope"]
+    assert "tulip-seven" not in everything(vault.admin_url)

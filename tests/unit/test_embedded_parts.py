@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from reverie.domain.errors import Conflict, Misconfigured
 from reverie.embedded import binaries, home, ports, privileges
@@ -18,8 +19,10 @@ from reverie.embedded.lock import is_held, only_one
 from reverie.embedded.probe import Health, ask_ready
 from reverie.embedded.processes import LOG_LIMIT, append_to, last_lines
 from reverie.embedded.services import environment
+from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.watch import watch
 from reverie.runtime.settings import Settings
+from reverie.store.sealing import sealer_of
 
 STRANGER = 54_321
 
@@ -31,6 +34,19 @@ def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None
     assert len(first) >= 43
     assert stat.S_IMODE((place.secrets / "nats").stat().st_mode) == 0o600
     assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
+
+
+def test_the_vault_has_a_master_key_of_its_own_unless_one_is_set(tmp_path: Path) -> None:
+    place = open_home(tmp_path / "home")
+    made = _with_vault_key(Settings(), place).vault_key
+    assert made is not None
+    file = place.secrets / "vault_key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().strip() == made.get_secret_value()
+    assert sealer_of(made.get_secret_value()).newest is not None
+    assert _with_vault_key(Settings(), place).vault_key == made
+    given = SecretStr("given")
+    assert _with_vault_key(Settings(vault_key=given), place).vault_key == given
 
 
 def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:

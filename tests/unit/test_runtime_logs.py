@@ -14,7 +14,8 @@ import structlog
 from aiohttp.http_exceptions import BadHttpMessage
 from opentelemetry import trace
 
-from reverie.runtime.logs import configure_logs, mask_credentials
+from reverie.domain.known_secrets import Known, KnownSecret
+from reverie.runtime.logs import configure_logs, hide, mask_credentials
 from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import install_provider
 
@@ -150,3 +151,29 @@ def test_a_traceback_shows_no_local_variables(out: io.StringIO) -> None:
 )
 def test_what_is_a_credential_by_its_place_is_always_masked(text: str, masked: str) -> None:
     assert mask_credentials(text) == masked
+
+
+def test_no_line_holds_a_secret_of_the_vault_until_it_leaves_the_vault(out: io.StringIO) -> None:
+    configure_logs(Settings(), "ingest", stream=out)
+    hide(7, Known([KnownSecret("global", "gate", "seven tulips")]))
+    hide(8, Known([KnownSecret("global", "pin", "8150273")]))
+    try:
+        log.info(
+            "opened by seven tulips", body={"seven tulips": ["8150273"]}, url="/?q=seven%20tulips"
+        )
+        try:
+            raise ValueError("not seven tulips")
+        except ValueError:
+            log.exception("failed")
+        logging.getLogger("elsewhere").warning("said %s", "seven tulips")
+        written = out.getvalue()
+        assert not [
+            word for word in ("seven tulips", "8150273", "seven%20tulips") if word in written
+        ]
+        assert written.count("[REDACTED_VAULT]") >= 6
+        hide(7, Known([]))
+        log.info("seven tulips bloom")
+        assert lines(out)[-1]["event"] == "seven tulips bloom"
+    finally:
+        hide(7, Known([]))
+        hide(8, Known([]))

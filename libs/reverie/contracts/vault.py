@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -20,11 +21,12 @@ class VaultPut(Request):
 
 
 class VaultItem(Answer):
-    """An entry without its value."""
+    """An entry without its value. Not `readable`: sealed under a master key that is not set."""
 
     scope: str
     key: str
     secret: bool
+    readable: bool
     version: int
     by: str
     created_at: datetime
@@ -70,15 +72,17 @@ class VaultPage(Page):
 
 
 class VaultAdvised(Answer):
-    """A key of memories that is written like a variable."""
+    """A key of memories that is written like a variable, or a `memory` that is state: a counter or
+    a JSON blob."""
 
     scope: str
-    key: str
+    key: str | None
+    memory: UUID | None = None
     versions: int
     advice: str
 
 
 class VaultAdvice(Answer):
-    """Keys that belong into the vault, busiest first."""
+    """What belongs into the vault: busy keys first, then memories that are state."""
 
     items: list[VaultAdvised]

@@ -60,6 +60,8 @@ def parse_scope(text: str) -> str:
             f"{text[:80]!r} is not a scope: use global, user/<u>, agent/<a>, session/<s>, "
             "project/<p>[/feature/<f> or /topic/<t>], with names of a-z 0-9 _ -",
         )
+    if redact(path).count:
+        raise Invalid("scope", "holds a credential: scopes are shown, name it otherwise")
     return path
 
 

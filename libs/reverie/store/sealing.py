@@ -53,12 +53,17 @@ class Sealer:
         sealed = self._keys[self.newest].encrypt(nonce, plain, place.bound())
         return nonce + sealed, self.newest
 
+    def holds(self, key_id: str | None) -> bool:
+        """Whether the master key of this id is at hand; a value that is not sealed needs none."""
+        return key_id is None or key_id in self._keys
+
     def open(self, place: Place, sealed: bytes, key_id: str) -> Any:
         """The value. Raises `Unavailable` where its master key is missing or does not fit."""
         cipher = self._keys.get(key_id)
         if cipher is None:
             raise Unavailable(
-                f"the master key {key_id}", f"{place.key} is sealed under it: add it to {SETTING}"
+                f"the master key {key_id}",
+                f"{place.key} is sealed under it: add it to {SETTING}, or put or delete the entry",
             )
         try:
             plain = cipher.decrypt(sealed[:NONCE], sealed[NONCE:], place.bound())

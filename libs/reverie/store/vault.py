@@ -6,18 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import structlog
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, NotFound, Unavailable
 from reverie.domain.known_secrets import Known, KnownSecret, secret_texts
+from reverie.domain.state import is_state
 from reverie.store.database import Database
 from reverie.store.sealing import Place, Sealer
 
 log = structlog.get_logger()
 
 _MOST_KEPT = 1024
+_CANDIDATES = 4
 MANY_VERSIONS = 100
 """A key of memories written more often than this is state, not memory."""
 
@@ -29,6 +32,7 @@ class VaultEntry:
     scope: str
     key: str
     secret: bool
+    readable: bool
     version: int
     who: str
     created: datetime
@@ -37,11 +41,12 @@ class VaultEntry:
 
 @dataclass(frozen=True)
 class Busy:
-    """A key of memories that was written many times."""
+    """A key of memories that was written many times, or a memory that is state."""
 
     scope: str
-    key: str
+    key: str | None
     versions: int
+    memory: UUID | None = None
 
 
 class Vault:
@@ -91,7 +96,7 @@ class Vault:
     async def find(self, who: Principal, scope: str, key: str) -> VaultEntry | None:
         """The entry without its value, where the key may read it."""
         row = await self._row(who, scope, key)
-        return None if row is None else _entry(row)
+        return None if row is None else self._entry(row)
 
     async def get(self, who: Principal, scope: str, key: str) -> tuple[VaultEntry, Any]:
         """The entry and its value. Raises `NotFound`, or `Unavailable` without its master key."""
@@ -102,7 +107,7 @@ class Vault:
         if row["secret"]:
             place = Place(who.tenant, scope, key)
             value = self._sealer.open(place, row["sealed"], row["key_id"])
-        return _entry(row), value
+        return self._entry(row), value
 
     async def _row(self, who: Principal, scope: str, key: str) -> Any:
         async with self._db.tenant(who.tenant) as tenant:
@@ -114,7 +119,7 @@ class Vault:
         """Names and metadata in the order of scope and key."""
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows("vault_list", list(who.reads), scope, *after, limit)
-        return [_entry(row) for row in found]
+        return [self._entry(row) for row in found]
 
     async def delete(self, who: Principal, scope: str, key: str) -> int:
         """Removes an entry; answers its last version. Raises `NotFound`."""
@@ -125,14 +130,24 @@ class Vault:
         return int(row["version"])
 
     async def advice(
-        self, who: Principal, limit: int, scope: str | None = None, key: str | None = None
+        self, who: Principal, limit: int, places: Sequence[tuple[str, str]] | None = None
     ) -> list[Busy]:
-        """Keys of memories that are written so often that they belong here, busiest first."""
+        """Keys of memories that are written so often that they belong here, busiest first; of all,
+        or of these scopes and keys."""
+        scopes = None if places is None else [scope for scope, _ in places]
+        keys = None if places is None else [key for _, key in places]
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows(
-                "vault_advice", list(who.reads), MANY_VERSIONS, scope, key, limit
+                "vault_advice", list(who.reads), MANY_VERSIONS, scopes, keys, limit
             )
         return [Busy(row["scope"], row["key"], row["versions"]) for row in found]
+
+    async def states(self, who: Principal, limit: int) -> list[Busy]:
+        """Active memories that are counters or JSON blobs, the newest first."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("vault_states", list(who.reads), limit * _CANDIDATES)
+        states = [row for row in found if is_state(row["content"])][:limit]
+        return [Busy(row["scope"], row["key"], row["version"], row["id"]) for row in states]
 
     async def known(self, tenant: int) -> Known:
         """The tenant's secret values, opened; read again only when one of them changed."""
@@ -166,14 +181,14 @@ class Vault:
             return []
         return [KnownSecret(row["scope"], row["key"], text) for text in secret_texts(value)]
 
-
-def _entry(row: Any) -> VaultEntry:
-    return VaultEntry(
-        scope=row["scope"],
-        key=row["key"],
-        secret=row["secret"],
-        version=row["version"],
-        who=row["who"],
-        created=row["created"],
-        updated=row["updated"],
-    )
+    def _entry(self, row: Any) -> VaultEntry:
+        return VaultEntry(
+            scope=row["scope"],
+            key=row["key"],
+            secret=row["secret"],
+            readable=self._sealer.holds(row["key_id"]),
+            version=row["version"],
+            who=row["who"],
+            created=row["created"],
+            updated=row["updated"],
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -42,6 +42,12 @@ from reverie.store.memories import events_of
 
 START_BUDGET = 2000
 
+Place = tuple[str, str | None]
+"""A scope and a key in it."""
+
+Results = Mapping[UUID, Written | ReverieError]
+"""What became of each memory, by its id."""
+
 
 def routes(parts: Parts) -> list[Route]:
     """The table of ingest."""
@@ -79,15 +85,21 @@ class Doors:
         if isinstance(written, ReverieError):
             raise written
         self._publish(call, who, events_of(who, written, headers))
-        return _remembered(accepted, written, await self._busy(who, accepted, written))
+        busy = await self._busy(who, [accepted], {accepted.memory.id: written})
+        return _remembered(accepted, written, busy)
 
-    async def _busy(self, who: Principal, accepted: Accepted, written: Written) -> tuple[str, ...]:
-        """The advice to use the vault, where the key was written very often."""
-        if written.outcome is not Outcome.SUPERSEDED:
-            return ()
-        new = accepted.memory
-        busy = await self._parts.vault.advice(who, 1, new.scope, new.key)
-        return tuple(f"{one.key} was written {one.versions} times: {USE_VAULT}" for one in busy)
+    async def _busy(
+        self, who: Principal, accepted: Sequence[Accepted], written: Results
+    ) -> dict[Place, str]:
+        """The advice to use the vault, for each key that was written very often."""
+        places = {_place(one) for one in accepted if _superseded(written[one.memory.id])}
+        if not places:
+            return {}
+        busy = await self._parts.vault.advice(who, len(places), [(s, k or "") for s, k in places])
+        return {
+            (one.scope, one.key): f"{one.key} was written {one.versions} times: {USE_VAULT}"
+            for one in busy
+        }
 
     async def batch(self, call: Call[RememberBatch, None]) -> RememberedBatch:
         """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
@@ -107,7 +119,8 @@ class Doors:
         written = dict(zip((one.memory.id for one in good), found, strict=True))
         landed = [one for one in found if isinstance(one, Written)]
         self._publish(call, who, [e for one in landed for e in events_of(who, one, headers)])
-        items = [_item(place, one, written) for place, one in enumerate(judged)]
+        busy = await self._busy(who, good, written)
+        items = [_item(place, one, written, busy) for place, one in enumerate(judged)]
         return RememberedBatch(items=items)
 
     async def _told_by(
@@ -218,8 +231,17 @@ def _judged(
         return below(at, error)
 
 
-def _remembered(accepted: Accepted, written: Written, more: Sequence[str] = ()) -> Remembered:
-    notes = [*accepted.hints, *more]
+def _place(accepted: Accepted) -> Place:
+    return accepted.memory.scope, accepted.memory.key
+
+
+def _superseded(written: Written | ReverieError) -> bool:
+    return isinstance(written, Written) and written.outcome is Outcome.SUPERSEDED
+
+
+def _remembered(accepted: Accepted, written: Written, busy: Mapping[Place, str]) -> Remembered:
+    place = _place(accepted)
+    notes = [*accepted.hints, *([busy[place]] if place in busy else [])]
     if written.outcome is Outcome.DUPLICATE:
         notes.append("this was known; its confidence went up")
     return Remembered(
@@ -232,11 +254,14 @@ def _remembered(accepted: Accepted, written: Written, more: Sequence[str] = ()) 
 
 
 def _item(
-    place: int, judged: Accepted | ReverieError, written: dict[Any, Written | ReverieError]
+    place: int,
+    judged: Accepted | ReverieError,
+    written: Results,
+    busy: Mapping[Place, str],
 ) -> Remembered | Problem:
     if isinstance(judged, ReverieError):
         return problem_of(judged)
     result = written[judged.memory.id]
     if isinstance(result, ReverieError):
         return problem_of(below(f"items.{place}", result))
-    return _remembered(judged, result)
+    return _remembered(judged, result, busy)

@@ -73,7 +73,7 @@ def routes(parts: Parts) -> list[Route]:
         Route("GET", "/v1/vault", doors.list, query=ScopedQuery, answer=VaultPage,
               summary="List entries without their values"),
         Route("GET", "/v1/vault/advice", doors.advice, query=AdviceQuery, answer=VaultAdvice,
-              summary="Keys of memories that belong into the vault"),
+              summary="Memories that belong into the vault"),
         Route("GET", "/v1/vault/scrub", doors.scrub, answer=VaultScrub,
               summary="How far stored texts were searched for secrets"),
         Route("PUT", path, doors.put, VaultPut, VaultQuery, VaultWritten,
@@ -148,13 +148,10 @@ class Doors:
 
     async def advice(self, call: Call[None, AdviceQuery]) -> VaultAdvice:
         """`GET /v1/vault/advice`."""
-        found = await self._parts.vault.advice(call.principal, call.query.limit)
-        return VaultAdvice(
-            items=[
-                VaultAdvised(scope=one.scope, key=one.key, versions=one.versions, advice=USE_VAULT)
-                for one in found
-            ]
-        )
+        who, limit = call.principal, call.query.limit
+        found = await self._parts.vault.advice(who, limit)
+        found += await self._parts.vault.states(who, limit - len(found))
+        return VaultAdvice(items=[VaultAdvised(**vars(one), advice=USE_VAULT) for one in found])
 
     async def scrub(self, call: Call[None, None]) -> VaultScrub:
         """`GET /v1/vault/scrub`."""
@@ -190,6 +187,7 @@ def _item(entry: VaultEntry) -> VaultItem:
         scope=entry.scope,
         key=entry.key,
         secret=entry.secret,
+        readable=entry.readable,
         version=entry.version,
         by=entry.who,
         created_at=entry.created,

@@ -22,7 +22,7 @@ where v.tenant = $1 and v.scope = $2 and v.key = $3 and covers($4, v.scope);
 
 -- name: vault_list
 -- Names and metadata in the order of scope and key, after the place ($4, $5).
-select v.scope, v.key, v.secret, v.version, v.who, v.created, v.updated
+select v.scope, v.key, v.secret, v.key_id, v.version, v.who, v.created, v.updated
 from vault v
 where v.tenant = $1 and covers($2, v.scope) and ($3::text is null or v.scope = $3)
   and (v.scope, v.key) > ($4, $5)
@@ -38,13 +38,22 @@ returning v.version;
 select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret;
 
 -- name: vault_advice
--- Keys of memories that the caller may read, written more than $3 times: counters in disguise.
+-- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of
+-- all, or of those in $4 and $5.
 select m.scope, m.key,
        (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
 from memory m
 where m.tenant = $1 and m.key is not null and covers($2, m.scope)
   and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
-  and ($4::text is null or (m.scope = $4 and m.key = $5))
+  and ($4::text[] is null or (m.scope, m.key) in (select * from unnest($4::text[], $5::text[])))
 group by m.scope, m.key 
 having count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0) > $3
 order by versions desc, m.scope, m.key limit $6;
+
+-- name: vault_states
+-- Active memories that may be a number or a JSON object or array, the newest first.
+select m.id, m.scope, m.key, m.version, m.content
+from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind not in ('file', 'entity')
+  and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
+order by m.id desc limit $3;
