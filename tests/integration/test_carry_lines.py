@@ -255,3 +255,14 @@ async def test_a_strategy_says_which_side_wins(
     assert (await stack.get(f"/v1/memories/{old['id']}"))["content"] == content
     again = await _import(stack, _file(new), f"?strategy={strategy}")
     assert again["skipped"] == 1
+
+
+async def test_what_an_import_takes_the_place_of_was_current_until_then(stack: Stack) -> None:
+    old = await stack.post(
+        "/v1/remember", {"content": "older", "key": "port", "scope": "project/shop"}
+    )
+    made = await _import(stack, _file(_memory("newer", key="port")), "?strategy=replace")
+    assert made["created"] == 1
+    now, before = (await stack.get(f"/v1/memories/{old['id']}/history"))["items"]
+    assert (now["status"], before["status"]) == ("superseded", "active")
+    assert now["known_from"] == before["known_to"] > before["known_from"]

@@ -177,7 +177,7 @@ begin
     else
       perform keep_version(p_tenant, v_other, p_who, 'replaced by an import');
       update memory m set status = 'superseded', superseded_by = v_id, version = m.version + 1,
-                          valid_to = coalesce(m.valid_to, now()), updated = now()
+                          valid_to = coalesce(m.valid_to, now()), updated = now(), known_from = now()
       where m.tenant = p_tenant and m.id = v_other.id;
     end if;
     if v_old.id is not null then
