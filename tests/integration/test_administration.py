@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import closing
 from typing import Any, LiteralString
 
@@ -13,7 +14,7 @@ from reverie.bus.forget import subjects_of
 from reverie.bus.port import Message
 from reverie.bus.streams import STREAMS
 from reverie.contracts.events import DREAM, dream_subject
-from reverie.domain.access import Role
+from reverie.domain.access import ENDING, Role
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
 from tests.integration.store_parts import add_tenants, admin_rows, app_connection
@@ -135,6 +136,39 @@ async def test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream(
     assert _held(stack, other) == before
     assert await _messages(nats_url, "two", other) != []
     assert (await stack.call("POST", "/v1/remember", {"content": "x"}, one)).status == 401
+
+
+async def test_the_deletion_of_a_tenant_ends_however_busily_its_own_key_writes(
+    stack: Stack,
+) -> None:
+    key = stack.key_of(tenant="one", role=Role.ADMIN)
+    number = _tenant(stack, "one")
+    kept: list[int] = []
+
+    async def write(writer: int) -> int:
+        while True:
+            body = {"content": f"The writer {writer} says {len(kept)}"}
+            answer = await stack.call("POST", "/v1/remember", body, key)
+            if answer.status != 201:
+                return answer.status
+            kept.append(writer)
+
+    async def busy() -> bool:
+        return len(set(kept)) == 3
+
+    writers = [asyncio.create_task(write(writer)) for writer in range(3)]
+    await eventually(busy)
+    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, key)
+    assert (done.status, done.body["done"]) == (200, True), done
+    assert set(await asyncio.gather(*writers)) <= {401, 403}
+    assert _left(stack, number) == []
+    key = stack.key_of(tenant="two", role=Role.ADMIN)
+    number = _tenant(stack, "two")
+    broken_off = "update api_key set writes = %s where tenant = %s"
+    admin_rows(stack.admin_url, broken_off, [ENDING], number)
+    assert (await stack.call("POST", "/v1/remember", {"content": "x"}, key)).status == 403
+    assert (await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "two"}, key)).body["done"]
+    assert _left(stack, number) == []
 
 
 async def test_a_key_that_a_process_still_trusts_cannot_write_into_a_tenant_that_is_gone(

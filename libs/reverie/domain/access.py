@@ -20,6 +20,10 @@ class Role(StrEnum):
     CI = "ci"
 
 
+ENDING = "!"
+"""What alone the last key of a tenant may write while that is deleted: it covers no scope."""
+
+
 @dataclass(frozen=True)
 class Principal:
     """The holder of a key: its tenant, its role, and grant patterns per direction.
@@ -91,6 +95,14 @@ class Principal:
         self.check_role(Role.ADMIN)
         if not any(matches(one, scope) for one in self.writes):
             raise Forbidden("administer", scope)
+
+    def check_end(self) -> None:
+        """Raises `Forbidden` unless this key may delete its tenant, or go on with that."""
+        if self.writes == (ENDING,):
+            self.check_role(Role.ADMIN)
+        else:
+            self.check_admin("*")
+        self.check_read(["*"])
 
     def check_grant(self, reads: Iterable[str], writes: Iterable[str], agent: str | None) -> None:
         """Raises `Forbidden` naming the first pattern that this key does not hold itself."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from reverie.domain.access import Principal, key_hash
+from reverie.domain.access import ENDING, Principal, key_hash
 from reverie.domain.errors import NotFound
 from reverie.domain.ids import new_id
 from reverie.domain.scopes import matches
@@ -138,10 +138,11 @@ class Administration:
         """Ends a tenant and deletes every row of it; yields rows by table, batch by batch.
 
         Its keys but the caller's end first and the caller's last, so that a deletion that broke off
-        can be asked for again. What was being written meanwhile goes in a second walk.
+        can be asked for again; from the first moment on it writes nothing. What was being written
+        meanwhile goes in a second walk.
         """
         async with self._db.tenant(who.tenant) as tenant:
-            await tenant.rows("tenant_keys_end", _own(who))
+            await tenant.rows("tenant_keys_end", _own(who), [ENDING])
             tables = [row["name"] for row in await tenant.rows("tenant_tables")]
         async for gone in self._walk(who.tenant, tables[:-1], batch):
             yield gone

@@ -161,8 +161,7 @@ class Doors:
     async def end_tenant(self, call: Call[EndTenant, None]) -> Deleted:
         """`DELETE /v1/admin/tenant`."""
         who = call.principal
-        who.check_admin("*")
-        who.check_read(["*"])
+        who.check_end()
         if call.body.confirm != who.tenant_name:
             raise Invalid("confirm", "is not the name of this key's tenant")
         before = await forget_tenant(self._parts.bus, who.tenant_name)

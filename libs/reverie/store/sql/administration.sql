@@ -67,9 +67,11 @@ select id from memory where tenant = $1 and id = any($2::uuid[]);
 select name from tenant_tables() where $1::int is not null order by name = 'api_key', name;
 
 -- name: tenant_keys_end
--- Ends all keys of a tenant but one.
-update api_key set revoked = coalesce(revoked, now())
-where tenant = $1 and ($2::uuid is null or id <> $2);
+-- Ends all keys of a tenant but one, which may write nothing but what is given.
+update api_key set
+  revoked = case when id = $2 then revoked else coalesce(revoked, now()) end,
+  writes = case when id = $2 then $3 else writes end
+where tenant = $1;
 
 -- name: tenant_sweep
 -- Deletes a batch of a tenant's rows from one table; answers how many.
