@@ -1,4 +1,4 @@
-"""The held-out half of the labelled set: texts the rules were not made with.
+"""The held-out half of the labelled set: texts written before the rules they measure.
 
 Two files hold a text a line (`⏎` for a line break). In the file of texts with a credential
 `«shape»` stands where it is; in the other `~shape` stands for what only looks like one. Values
@@ -123,12 +123,18 @@ def _with_credentials(line: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(values)
 
 
-def found() -> list[tuple[str, tuple[str, ...]]]:
+def telling(value: str) -> str:
+    """The part of a value that must be gone: of a key in several lines, one of its lines."""
+    lines = value.replace("\\n", "\n").split("\n")
+    return value if len(lines) == 1 else max(lines, key=len).strip()
+
+
+def held_out_found() -> list[tuple[str, tuple[str, ...]]]:
     """(text, what must not be left in it)."""
-    return _FOUND_CASES
+    return [(text, tuple(map(telling, values))) for text, values in _FOUND_CASES]
 
 
-def kept() -> list[str]:
+def held_out_kept() -> list[str]:
     """Texts in which nothing is to be redacted."""
     return _KEPT_CASES
 

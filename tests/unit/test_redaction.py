@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import re
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.redaction import redact, redact_value
+from reverie.domain.redaction_assignments import MOST_JUDGED
 
 WORD = "hunter" + "2"
 KEY = "sk-" + "proj-" + "aB3dE5gH7jK9" * 4
@@ -54,6 +57,59 @@ def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
 @given(TEXTS, TEXTS)
 def test_a_known_key_is_found_whatever_stands_around_it(before: str, after: str) -> None:
     assert KEY not in redact(f"{before} {KEY} {after}").text
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.text(max_size=40), max_size=4), st.integers(1, 3))
+def test_what_was_redacted_and_written_as_json_holds_nothing_more(
+    parts: list[str], times: int
+) -> None:
+    text = redact(" ".join([*parts, f'password = "{WORD}"', KEY, *parts])).text
+    for _ in range(times):
+        text = json.dumps(text)
+    found = redact(text)
+    assert (found.text, found.count) == (text, 0)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_credentials_in_json_within_a_text_within_json_are_found(times: int) -> None:
+    url = f"postgres://app:{WORD}@db/app"
+    text = json.dumps({"password": WORD, "log": f"a\n{KEY}\tb", "dsn": url, "id": AWS_ID})
+    for _ in range(times):
+        text = json.dumps({"body": text})
+    found = redact(text).text
+    assert not any(secret in found for secret in (WORD, KEY, AWS_ID))
+
+
+def test_a_credential_is_found_wherever_it_stands_in_a_long_text() -> None:
+    filler = "the quick brown fox jumps over a lazy dog\n" * 3000
+    text = f"{filler}token: password={WORD}\n{filler}{KEY}\n{filler}DB_PASSWORD={WORD}"
+    found = redact(text)
+    assert (WORD in found.text, KEY in found.text) == (False, False)
+    assert found.text.count(filler) == 3
+
+
+def test_the_same_words_are_judged_where_they_stand() -> None:
+    text = "token: token=abc token: token=" + "aB3dE5gH7jK9mN1p\n"
+    assert "aB3dE5" not in redact(text * 3).text
+
+
+def test_a_text_of_thousands_of_credentials_keeps_none() -> None:
+    dice = random.Random(7)
+    values = [f"{dice.randrange(16**9):09x}k9" for _ in range(MOST_JUDGED + 2000)]
+    text = "".join(f"DB_PASSWORD={value}\n" for value in values)
+    found = redact(text)
+    assert not any(value in found.text for value in values[::97])
+    assert values[-1] not in found.text
+    assert found.count >= len(values)
+    assert redact(found.text).count == 0
+
+
+def test_a_putty_key_goes_and_its_comment_stays() -> None:
+    body = "\n".join("AAAAB3NzaC1yc2EAAAADAQABAAABAQ" + "Ab9+/" * 6 for _ in range(3))
+    head = "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: me\nPublic-Lines: 1\nAAAA\n"
+    text = f"{head}Private-Lines: 3\n{body}\nPrivate-MAC: 00"
+    assert redact(text).text == f"{head}Private-Lines: 3\n[REDACTED_PRIVATE_KEY]\nPrivate-MAC: 00"
 
 
 @settings(max_examples=300, deadline=None)

@@ -16,8 +16,10 @@ MOST_JUDGED = 12_000
 """Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
 such a text is made to be slow."""
 
-Judged = dict[tuple[str, str], Span | None]
-"""What was judged of assignments, by their words and surroundings: places from their start."""
+_Seen = dict[str | tuple[int, str], Span | None]
+Judged = dict[int, _Seen]
+"""What was judged of assignments: by keyword, the words with what stands around them, and where
+from their start the credential stands."""
 
 # Each begins with a literal of its own, so that the search skips from one to the next.
 _KEYWORDS = (
@@ -38,6 +40,7 @@ _KEYWORDS = (
     (TOKEN, r"credentials?"),
     (TOKEN, r"jwt"),
     (TOKEN, r"bearer"),
+    (TOKEN, r"dockerconfigjson"),
     (API_KEY, r"key"),
     (WEAK, r"auth"),
     (WEAK, r"cookie"),
@@ -50,24 +53,28 @@ _KEY_OF = re.compile(
     r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
     r"license|deploy|webhook|secret)[_\- ]?\Z"
 )
-_TYPED = r":[ ]{0,2}[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfu]{0,2}[\"'`])"
-_PROSE = r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was):?(?=[ ])|是|は"
+_TYPED = r":[ ]{0,2}[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
+_PROSE = (
+    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was):?(?=[ ])|是|は"
+    r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—]|->|→)(?=[ ])"
+)
 _SEP = rf"{_TYPED}|===?|!==?|:=|=>|[=:>：]|[(,](?=[ ]{{0,4}}[\"'`])|{_PROSE}"
 _VALUE = (
-    r"\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
-    r"|[rbfu]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
+    r"\\{1,7}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
+    r"|[rbfun]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
     r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
 )
 _REST = (
-    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\\{{0,3}}[\"'`]?\]?)"
-    rf"(?:[ ](?:string|str|&str))?(?P<gap>[ \t]{{0,8}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
+    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\\{{0,7}}[\"'`]?\]?)"
+    rf"(?:[ ](?:string|str|&str))?(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
     rf"(?:{_VALUE})"
 )
 _ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in _KEYWORDS)
 _NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token)"
-    r"|(?P<API_KEY>api-?key|secret-key|access-key)|(?P<SECRET>secret))[ \t]{1,4}"
+    r"|(?P<API_KEY>api-?key|(?:secret|access|account|storage|master)-key)|(?P<SECRET>secret))"
+    r"[ \t]{1,4}"
     r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
 )
 _FLAG_KINDS = (PASSWORD, TOKEN, API_KEY, SECRET)
@@ -80,12 +87,13 @@ _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.
 _QUOTES = frozenset("'\"`<")
 _COMPARING = frozenset({"(", ",", "==", "===", "!=", "!=="})
 _BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
-_IS = ("is", "was", "是", "は")
+_SAID = re.compile(r"(?:.*(?:is|was|是|は)|for .*|[-–—]|->|→)")
 _SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
 _PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _STOPS = frozenset(" \t\n\r\"'`")
 _MORE_STOPS = _STOPS | frozenset(",;<>")
 _NEAREST, _FARTHEST = 52, 600
+_CALLS = re.compile(r"[()\[\]{}<|\\]")
 _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
@@ -94,46 +102,53 @@ def assigned(text: str, lower: str, judged: Judged) -> Iterator[Span]:
 
     `judged` holds what was judged in the text before, and may be empty.
     """
-    for kind, pattern in _ASSIGNMENTS:
-        yield from _assigned_to(kind, pattern, text, lower, judged)
+    for index, (kind, pattern) in enumerate(_ASSIGNMENTS):
+        yield from _assigned_to(kind, pattern, text, lower, judged.setdefault(index, {}))
     if "--" in lower:
         yield from _flags(text, lower)
 
 
 def _assigned_to(
-    kind: str, pattern: re.Pattern[str], text: str, lower: str, judged: Judged
+    kind: str, pattern: re.Pattern[str], text: str, lower: str, judged: _Seen
 ) -> Iterator[Span]:
     position, looked = 0, -1
     while match := pattern.search(lower, position):
         begin, end = match.span()
-        span = _remembered(kind, text, lower, match, judged)
-        if span:
-            yield span
-            position = span[1]
-        elif begin >= looked and match.start("bare") > 0:
+        if text[end : end + 1] in _STOPS:
+            around = text[max(0, begin - _NEAREST) : end + 1]
+        else:
+            around = text[max(0, begin - _NEAREST) : end + _reach(text, match)]
+        # Near the start of the text, its length does not tell where in it the match begins.
+        seen = around if begin >= _NEAREST else (begin, around)
+        if seen in judged:
+            found = judged[seen]
+        else:
+            found = _judged_once(kind, text, lower, match, judged)
+            judged[seen] = found
+        if found:
+            yield begin + found[0], begin + found[1], found[2]
+            position = begin + found[1]
+        elif begin >= looked and (bare := match.start("bare")) > 0:
             # A refused value may itself be a name with a value: looked into once.
-            position, looked = match.start("bare"), end
+            position, looked = bare, end
         else:
             position = end
 
 
-def _remembered(
-    kind: str, text: str, lower: str, match: re.Match[str], judged: Judged
+def _reach(text: str, match: re.Match[str]) -> int:
+    """How many characters after a match its judgement can depend on."""
+    apart = match["sep"] != "=" and text[match.end() : match.end() + 1] in _MORE_STOPS
+    return 2 if apart else _FARTHEST
+
+
+def _judged_once(
+    kind: str, text: str, lower: str, match: re.Match[str], judged: _Seen
 ) -> Span | None:
-    """What was judged of the same words in the same place before, or is now."""
-    begin, end = match.span()
-    stops = _STOPS if match["sep"] == "=" else _MORE_STOPS
-    reach = end + (2 if text[end : end + 1] in stops else _FARTHEST)
-    seen = (kind, text[max(0, begin - _NEAREST) : reach])
-    if seen in judged:
-        found = judged[seen]
-    elif len(judged) < MOST_JUDGED:
-        span = _judged(kind, text, lower, match)
-        found = (span[0] - begin, span[1] - begin, span[2]) if span else None
-        judged[seen] = found
-    else:
-        found = _unjudged(match)
-    return (begin + found[0], begin + found[1], found[2]) if found else None
+    """The credential, placed from the start of the match."""
+    if len(judged) >= MOST_JUDGED:
+        return _unjudged(match)
+    span = _judged(kind, text, lower, match)
+    return (span[0] - match.start(), span[1] - match.start(), span[2]) if span else None
 
 
 def _unjudged(match: re.Match[str]) -> Span | None:
@@ -146,7 +161,8 @@ def _flags(text: str, lower: str) -> Iterator[Span]:
     for match in _FLAG.finditer(lower):
         start, end = match.span("bare")
         kind = next(kind for kind in _FLAG_KINDS if match[kind])
-        value = text[start:end]
+        value = text[start:end].rstrip("])")
+        end = start + len(value)
         # A word after the flag may be prose about it.
         if not value.isalpha() and is_secret(kind, value, Form.ENV):
             yield start, end, kind
@@ -207,11 +223,28 @@ def _placed(text: str, match: re.Match[str]) -> tuple[Form | None, int, int]:
     if sep == "=" and not match["gap"] + match["space"] and _upper_name(text, match):
         return Form.ENV, start, _after(_ENV_REST, text, start)
     end = _after(_SPECIAL_REST, text, end)
-    if sep.endswith(_IS):
+    if _SAID.fullmatch(sep):
         return Form.PROSE, start, _trimmed(text, start, end, ").]}!?:")
-    if sep not in _BARE_SEPS or text[end : end + 1] in _QUOTES or _is_verdict(text, match):
+    calls = text[end : end + 1] in _QUOTES and _CALLS.search(text, start, end)
+    if sep not in _BARE_SEPS or _is_verdict(text, match) or calls:
         return None, start, end
-    return Form.BARE, start, _trimmed(text, start, end, ").]}:")
+    return _bare_form(text, match, end), start, _trimmed(text, start, end, ").]}:")
+
+
+def _bare_form(text: str, match: re.Match[str], end: int) -> Form:
+    """A value without quotes of its own: in a quoted line, alone in a line, or in code."""
+    after = text[end : end + 1]
+    if after in _QUOTES:
+        return Form.PROSE
+    if after not in {"", "\n", "\r"} or not _begins_line(text, match):
+        return Form.BARE
+    tight = match["sep"] == "=" and not match["gap"] + match["space"]
+    return Form.LINE if tight or _upper_name(text, match) else Form.BARE
+
+
+def _begins_line(text: str, match: re.Match[str]) -> bool:
+    start = match.start() - len(_left(text, match))
+    return text[max(0, start - 24) : start].rpartition("\n")[2].strip(" -\t") == ""
 
 
 def _quoted_form(text: str, match: re.Match[str]) -> Form | None:
@@ -242,7 +275,8 @@ def _pass_alone(text: str, start: int) -> bool:
 
 def _is_verdict(text: str, match: re.Match[str]) -> bool:
     """Whether the name is `pass` alone, which test runners print before names of tests."""
-    return match["word"] == "pass" and not _left(text, match).rstrip("-")
+    before = text[max(0, match.start() - 40) : match.start()].lower()
+    return match["word"] == "pass" and not _left(text, match).rstrip("-") and "user" not in before
 
 
 def _trimmed(text: str, start: int, end: int, marks: str) -> int:

@@ -23,20 +23,69 @@ _COMMANDS = tuple(
         ("redis-cli", rf"redis-cli{_BEFORE}-a[ ]{{1,4}}{_WORD}"),
         ("mysql", rf"mysql{_BEFORE}-p{_HAS_DIGIT}{_WORD}"),
         ("docker login", rf"docker login{_BEFORE}-p[ ]{{1,4}}{_WORD}"),
+        *(
+            (name, rf"{name}\b{_BEFORE}-[pw][ ]{{1,4}}{_HAS_DIGIT}{_WORD}")
+            for name in (
+                "mongo",
+                "mongosh",
+                "mongodump",
+                "sqlcmd",
+                "ldapsearch",
+                "ldapmodify",
+                "useradd",
+                "usermod",
+                "az login",
+                "helm registry login",
+                "podman login",
+            )
+        ),
+        ("http", rf"https?[ ]{_BEFORE}?-a[ ]{{1,4}}[^\s:\"'`$]{{1,64}}+:{_BARE}"),
+        ("pass:", rf"openssl{_BEFORE}pass:{_BARE}"),
+        ("openssl enc", rf"openssl enc{_BEFORE}-k[ ]{{1,4}}{_WORD}"),
+        ("smbclient", rf"smbclient{_BEFORE}-u[ ]{{1,4}}[^\s%]{{1,64}}+%{_BARE}"),
+        ("/p:", rf"freerdp{_BEFORE}/p:{_WORD}"),
+        ("net use", rf"net use{_BEFORE}/user:[^\s]{{1,64}}+[ ]{{1,4}}{_WORD}"),
+        ("sudo", rf"echo[ ]{{1,4}}{_WORD}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}sudo[ ]-s"),
+        (
+            "chpasswd",
+            rf"[\"']?[\w.\-]{{1,32}}+:{_BARE}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}(?:sudo[ ])?chpasswd",
+        ),
+        ("aws_secret_access_key", rf"set[ ][\w.\-]{{0,40}}aws_secret_access_key[ ]{{1,4}}{_WORD}"),
+        ("requirepass", rf"requirepass[ ]{{1,4}}{_WORD}"),
+        ("masterauth", rf"masterauth[ ]{{1,4}}{_WORD}"),
+        ("password", rf"(?:store|key)password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}"),
+        ("securestring", rf"convertto-securestring[ ](?:-string[ ])?{_WORD}"),
+        (":thin:", r":thin:[^\s/:@]{1,64}+/(?P<value>[^\s@\"']{4,128}+)@"),
+        ("auth", rf"auth[ ]?=[ ]?\([\"'][^\"'\n]{{1,64}}+[\"'],[ ]?[\"']{_BARE}[\"']"),
         ("identified", rf"identified[ ](?:with[ ]\w{{1,40}}[ ])?by[ ]{{1,4}}(?=[\"']){_WORD}"),
         ("password", r"password[ ]{1,4}'(?P<value>[^'\n$:%]{4,128}+)'"),
         (
             "password",
-            rf"(?:login|user)[ ][^\s]{{1,64}}+\s{{1,8}}+password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}",
+            r"(?:login|user(?:name)?)[ ][^\s]{1,64}+\s{1,8}+password[ ]{1,4}"
+            rf"{_HAS_DIGIT}{_WORD}",
         ),
     )
 )
 _NAMED = (
     ("env ", re.compile(r"(?:^|\n)[ \t]{0,8}env[ ]{1,4}(?P<name>\w{1,64}+)[ ]{1,4}" + _WORD)),
     (
+        "#define",
+        re.compile(
+            r"#define[ \t]{1,8}(?P<name>\w{1,64}+)[ \t]{1,40}l?\"(?P<value>[^\"\n]{4,256}+)"
+        ),
+    ),
+    (
+        "variable",
+        re.compile(
+            r"variable[ ]\"(?P<name>[\w\-]{1,64}+)\"[^{}]{0,8}\{"
+            r"[^{}]{0,400}?default[ ]{0,24}=[ ]{0,8}\"(?P<value>[^\"\n]{4,256}+)"
+        ),
+    ),
+    (
         "value",
         re.compile(
-            r"name\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?(?P<name>[a-z0-9_.\-]{1,64}+)\\?[\"']?"
+            r"(?:name|key)\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
+            r"(?P<name>[a-z0-9_.\-]{1,64}+)\\?[\"']?"
             r"[\s,]{1,60}\\?[\"']?value\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
             r"(?P<value>[^\s\"'`<>\\,}]{4,512}+)"
         ),

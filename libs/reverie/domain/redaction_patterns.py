@@ -74,11 +74,20 @@ _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _MAX_KEY = 64 * 1024
 
 
+_PUTTY = re.compile(
+    r"PuTTY-User-Key-File-\d:[^\0]{1,8192}?Private-Lines:[ ]?\d{1,4}\s{1,4}"
+    r"((?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}+)"
+)
+
+
 def private_keys(text: str) -> Iterator[Span]:
     """PEM private keys, whole or cut off, with real or written-out line breaks.
 
     A marker without key material after it (in code that looks for keys) is left alone.
     """
+    if "PuTTY-User-Key-File-" in text:
+        for match in _PUTTY.finditer(text):
+            yield match.start(1), match.start(1) + len(match[1].rstrip()), PRIVATE_KEY
     if "PRIVATE KEY" not in text:
         return
     begins = list(_BEGIN_KEY.finditer(text))
@@ -114,8 +123,10 @@ def url_passwords(text: str) -> Iterator[Span]:
     """Passwords between `://user:` and `@`, and tokens for a user, in an address of any scheme."""
     for match in _URL_LOGIN.finditer(text):
         password, _, _ = match[2].rpartition("@")
-        if not password or _REFERENCE.fullmatch(password):
+        if not password or password == match[1] or _REFERENCE.fullmatch(password):
             continue
+        if len(match[1]) >= 20 and looks_random(match[1]):
+            yield *match.span(1), TOKEN
         if not _TEMPLATE_LOGIN.fullmatch(f"{match[1]}:{password}"):
             yield match.start(2), match.start(2) + len(password), URL_PASSWORD
     for match in _URL_TOKEN.finditer(text):
@@ -133,7 +144,7 @@ _HEADER_TOKEN = re.compile(
 
 
 def headers(text: str, lower: str) -> Iterator[Span]:
-    """Credentials after `Bearer`, `Basic` and `Authorization:`.
+    """Credentials after `Bearer`, `Basic`, `Authorization:`, and in cookies.
 
     `lower` is the text in ASCII lower case, of the same length.
     """
@@ -143,6 +154,22 @@ def headers(text: str, lower: str) -> Iterator[Span]:
         yield from _spans(text, _BASIC.finditer(lower), BASIC_AUTH, _is_basic)
     if "authorization" in lower:
         yield from _spans(text, _HEADER_TOKEN.finditer(lower), TOKEN, _bearer_value)
+    if "cookie" in lower:
+        yield from _cookies(text, lower)
+
+
+_COOKIES = re.compile(r"cookie[\"']?:[ ]?([^\n]{8,4096}+)")
+_COOKIE = re.compile(
+    r"[\w.\-]{0,40}(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?([\w.~%+/\-]{16,2048}+)"
+)
+
+
+def _cookies(text: str, lower: str) -> Iterator[Span]:
+    for line in _COOKIES.finditer(lower):
+        for match in _COOKIE.finditer(lower, *line.span(1)):
+            start, end = match.span(1)
+            if looks_random(text[start:end]):
+                yield start, end, TOKEN
 
 
 def _spans(text: str, matches: Iterator[re.Match[str]], kind: str, check: Check) -> Iterator[Span]:

@@ -24,6 +24,7 @@ from reverie.domain.redaction_patterns import (
 _ALNUM = "A-Za-z0-9"
 _SAFE = r"A-Za-z0-9_\-"
 _HEX = "0-9a-f"
+_WORDY = "A-Za-mo-qsu-z0-9"
 _FILLER = re.compile(r"[xX_.\-]*")
 _LONGEST = 4096
 _JUDGED = 256
@@ -143,7 +144,7 @@ def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
             bodies.append(f"{re.escape(head)}({rest})")
             shapes.append(shape)
         seconds = "".join(sorted({re.escape(head[0]) for head, _ in heads}))
-        edge = rf"(?=[{seconds}])(?:(?<![{_ALNUM}]{letter})|(?<=\\[nrt]{letter}))"
+        edge = rf"(?<![{_WORDY}]{letter})(?<!(?<!\\)[nrt]{letter})(?=[{seconds}])"
         branches.append(f"{letter}{edge}(?:{'|'.join(bodies)})")
     return re.compile("|".join(branches)), shapes
 

@@ -15,13 +15,15 @@ from reverie.domain.redaction_patterns import PASSWORD, SECRET, looks_random
 
 
 class Form(StrEnum):
-    """How a value is written: quoted, an argument, in an environment file, in code, in prose."""
+    """How a value is written: quoted, an argument, in an environment file, in code, in prose, and
+    alone on a line of settings."""
 
     QUOTED = "quoted"
     CALL = "call"
     ENV = "env"
     BARE = "bare"
     PROSE = "prose"
+    LINE = "line"
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -52,10 +54,13 @@ _SAYING = words_of(
     "old invalid incorrect required reset least does did but all any its into characters"
 )
 _TYPE_NAME = re.compile(
-    r"(?:u?int|float|uint|sha|md|base|utf|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d\w*", re.IGNORECASE
+    r"(?:u?int|float|uint|sha|md|base|utf|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d{1,5}"
+    r"(?:_?[a-z]{0,6}|\.[a-z]\w{0,60})",
+    re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
+    r"\?[a-z]|\[[A-Za-z_ ]+\]$"
+    r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
     r"|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
@@ -145,12 +150,18 @@ def _bare_password(value: str) -> bool:
     return len(value) >= 5 and inside
 
 
+def _line_password(value: str) -> bool:
+    return _bare_password(value) or (len(value) >= 6 and value.isalpha() and value.islower())
+
+
 def _prose_password(value: str) -> bool:
-    return len(value) >= 6 and _digit(value) and _letter(value)
+    inner = value.rstrip("!?*.")
+    return len(value) >= 6 and _letter(value) and bool(_digit(inner) or _SPECIAL.search(inner))
 
 
 def _called_password(value: str) -> bool:
-    return _digit(value) and _quoted_password(value)
+    marked = _digit(value) or _SPECIAL.search(value.rstrip("!?"))
+    return bool(marked) and _quoted_password(value)
 
 
 def _operators(value: str) -> bool:
@@ -201,6 +212,7 @@ _PASSWORD_RULES: dict[Form, _Rule] = {
     Form.ENV: _env_password,
     Form.BARE: _bare_password,
     Form.PROSE: _prose_password,
+    Form.LINE: _line_password,
     Form.CALL: _called_password,
 }
 _KEY_RULES: dict[Form, _Rule] = {
@@ -208,5 +220,6 @@ _KEY_RULES: dict[Form, _Rule] = {
     Form.ENV: _key_like,
     Form.BARE: _bare_key,
     Form.PROSE: _bare_key,
+    Form.LINE: _bare_key,
     Form.CALL: _called_key,
 }
