@@ -85,6 +85,10 @@ async def test_an_edit_under_an_old_etag_is_refused_and_changes_nothing(stack: S
     assert (odd.status, odd.body["field"]) == (422, "If-Match")
     same = await _edit(stack, one, body)
     assert (same["version"], same["changed"]) == (2, False)
+    back = f"/v1/memories/{one}/rollback"
+    late = await stack.call("POST", back, {"version": 2}, headers={"If-Match": tag})
+    assert (late.status, late.body["code"]) == (412, "precondition_failed")
+    assert (await stack.post(back, {"version": 2}))["changed"] is False
 
 
 async def test_an_edit_carrying_a_secret_is_redacted_everywhere(stack: Stack) -> None:
@@ -184,6 +188,7 @@ async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
             ("DELETE", "", None),
             ("PUT", "/pin", None),
             ("POST", "/feedback", {"verdict": "discard"}),
+            ("POST", "/rollback", {"version": 1}),
         ):
             reply = await stack.call(method, f"/v1/memories/{one}{path}", body, key=key)
             assert reply.status == 403, (method, path, reply)

@@ -88,7 +88,7 @@ class Doors:
         who, body = call.principal, call.body
         memory = await self._memory(call)
         if body.version == memory.version:
-            return _reply(memory.id, memory.version, changed=False)
+            return await self._change(call, {}, "stays as it is", "edited")
         content, state = await self._parts.edits.version(who, memory.id, body.version)
         fields = _restored(memory, content, state)
         reason = _clean(body.reason) or f"rolled back to version {body.version}"
