@@ -94,6 +94,8 @@ async def test_what_cannot_be_linked_is_refused_by_the_field(stack: Stack) -> No
     assert (await _link(stack, gone, "relates_to", a)).status == 404
     heavy = await _link(stack, a, "relates_to", b, fields={"weight": 2})
     assert (heavy.status, heavy.body["field"]) == (422, "weight")
+    assert (await _link(stack, a, "relates_to", b, fields={"weight": 0.7})).status == 201
+    assert (await stack.get(f"/v1/memories/{a}/subgraph"))["edges"][0]["weight"] == 0.7
     assert (await stack.call("DELETE", f"/v1/links/{gone}")).status == 404
     deep = await stack.call("GET", f"/v1/memories/{a}/subgraph?depth=10")
     assert (deep.status, deep.body["field"]) == (422, "depth")

@@ -138,7 +138,8 @@ def delete_tenant(
 ) -> None:
     """Delete a tenant with every row and every message of it, for ever.
 
-    Its keys work at most `key_cache_seconds` longer, and for nothing but empty answers.
+    Its keys work at most `key_cache_seconds` longer, and for nothing but empty
+    answers.
 
     Example: [bold]reverie admin tenants delete acme --yes[/]
     """

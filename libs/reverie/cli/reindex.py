@@ -29,9 +29,9 @@ def reindex(
 ) -> None:
     """Rebuild what is derived: words and postings, chunks and vectors, anchors and touches.
 
-    Services may go on meanwhile. Works in batches and goes on where it was broken off; safe to
-    repeat. Works on REVERIE_MIGRATE_DATABASE_URL, else REVERIE_DATABASE_URL, else the running
-    embedded Postgres.
+    Services may go on meanwhile. Works in batches and goes on where it was
+    broken off; safe to repeat. Works on REVERIE_MIGRATE_DATABASE_URL, else
+    REVERIE_DATABASE_URL, else the running embedded Postgres.
 
     Example: [bold]reverie reindex --tenant default --what words[/]
 

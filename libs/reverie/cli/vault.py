@@ -51,8 +51,8 @@ def put(
 ) -> None:
     """Keep a value under a key, sealed unless --plain.
 
-    It is read from standard input, or asked for on a terminal: never from the command line, which
-    others can see.
+    It is read from standard input, or asked for on a terminal: never from the
+    command line, which others can see.
 
     Example: [bold]pass deploy/token | reverie vault set deploy_token --scope project/shop[/]
     """
@@ -151,14 +151,16 @@ def scrub(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 def rotate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     """Seal all secret values under the newest master key.
 
-    Put the new key in front (REVERIE_VAULT_KEY=new,old), restart the services, rotate;
-    afterwards the old key may be dropped. Without the setting, the keys are those in
-    secrets/vault_key of the home folder. May be repeated and broken off. Entries that no key
-    opens are left as they are and named.
+    Put the new key in front (REVERIE_VAULT_KEY=new,old), restart the
+    services, rotate; afterwards the old key may be dropped. Without the
+    setting, the keys are those in secrets/vault_key of the home folder. May
+    be repeated and broken off. Entries that no key opens are left as they
+    are and named.
 
     Example: [bold]REVERIE_VAULT_KEY=$NEW,$OLD reverie vault rotate[/]
 
-    Exit codes: 0 ok, 1 an entry could not be opened or the database does not answer, 2 usage.
+    Exit codes: 0 ok, 1 an entry could not be opened or the database does
+    not answer, 2 usage.
     """
     from reverie.cli.place import admin_url
     from reverie.store.sealing import sealer_of

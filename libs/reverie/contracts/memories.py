@@ -108,6 +108,10 @@ class Provenance(Answer):
     git: dict[str, Any] | None = None
 
 
+Weight = Annotated[float, AfterValidator(lambda weight: round(weight, 6))]
+"""As it was given: the store keeps single precision."""
+
+
 class Edge(Answer):
     """An edge between two memories."""
 
@@ -115,7 +119,7 @@ class Edge(Answer):
     source: UUID = Field(serialization_alias="from", validation_alias="from")
     target: UUID = Field(serialization_alias="to", validation_alias="to")
     type: str
-    weight: float = 1.0
+    weight: Weight = 1.0
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
@@ -160,7 +164,7 @@ class Neighbour(Answer):
     label: str
     type: str
     direction: Literal["out", "in"]
-    weight: float = 1.0
+    weight: Weight = 1.0
 
 
 class TaskState(Answer):
