@@ -75,7 +75,7 @@ class Stack:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[T]], seconds: float = 20.0, pause: float = 0.05
+    look: Callable[[], Awaitable[T]], seconds: float = 60.0, pause: float = 0.05
 ) -> T:
     """What `look` answers once that is true; fails after `seconds`."""
     async with asyncio.timeout(seconds):

@@ -23,7 +23,7 @@ select %(tenant)s, uuidv7(make_interval(secs => n - %(count)s)),
 from generate_series(1, %(count)s) n
 cross join lateral (
   select string_agg('w' || floor(power(
-    %(words)s, ((n * 7919 + k * 104729) %% 10007) / 10007.0))::int, ' ') as text
+    %(words)s::float8, ((n * 7919 + k * 104729) %% 10007) / 10007::float8))::int, ' ') as text
   from generate_series(1, 10) k
 ) w
 """
