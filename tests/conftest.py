@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reverie.inference import slot
+from reverie.runtime import forward
 from reverie.testing import models, servers
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
@@ -38,10 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_model() -> Iterator[None]:
-    """The services of a worker's tests, one after the other, run one loaded model."""
+def one_process() -> Iterator[None]:
+    """All services of a worker's tests share one loaded model, and one event loop at a time.
+
+    So a gateway waits longer for a connection than it would for a service of its own.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slot, "load_embedder", models.loaded_once)
+        patch.setattr(forward, "_CONNECT_SECONDS", 20.0)
         yield
 
 
