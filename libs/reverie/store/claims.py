@@ -11,7 +11,7 @@ from reverie.domain.errors import Conflict
 from reverie.domain.memory import Memory, NewMemory, Written
 from reverie.store import rows
 from reverie.store.database import Database
-from reverie.store.races import busy, settled
+from reverie.store.races import busy, retried
 
 
 class Claims:
@@ -23,7 +23,7 @@ class Claims:
     async def learn(self, who: Principal, new: NewMemory, headers: Mapping[str, str]) -> Written:
         """Writes the claim. Raises `Conflict` where a later verification stands."""
         item = rows.item(new, who.reads, who.actor)
-        found: dict[str, Any] = await settled(
+        found: dict[str, Any] = await retried(
             lambda: self._db.call("learn", who.tenant, who.tenant_name, item, dict(headers)),
             "the claim",
         )

@@ -14,7 +14,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Likeness, Said
 from reverie.store.database import Database
-from reverie.store.races import settled
+from reverie.store.races import retried
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Duplicates:
                 made: dict[str, Any] = await t.value(name, tenant[1], pair, why, dict(headers))
                 return made
 
-        return await settled(once, "the memory")
+        return await retried(once, "the memory")
 
 
 def _candidate(row: asyncpg.Record, vector: Any = None, cosine: float | None = None) -> Candidate:

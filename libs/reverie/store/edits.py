@@ -12,7 +12,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.store.database import Database
-from reverie.store.races import settled
+from reverie.store.races import retried
 
 NEWEST = 2**31 - 1
 
@@ -64,7 +64,7 @@ class Edits:
         self, who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
     ) -> Changed:
         """Carries out a change. Raises `NotFound`, `Forbidden`, `Moved`, `Conflict`, `Invalid`."""
-        found: dict[str, Any] = await settled(
+        found: dict[str, Any] = await retried(
             lambda: self._db.call(
                 "memory_change",
                 who.tenant,

@@ -15,7 +15,7 @@ from reverie.domain.edges import EdgeKind
 from reverie.domain.errors import Conflict, Invalid, NotFound
 from reverie.domain.ids import new_id, short_id
 from reverie.store.database import Database, Tenant
-from reverie.store.races import settled
+from reverie.store.races import retried
 
 _HIDDEN = "a memory that this key may not read"
 
@@ -52,7 +52,7 @@ class Links:
             async with self._db.tenant(who.tenant) as tenant:
                 return await _put(tenant, who, link, headers)
 
-        return await settled(once, "the graph")
+        return await retried(once, "the graph")
 
     async def close(self, who: Principal, edge: UUID, headers: Mapping[str, str]) -> Outgoing:
         """Closes an open edge. Raises `NotFound` and `Forbidden`.

@@ -18,7 +18,7 @@ from reverie.domain.ids import is_short_id
 from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
 from reverie.store.database import Database
-from reverie.store.races import busy, settled
+from reverie.store.races import busy, retried
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
 _LINK_PROBLEMS = {
@@ -89,7 +89,7 @@ class Memories:
         self, who: Principal, payload: list[dict[str, Any]], headers: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         try:
-            found = await settled(
+            found = await retried(
                 lambda: self._db.rows(
                     "remember", who.tenant, who.tenant_name, payload, dict(headers)
                 ),

@@ -15,7 +15,7 @@ _RACED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 T = TypeVar("T")
 
 
-async def settled(write: Callable[[], Awaitable[T]], what: str) -> T:
+async def retried(write: Callable[[], Awaitable[T]], what: str) -> T:
     """What the write answers. Raises `Unavailable` naming `what` where it loses every time."""
     for _ in range(_TRIES):
         try:
