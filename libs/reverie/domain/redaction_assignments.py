@@ -124,7 +124,8 @@ def _assigned_to(
             found = judged[seen]
         else:
             found = _judged_once(kind, text, lower, match, judged)
-            judged[seen] = found
+            if len(judged) < MOST_JUDGED:
+                judged[seen] = found
         if found:
             yield begin + found[0], begin + found[1], found[2]
             position = begin + found[1]
@@ -146,14 +147,17 @@ def _judged_once(
 ) -> Span | None:
     """The credential, placed from the start of the match."""
     if len(judged) >= MOST_JUDGED:
-        return _unjudged(match)
+        return _unjudged(kind, lower, match)
     span = _judged(kind, text, lower, match)
     return (span[0] - match.start(), span[1] - match.start(), span[2]) if span else None
 
 
-def _unjudged(match: re.Match[str]) -> Span | None:
-    """All that is assigned, in a text that assigns so often that judging it would take long."""
-    start, end = match.span(match.lastgroup or 0)
+def _unjudged(kind: str, lower: str, match: re.Match[str]) -> Span | None:
+    """Whatever a telling name is given, numbers apart: judging each would take long."""
+    place = match.lastgroup or 0
+    if match[place].isdigit() or _promised(kind, lower, match) is None:
+        return None
+    start, end = match.span(place)
     return start - match.start(), end - match.start(), SECRET
 
 

@@ -159,7 +159,7 @@ _bot = (
 _teams = r"webhook\.office\.com/webhookb2/([\w@/\-]{40,4096}+)"
 _discord = r"/api/webhooks/(\d{10,24}/[\w\-]{40,4096}+)"
 _azure = rf"(?<![{_SAFE}.~])([{_SAFE}.]{{3}}[0-9]Q~[{_SAFE}.~]{{31,34}}+)(?![{_SAFE}~])"
-_mailchimp = rf"(?<![{_ALNUM}])([{_HEX}]{{32}}-us\d{{1,2}})(?!\w)"
+_mailchimp = rf"-us(?<=(?<![{_ALNUM}])([{_HEX}]{{32}}-us))(?=\d{{1,2}}(?!\w))"
 _atlas = rf"(?<![{_ALNUM}])([{_ALNUM}]{{14}}\.atlasv1\.[{_SAFE}=]{{60,70}}+)"
 _braintree = rf"access_token(\$(?:production|sandbox)\$[{_ALNUM}]{{16}}\$[{_HEX}]{{32}})"
 _plaid = rf"(?<!\w)(access-(?:sandbox|development|production)-{_UUID})"
