@@ -10,7 +10,8 @@ from typing import Any
 import psycopg
 
 from reverie.testing.models import model_home
-from tests.integration.store_parts import PATH, admin_rows
+from reverie.testing.servers import Database
+from tests.integration.store_parts import PATH, admin_rows, new, open_store, write
 from tests.stack import Stack, eventually
 
 TEXTS = (
@@ -20,6 +21,7 @@ TEXTS = (
     "getUserById in src/users/repo.ts reads through the cache of the session store",
     "Always run the linter before a commit of src/billing/invoice.ts",
 )
+LEFT = 420
 QUERIES = ("connection pool leak", "连接池", "get user by id", "invoices joins", "apples")
 DERIVED = {
     "posting": "select tenant, term, doc, tf, len from posting",
@@ -60,14 +62,18 @@ def _damage(stack: Stack) -> None:
             connection.execute(statement)
 
 
-async def _reindex(stack: Stack, *arguments: str) -> Any:
-    settings = (f"database_url={stack.admin_url}", f"home={model_home()}")
+async def _begun(url: str, *arguments: str) -> asyncio.subprocess.Process:
+    settings = (f"database_url={url}", f"home={model_home()}")
     sets = [part for one in settings for part in ("--set", one)]
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "reverie.cli.main", "reindex", "--json", *sets, *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+
+
+async def _reindex(url: str, *arguments: str) -> Any:
+    process = await _begun(url, *arguments)
     told, shown = await process.communicate()
     assert process.returncode == 0, shown.decode()
     return json.loads(told), shown.decode()
@@ -103,7 +109,7 @@ async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: St
     assert all(before.values())
     _damage(stack)
     assert all(_derived(stack)[name] != before[name] for name in before)
-    done, shown = await _reindex(stack, "--tenant", "default")
+    done, shown = await _reindex(stack.admin_url, "--tenant", "default")
     counts = {"words": 5, "turns": 3, "anchors": 5, "vectors": 5}
     assert done == {"default": counts}
     assert "default: vectors 5 of 5" in shown
@@ -117,7 +123,37 @@ async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: St
         "insert into reindexing select id, 'words', %s from tenant where name = 'default'",
         ids[-2][0],
     )
-    done, _ = await _reindex(stack, "--what", "words,anchors")
+    done, _ = await _reindex(stack.admin_url, "--what", "words,anchors")
     assert done["default"]["words"] == 1
     assert _derived(stack) == after
     assert admin_rows(stack.admin_url, "select * from reindexing") == []
+
+
+async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_nothing_out(
+    database: Database,
+) -> None:
+    """No service runs: the slow path has reached none of the memories."""
+    async with open_store(database) as store:
+        items = [
+            new(f"Note {n} is about src/part{n}.py", scope="project/shop") for n in range(LEFT)
+        ]
+        await write(store, *items)
+    what = ("--tenant", "one", "--what", "anchors")
+    process = await _begun(database.admin_url, *what)
+
+    async def came() -> Any:
+        assert process.returncode is None, await process.communicate()
+        found = "select after from reindexing where part = 'anchors'"
+        return await asyncio.to_thread(admin_rows, database.admin_url, found)
+
+    await eventually(came, pause=0.01)
+    process.kill()
+    await process.communicate()
+    place = "select count(*) from memory m join reindexing r on m.id > r.after"
+    [(left,)] = admin_rows(database.admin_url, place + " where m.kind = 'context'")
+    assert 0 < left < LEFT
+    done, _ = await _reindex(database.admin_url, *what)
+    assert done == {"one": {"anchors": left}}
+    touched = "select count(*), count(distinct src), count(distinct dst) from edge"
+    assert admin_rows(database.admin_url, touched) == [(LEFT, LEFT, LEFT)]
+    assert admin_rows(database.admin_url, "select * from reindexing") == []

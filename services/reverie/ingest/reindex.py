@@ -42,7 +42,8 @@ class Tools:
 async def rebuild(tools: Tools, tenant: int, what: Sequence[What], told: Told) -> dict[str, int]:
     """Derives anew, each part from where it was broken off; answers how many it went through.
 
-    Safe to repeat and to break off. Memories that the slow path has yet to reach are left to it.
+    Safe to repeat and to break off. What the slow path has yet to reach is derived too, and stays
+    due there: its event is still to be told.
     Raises `Unavailable` where vectors are wanted and there is no model.
     """
     done: dict[str, int] = {}
@@ -108,7 +109,7 @@ async def _each(
     while found := await tools.reindex.memories(tenant, after, BATCH):
         for one in found:
             raw = await tools.enrichment.read(tenant, one.id)
-            if raw is not None and raw.enriched_version >= raw.version:
+            if raw is not None:
                 await derive(tools, tenant, raw)
         after = found[-1].id
         await tools.reindex.came(tenant, part, after)
