@@ -35,6 +35,7 @@ Held elsewhere: the number of the case, then the file and the test. What is not 
 39 test_duplicates.py::test_a_merged_memorys_id_answers_with_the_memory_it_went_into
 41 test_tasks_and_claims.py::test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_is_over
 42 test_changed_memories.py::test_as_of_answers_with_what_was_known_then
+42 test_known_then.py::test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_as_it_was
 42 test_graph.py::test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then
 """  # noqa: E501
 

@@ -8,6 +8,11 @@ staleness, renames, links and supersedes do not make a memory young again. A sup
 memory's days count double; those of an orphan (no edge but to files and sessions) one and a half
 times once it is 30 days old, for until then it may still be linked. What is pinned and kinds that
 stay lose nothing. The floor, 0.1, lifts nothing above its base.
+
+The curve is the exponential one of forgetting (Ebbinghaus, 1885), told by its half-life: after two
+of them a quarter is left, of an orphan too while it is young. The rates and the floor are chosen:
+a memory as sure as by default, 0.8, falls to the floor after three half-lives; after one and a
+half once it is superseded; and an orphan of a half-life of 30 days on its 70th day, not its 90th.
 """
 
 from __future__ import annotations
