@@ -21,7 +21,7 @@ TEXTS = (
     "getUserById in src/users/repo.ts reads through the cache of the session store",
     "Always run the linter before a commit of src/billing/invoice.ts",
 )
-LEFT = 420
+LEFT = 280
 QUERIES = ("connection pool leak", "连接池", "get user by id", "invoices joins", "apples")
 DERIVED = {
     "posting": "select tenant, term, doc, tf, len from posting",
@@ -146,7 +146,7 @@ async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_noth
         found = "select after from reindexing where part = 'anchors'"
         return await asyncio.to_thread(admin_rows, database.admin_url, found)
 
-    await eventually(came, pause=0.01)
+    await eventually(came, 120, 0.01)
     process.kill()
     await process.communicate()
     place = "select count(*) from memory m join reindexing r on m.id > r.after"
