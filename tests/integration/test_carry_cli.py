@@ -26,7 +26,7 @@ async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path)
     body = {"content": "Sign with RS256", "scope": "project/shop"}
     await stack.post("/v1/remember", body)
     home = ("--home", str(tmp_path / "home"))
-    lines, tree = tmp_path / "all.jsonl", tmp_path / "tree"
+    lines, tree = tmp_path / "new" / "all.jsonl", tmp_path / "tree"
     assert (await _run(stack, "export", "-o", str(lines), *home))[0] == 0
     assert b"Sign with RS256" in lines.read_bytes()
     assert (await _run(stack, "export", "-f", "markdown", "-o", str(tree), *home))[0] == 0
@@ -36,3 +36,6 @@ async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path)
     assert (code, json.loads(said)["updated"]) == (0, 1)
     code, said = await _run(stack, "import", str(lines), "--dry-run", *home)
     assert (code, said.splitlines()[0][:10]) == (0, "would be: ")
+    assert [file.name for file in lines.parent.iterdir()] == ["all.jsonl"]
+    assert (await _run(stack, "export", "-o", str(tree), *home))[0] == 2
+    assert (await _run(stack, "import", str(tmp_path / "new"), *home))[0] == 2

@@ -74,6 +74,25 @@ async def test_an_edited_memory_file_changes_what_was_edited(stack: Stack) -> No
     assert (back["skipped"], back["created"]) == (3, 0)
 
 
+async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack) -> None:
+    body = {"scope": "project/shop", "content": "Prefer TypeScript", "key": "prefer-ts"}
+    one = await stack.post("/v1/remember", body)
+    await stack.post("/v1/remember", {**body, "content": "Tabs, not spaces", "key": "tabs"})
+    _, files = await _files(stack, "markdown")
+    for key, text in (("prefer-ts", "Prefer Rust"), ("new", "Once"), ("new", "Twice")):
+        files[PATH] += f"\n<!-- segment: x -->\n<!-- key: {key} -->\n{text}\n"
+    files[PATH] += "\n<!-- segment: y -->\n<!-- key: other -->\nPrefer TypeScript\n"
+    files[PATH] = files[PATH].replace("key: tabs", "key: prefer-ts")
+    dry = await _put(stack, files[PATH], "text/markdown", "?dry_run=true")
+    assert len((await _files(stack, "markdown"))[1][PATH]) < len(files[PATH])
+    made = await _put(stack, files[PATH], "text/markdown")
+    names = ("created", "updated", "skipped", "forgotten", "refused")
+    assert {name: dry[name] for name in names} == {name: made[name] for name in names}
+    assert [x["line"] for x in dry["refused_lines"]] == [x["line"] for x in made["refused_lines"]]
+    assert (made["created"], made["skipped"], made["refused"]) == (2, 1, 3)
+    assert one["id"] in dry["refused_lines"][0]["reason"]
+
+
 async def test_a_vault_has_a_note_for_each_memory_with_links_to_others(stack: Stack) -> None:
     body = {"scope": "project/shop", "content": "Sign with RS256", "tags": ["jwt"], "key": "rs256"}
     one = await stack.post("/v1/remember", body)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from io import BytesIO
 from typing import Any
 
 import pytest
+from yarl import URL
 
 from reverie.domain.access import Role
 from reverie.domain.ids import new_id
 from reverie.recall.export_routes import HEADER
-from tests.stack import Stack, eventually
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually, running_stack
 from tests.tables import Tables, run
 
 SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
@@ -221,6 +225,55 @@ async def test_a_key_exports_what_it_may_read_and_imports_where_it_may_write(sta
     assert [one["id"] for one in seen] == [mine["id"]]
     made = await _import(stack, _file({**_memory("into b"), "scope": "project/b"}), key=key)
     assert made["refused_lines"][0]["line"] == 2
+
+
+async def test_transcripts_of_another_agent_are_refused_by_line_with_all_their_turns(
+    stack: Stack,
+) -> None:
+    at = "2026-01-02T03:04:05+00:00"
+    talks, said = [], []
+    for agent in ("ann", "bob"):
+        talk = {"type": "session", "id": str(new_id()), "agent": agent, "scope": "project/shop"}
+        talks.append({**talk, "started": at, "appended": at})
+        turn = {"type": "turn", "id": str(new_id()), "session": talk["id"], "ord": 0, "at": at}
+        said.append({**turn, "role": "user", "content": f"said to {agent}"})
+    ann = stack.key_of(role=Role.WRITER, agent="ann")
+    made = await _import(stack, _file(*talks, *said), key=ann)
+    assert made["created"] == 2
+    assert [one["line"] for one in made["refused_lines"]] == [3, 5]
+    # Into a transcript of another agent that stands, no turn comes either.
+    await _import(stack, _file(talks[1]))
+    made = await _import(stack, _file(said[1]), key=ann)
+    assert (made["created"], made["refused"]) == (0, 1)
+    assert b"said to bob" not in await _export(stack)
+
+
+async def test_an_upload_that_is_cut_or_too_long_changes_nothing(
+    database: Database, nats_url: str
+) -> None:
+    data = _file(*(_memory(f"Fact {n}") for n in range(20)))
+    async with running_stack(database, nats_url, model_home(), import_limit=len(data)) as stack:
+        before = await _export(stack)
+        url = URL(stack.url)
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        head = (
+            f"POST /v1/import HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {stack.key}\r\n"
+            f"Content-Type: application/x-ndjson\r\nContent-Length: {len(data)}\r\n\r\n"
+        )
+        writer.write(head.encode() + data[: len(data) // 2])
+        await writer.drain()
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+        headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": "application/x-ndjson"}
+        longer = data + b"\n" + data
+        async with stack.http.post(
+            f"{stack.url}/v1/import", data=BytesIO(longer), headers=headers
+        ) as answer:
+            assert answer.status == 413
+            assert "import_limit" in (await answer.json())["detail"]
+        assert await _export(stack) == before
+        assert (await _import(stack, data))["created"] == 20
 
 
 async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:

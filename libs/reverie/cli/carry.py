@@ -6,12 +6,13 @@ import asyncio
 import io
 import json as jsonlib
 import tarfile
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -80,9 +81,20 @@ def export(
     Example: [bold]reverie export --format markdown -o memories/[/]
     """
     settings = settings_from(home, sets)
+    _prepare(output, form)
     query = [("format", form.value), *(("scope", one) for one in scope or ())]
     size = asyncio.run(_fetch(settings, query, output, form is not Form.JSONL))
     err().print(f"wrote {size:,} bytes to {output}", markup=False)
+
+
+def _prepare(output: Path, form: Form) -> None:
+    """Makes the folder around the output. Raises `Invalid` where it cannot be what it is to be."""
+    if form is Form.JSONL and output.is_dir():
+        raise Invalid("--output", f"{output} is a folder: name a file")
+    try:
+        (output.parent if form is Form.JSONL else output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Invalid("--output", f"no folder can be made for {output}: {error.strerror}") from None
 
 
 def import_(
@@ -123,8 +135,6 @@ def _print(answer: dict[str, Any]) -> None:
 async def _fetch(
     settings: Settings, query: list[tuple[str, str]], output: Path, unpack: bool
 ) -> int:
-    import tempfile
-
     async with _gateway(settings) as http:
         answer = await http.get("/v1/export", params=query)
         await _check(answer)
@@ -135,8 +145,12 @@ async def _fetch(
                 with tarfile.open(fileobj=held, mode="r") as archive:
                     archive.extractall(output, filter="data")
                 return size
-            with output.open("wb") as file:
-                return await _copy(answer, file, advance)
+            # A file that has the name is whole: what is broken off leaves the one before it.
+            part = output.with_name(f"{output.name}.part")
+            with part.open("wb") as file:
+                size = await _copy(answer, file, advance)
+            part.replace(output)
+            return size
 
 
 async def _copy(answer: aiohttp.ClientResponse, file: Any, advance: Advance) -> int:
@@ -168,25 +182,31 @@ def _source(path: Path) -> tuple[str, int, Iterator[bytes]]:
     """What kind of body the path is, its bytes, and the bytes themselves."""
     if path.is_dir():
         packed = _packed(path)
-        return "application/x-tar", len(packed), iter([packed])
+        size = packed.seek(0, io.SEEK_END)
+        packed.seek(0)
+        return "application/x-tar", size, _pieces(packed)
     if not path.is_file():
         raise Invalid("PATH", f"there is no {path}")
     kinds = {".md": "text/markdown", ".tar": "application/x-tar"}
     kind = kinds.get(path.suffix.lower(), "application/x-ndjson")
-    return kind, path.stat().st_size, _pieces(path)
+    return kind, path.stat().st_size, _pieces(path.open("rb"))
 
 
-def _packed(folder: Path) -> bytes:
-    held = io.BytesIO()
+def _packed(folder: Path) -> IO[bytes]:
+    """The memory files of a folder as a tar. Raises `Invalid` where there are none."""
+    files = sorted(folder.rglob("memory.md"))
+    if not files:
+        raise Invalid("PATH", f"there is no memory.md in {folder}")
+    held = tempfile.TemporaryFile()  # noqa: SIM115
     with tarfile.open(fileobj=held, mode="w") as archive:
-        for file in sorted(folder.rglob("memory.md")):
+        for file in files:
             archive.add(file, str(file.relative_to(folder)))
-    return held.getvalue()
+    return held
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    with source:
+        while piece := source.read(PIECE):
             yield piece
 
 

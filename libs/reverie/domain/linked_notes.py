@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ def render_note(memory: Memory, links: Sequence[Link]) -> str:
         "id": str(memory.id),
         "kind": memory.kind.value,
         "scope": memory.scope,
-        "tags": [tag.replace(" ", "-") for tag in memory.tags],
+        "tags": [re.sub(r"[^\w/-]+", "-", tag) for tag in memory.tags],
         "confidence": memory.confidence,
         "created": memory.created_at.isoformat(),
         "aliases": [memory.key] if memory.key else [],

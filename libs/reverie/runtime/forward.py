@@ -21,7 +21,7 @@ from multidict import CIMultiDict
 from opentelemetry import trace
 from yarl import URL
 
-from reverie.domain.errors import Unavailable
+from reverie.domain.errors import ReverieError, Unavailable
 from reverie.runtime.endless import until_over
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
@@ -99,8 +99,9 @@ async def _session(seconds: float, app: web.Application) -> AsyncIterator[None]:
 
 
 async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> web.StreamResponse:
+    refused: list[ReverieError] = []
     if forward.stream_limit:
-        body: Body = taken(request, forward.stream_limit, "import_limit")
+        body: Body = _noting(taken(request, forward.stream_limit, "import_limit"), refused)
     else:
         body = await read_body(request, body_limit) or None
     tracer = trace.get_tracer("reverie.http")
@@ -115,13 +116,26 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
             answer = await _ask(forward, request, body)
         except (ClientError, TimeoutError, OSError) as error:
             mark_failed(span, type(error).__name__)
-            raise _down(forward, error) from error
+            # The client hides why a body ended early.
+            raise (refused[0] if refused else _down(forward, error)) from error
         span.set_attribute("http.response.status_code", answer.status)
     async with answer:
         pieces = answer.content.iter_any()
         return await _send_back(
             request, answer, until_over(request, pieces) if forward.endless else pieces
         )
+
+
+async def _noting(
+    pieces: AsyncIterator[bytes], refused: list[ReverieError]
+) -> AsyncIterator[bytes]:
+    """The pieces; keeps the error that ends them."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except ReverieError as error:
+        refused.append(error)
+        raise
 
 
 async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResponse:

@@ -12,12 +12,13 @@ from reverie.contracts.memories import Remember
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, ReverieError
 from reverie.domain.kinds import parse_kind
-from reverie.domain.memory import Memory, Outcome, content_hash
+from reverie.domain.memory import Memory, NewMemory, Outcome, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.segments import MemoryFile, Segment, parse_file, segment_of
 from reverie.domain.words import index_text
 from reverie.ingest.accept import accept, check_size
 from reverie.ingest.carry_in import Tally
+from reverie.ingest.markdown_standing import Standing
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import parse_value
 from reverie.runtime.telemetry import inject_headers
@@ -48,33 +49,34 @@ async def take_markdown(intake: Intake, text: str) -> None:
     intake.who.check_write(intake.scope)
     parsed = parse_file(text)
     memories, summary = await intake.parts.notes.standing(intake.who, intake.scope)
-    by_id = {segment_of(one).id or "": one for one in memories}
-    by_hash = {one.content_hash: one for one in memories}
-    shorts = [one.id for _, one in parsed.segments if one.id and one.id not in by_id]
+    standing = Standing(memories)
+    shorts = [one.id for _, one in parsed.segments if one.id and not standing.find(one)]
     gone = await intake.parts.notes.forgotten(intake.who, intake.scope, shorts)
     kept: set[UUID] = set()
     for line, segment in parsed.segments:
-        known = by_id.get(segment.id or "") or by_hash.get(content_hash(segment.text))
+        known = standing.find(segment)
         if known:
             kept.add(known.id)
-        await _judged(intake, line, segment, known, gone)
+        await _judged(intake, (line, segment), standing, gone)
     if intake.strategy == "replace":
         await _forget(intake, [one for one in memories if one.id not in kept])
     await _summary(intake, parsed, summary)
 
 
 async def _judged(
-    intake: Intake, line: int, segment: Segment, known: Memory | None, gone: set[str]
+    intake: Intake, numbered: tuple[int, Segment], standing: Standing, gone: set[str]
 ) -> None:
     """One segment: nothing of it is stored where it is refused."""
+    line, segment = numbered
+    known = standing.find(segment)
     try:
         _check(segment, intake.parts.settings.content_limit)
         if segment.id in gone and known is None:
             intake.tally.count("skipped")
         elif known is None:
-            intake.tally.count(await _new(intake, segment))
+            intake.tally.count(await _new(intake, segment, standing))
         else:
-            intake.tally.count(await _edit(intake, segment, known))
+            intake.tally.count(await _edit(intake, segment, known, standing))
     except ReverieError as error:
         intake.tally.refuse(line, str(error), intake.file)
 
@@ -89,7 +91,7 @@ def _check(segment: Segment, limit: int) -> None:
             raise Invalid(name, "holds a secret")
 
 
-async def _new(intake: Intake, segment: Segment) -> str:
+async def _new(intake: Intake, segment: Segment, standing: Standing) -> str:
     given = {
         "content": segment.text,
         "scope": intake.scope,
@@ -102,7 +104,7 @@ async def _new(intake: Intake, segment: Segment) -> str:
     body = parse_value(Remember, given)
     accepted = accept(body, intake.who, intake.parts.settings)
     if intake.dry:
-        return "created"
+        return _tried(accepted.memory, standing)
     [written] = await intake.parts.memories.remember(
         intake.who, [accepted.memory], inject_headers()
     )
@@ -111,11 +113,21 @@ async def _new(intake: Intake, segment: Segment) -> str:
     return "skipped" if written.outcome is Outcome.DUPLICATE else "created"
 
 
-async def _edit(intake: Intake, segment: Segment, known: Memory) -> str:
+def _tried(new: NewMemory, standing: Standing) -> str:
+    if standing.says((new.content_hash, new.key)):
+        return "skipped"
+    standing.put(new.id, (new.content_hash, new.key))
+    return "created"
+
+
+async def _edit(intake: Intake, segment: Segment, known: Memory, standing: Standing) -> str:
     fields = _differences(segment, known)
     if not fields or intake.strategy == "skip":
         return "skipped"
-    if not intake.dry:
+    if intake.dry:
+        text = content_hash(segment.text) if "content" in fields else known.content_hash
+        standing.put(known.id, (text, fields.get("key", known.key)))
+    else:
         await _change(intake, known.id, fields, WHY, "edited")
     return "updated"
 
