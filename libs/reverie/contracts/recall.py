@@ -7,22 +7,31 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Moment, Request, Text
+from reverie.contracts.base import Answer, Moment, Request, Tag, Text
 from reverie.contracts.memories import Edge, Provenance
+from reverie.domain.kinds import Tier
 
 
 class Recall(Request):
     """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens.
 
-    `as_of` asks what was known then, by its words; `valid_at` what was true then.
+    `as_of` asks what was known then, by its words; `valid_at` what was true then. A memory must
+    have all of `tags`, and touch one of `files` by its whole path; `since` and `until` bound when
+    it was true or, where that is not said, written.
     """
 
     query: Text
     scopes: list[str] | None = Field(default=None, max_length=50)
     limit: int = Field(default=10, ge=1, le=100)
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
-    depth: int = Field(default=1, ge=0, le=1)
+    depth: int = Field(default=2, ge=0, le=5)
     kinds: list[str] | None = Field(default=None, max_length=20)
+    tiers: list[Tier] | None = Field(default=None, min_length=1, max_length=3)
+    tags: list[Tag] | None = Field(default=None, min_length=1, max_length=20)
+    files: list[Text] | None = Field(default=None, min_length=1, max_length=50)
+    min_confidence: float = Field(default=0.0, ge=0, le=1)
+    since: Moment | None = None
+    until: Moment | None = None
     include: list[Literal["turns", "archived"]] = Field(default_factory=list)
     session: UUID | None = None
     as_of: Moment | None = None
@@ -57,6 +66,7 @@ class RecallAnswer(Answer):
     search_mode: str
     degraded: list[str] = Field(default_factory=list)
     tokens: int = 0
+    intent: str | None = None
     trace_id: str | None = None
 
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Protocol
 
 from reverie.domain.kinds import TREATMENT, Kind, parse_kind
-from reverie.domain.memory import Memory, Status, Use
+from reverie.domain.memory import Status, Use
 
 FLOOR = 0.1
 BOOST = 0.2
@@ -45,8 +46,29 @@ def half_lives(chosen: Mapping[str, float]) -> HalfLives:
     return {**base, **named}
 
 
+class Ageing(Protocol):
+    """What the confidence of a memory is reckoned from."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def confirmed_at(self) -> datetime | None: ...
+    @property
+    def linked(self) -> bool: ...
+    @property
+    def use(self) -> Use: ...
+
+
 def present(
-    memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES, use: Use | None = None
+    memory: Ageing, now: datetime, lives: HalfLives = HALF_LIVES, use: Use | None = None
 ) -> float:
     """The confidence at `now`, 0..1. `use` is by whom it was used, by default as it stands."""
     used = memory.use if use is None else use
@@ -54,24 +76,24 @@ def present(
     return max(min(FLOOR, full), full * _left(memory, now, lives, used))
 
 
-def has_faded(memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES) -> bool:
+def has_faded(memory: Ageing, now: datetime, lives: HalfLives = HALF_LIVES) -> bool:
     """Whether time took a memory down to the floor. What stays never has."""
     full = min(1.0, memory.confidence + memory.use.boost)
     return not stays(memory) and full * _left(memory, now, lives, memory.use) <= FLOOR
 
 
-def stays(memory: Memory) -> bool:
+def stays(memory: Ageing) -> bool:
     """Whether time takes nothing from it."""
     return memory.pinned or not TREATMENT[memory.kind].decays
 
 
-def _left(memory: Memory, now: datetime, lives: HalfLives, use: Use) -> float:
+def _left(memory: Ageing, now: datetime, lives: HalfLives, use: Use) -> float:
     if stays(memory):
         return 1.0
     return float(0.5 ** (_days(memory, now, use) / lives[memory.kind]))
 
 
-def _days(memory: Memory, now: datetime, use: Use) -> float:
+def _days(memory: Ageing, now: datetime, use: Use) -> float:
     """Days since the memory was last known, as they count for it."""
     moments = (memory.created_at, memory.confirmed_at, use.last)
     known = max(moment for moment in moments if moment is not None)

@@ -1,26 +1,27 @@
-"""The order of what was found: arms fused, weighed by what each memory is. Pure.
+"""The order of what was found: arms fused, spread over the graph, weighed. Pure.
 
-Arms are fused by a weighted sum of their scores, each as a share of the arm's best. Unlike
-reciprocal ranks these keep the distance between a good hit and a poor one, which confidence,
-age and doubt are then weighed against.
+Arms are fused by a weighted sum of their scores, each as a share of the arm's best, or by
+reciprocal ranks (Cormack, Clarke & Büttcher 2009). The sum keeps the distance between a good hit
+and a poor one, which confidence, age and doubt are then weighed against; it also found more
+(docs/performance.md).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 from uuid import UUID
 
-from reverie.domain.confidence import HALF_LIVES, HalfLives, present
-from reverie.domain.memory import Memory, Status
+from reverie.domain.question import Intent
 
-ARM_WEIGHTS: Mapping[str, float] = {"words": 0.5, "meaning": 0.5}
+ARM_WEIGHTS: Mapping[str, float] = {"words": 0.45, "meaning": 0.55}
+Fusion = Literal["weighted", "reciprocal"]
+RECIPROCAL_K = 60
 NEAR = 0.6
-STALE_WEIGHT = 0.5
-SUPERSEDED_WEIGHT = 0.5
-HOP_WEIGHT = 0.4
+STRONGEST_LOANS = 4
+HOP_WEIGHT = 0.3
 
 EDGE_WEIGHTS: Mapping[str, float] = {
     "led_to": 1.0,
@@ -29,18 +30,42 @@ EDGE_WEIGHTS: Mapping[str, float] = {
     "depends_on": 0.8,
     "part_of": 0.8,
     "relates_to": 0.7,
+    "follows": 0.8,
     "learned_in": 0.4,
     "touches": 0.0,
 }
+BY_INTENT: Mapping[Intent, Mapping[str, float]] = {
+    Intent.WHY: {"led_to": 1.5, "supersedes": 1.3, "contradicts": 1.2},
+    Intent.WHEN: {"follows": 1.3, "learned_in": 1.5},
+    Intent.HOW: {"part_of": 1.3, "depends_on": 1.3},
+    Intent.WHAT: {"relates_to": 1.2, "depends_on": 1.2},
+}
+"""How much more an edge says to a question of that intent."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """How a memory was reached: along which type of edge, from where, and what it lent."""
+
+    source: UUID
+    kind: str
+    lent: float
 
 
 @dataclass(frozen=True)
 class Found:
-    """A memory with its fused score and the rank (from 1) at which each arm had it."""
+    """A memory with its score, the rank (from 1) at which each arm had it, and its hops.
+
+    `raw`: each arm's own score. `fused`: what the arms gave. `factors`: what it was multiplied by.
+    """
 
     id: UUID
     score: float
     arms: Mapping[str, int] = field(default_factory=dict)
+    raw: Mapping[str, float] = field(default_factory=dict)
+    fused: float = 0.0
+    hops: tuple[Hop, ...] = ()
+    factors: Mapping[str, float] = field(default_factory=dict)
 
 
 class Scored(Protocol):
@@ -65,66 +90,94 @@ class Edge(Protocol):
     def weight(self) -> float: ...
 
 
-def fuse(arms: Mapping[str, Sequence[Scored]]) -> list[Found]:
+def fuse(
+    arms: Mapping[str, Sequence[Scored]],
+    weights: Mapping[str, float] = ARM_WEIGHTS,
+    how: Fusion = "weighted",
+) -> list[Found]:
     """What all arms found, each arm in its own order, best first; ties by id.
 
-    A score is the weighted sum of what each arm gives as a share of its best.
+    Scores lie in 0..1: weights count as shares of those of the arms that brought something.
     """
+    there = {name: hits for name, hits in arms.items() if hits and weights.get(name, 0.0) > 0}
+    whole = sum(weights[name] for name in there)
     shares: dict[UUID, float] = {}
     ranks: dict[UUID, dict[str, int]] = {}
-    for name, hits in arms.items():
-        for rank, (one, share) in enumerate(_shares(name, hits), start=1):
-            shares[one] = shares.get(one, 0.0) + ARM_WEIGHTS[name] * share
-            ranks.setdefault(one, {})[name] = rank
-    return best_first(Found(one, share, ranks[one]) for one, share in shares.items())
+    raw: dict[UUID, dict[str, float]] = {}
+    for name in sorted(there):
+        given = _shares(name, there[name]) if how == "weighted" else _reciprocal(there[name])
+        for rank, (hit, share) in enumerate(zip(there[name], given, strict=True), start=1):
+            shares[hit.id] = shares.get(hit.id, 0.0) + weights[name] / whole * share
+            ranks.setdefault(hit.id, {})[name] = rank
+            raw.setdefault(hit.id, {})[name] = hit.score
+    return best_first(
+        Found(one, share, ranks[one], raw[one], fused=share) for one, share in shares.items()
+    )
 
 
-def _shares(name: str, hits: Sequence[Scored]) -> list[tuple[UUID, float]]:
+def _shares(name: str, hits: Sequence[Scored]) -> list[float]:
     """Each hit's score between the arm's base and its best, as 0..1.
 
     A cosine says little below that of a distant text, so the base of meaning is its last
     candidate, or 0.6 of the best where all candidates are near.
     """
-    if not hits:
-        return []
     best = hits[0].score
     base = min(hits[-1].score, NEAR * best) if name == "meaning" else 0.0
-    return [(hit.id, (hit.score - base) / (best - base) if best > base else 1.0) for hit in hits]
+    return [(hit.score - base) / (best - base) if best > base else 1.0 for hit in hits]
 
 
-def expand(found: Sequence[Found], edges: Iterable[Edge]) -> list[Found]:
-    """Adds the neighbours of what was found: the best neighbour's score × edge × one hop.
+def _reciprocal(hits: Sequence[Scored]) -> list[float]:
+    return [(RECIPROCAL_K + 1) / (RECIPROCAL_K + rank) for rank in range(1, len(hits) + 1)]
 
-    A memory that an arm found keeps at least its own score.
+
+def edge_weight(kind: str, intent: Intent = Intent.GENERAL) -> float:
+    """How much of a score passes along an edge of that type, for a question of that intent."""
+    return EDGE_WEIGHTS.get(kind, 0.5) * BY_INTENT.get(intent, {}).get(kind, 1.0)
+
+
+def expand(
+    found: Sequence[Found],
+    edges: Iterable[Edge],
+    intent: Intent = Intent.GENERAL,
+    *,
+    only_new: bool = False,
+) -> list[Found]:
+    """What was found lends to its neighbours: score × edge × hop, the four strongest loans each.
+
+    Neighbours that no arm found join by their loans alone. All loans are reckoned from the
+    scores before any of them, so that the order of edges does not matter. `only_new`: a further
+    hop, which lends nothing to what stands already.
     """
-    scores = {one.id: one for one in found}
-    reached: dict[UUID, float] = {}
+    standing = {one.id: one for one in found}
+    loans: dict[UUID, dict[UUID, Hop]] = defaultdict(dict)
     for edge in edges:
-        if edge.near not in scores:
+        lender = standing.get(edge.near)
+        if lender is None or (only_new and edge.far in standing):
             continue
-        worth = scores[edge.near].score * edge.weight * EDGE_WEIGHTS.get(edge.kind, 0.5)
-        reached[edge.far] = max(reached.get(edge.far, 0.0), worth * HOP_WEIGHT)
-    new = [Found(far, worth, {"graph": 1}) for far, worth in reached.items()
-           if far not in scores and worth > 0]  # fmt: skip
-    return best_first([*found, *new])
+        lent = lender.score * edge.weight * edge_weight(edge.kind, intent) * HOP_WEIGHT
+        held = loans[edge.far].get(edge.near)
+        if lent > 0 and (held is None or (lent, edge.kind) > (held.lent, held.kind)):
+            loans[edge.far][edge.near] = Hop(edge.near, edge.kind, lent)
+    for far, given in loans.items():
+        if given:
+            base = standing.get(far, Found(far, 0.0, {"graph": 1}))
+            standing[far] = _with_loans(base, given.values())
+    return best_first(standing.values())
 
 
-def weigh(one: Found, memory: Memory, now: datetime, lives: HalfLives = HALF_LIVES) -> Found:
-    """The score times what the memory is worth by itself: present confidence, doubt, status.
-
-    Use counts from the next full hour on: a recall does not change the order of the same recall
-    after it. A memory that has no vectors yet is judged by its words alone.
-    """
-    score = one.score / ARM_WEIGHTS["words"] if _unseen(one, memory) else one.score
-    sure = present(memory, now, lives, memory.settled)
-    worth = sure * (1 - STALE_WEIGHT * memory.staleness)
-    if memory.status is Status.SUPERSEDED:
-        worth *= SUPERSEDED_WEIGHT
-    return Found(one.id, score * worth, one.arms)
+def _with_loans(one: Found, loans: Iterable[Hop]) -> Found:
+    strongest = sorted(loans, key=lambda hop: (-hop.lent, hop.source))[:STRONGEST_LOANS]
+    lent = sum(hop.lent for hop in strongest)
+    return replace(one, score=one.score + lent, hops=one.hops + tuple(strongest))
 
 
-def _unseen(one: Found, memory: Memory) -> bool:
-    return "words" in one.arms and "meaning" not in one.arms and not memory.enriched
+def times(one: Found, factors: Mapping[str, float]) -> Found:
+    """The score times all factors, which are kept beside it; those of 1 are not."""
+    score = one.score
+    for factor in factors.values():
+        score *= factor
+    told = {name: round(factor, 4) for name, factor in factors.items() if factor != 1.0}
+    return replace(one, score=score, factors=told)
 
 
 def best_first(found: Iterable[Found]) -> list[Found]:

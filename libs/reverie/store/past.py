@@ -11,10 +11,11 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import NotFound
 from reverie.domain.ids import is_short_id
 from reverie.domain.memory import Memory
+from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.database import Database
 from reverie.store.memories import Near, only_id, parse_id
-from reverie.store.search import Filter, Link, Scored
+from reverie.store.search import Candidate, Filter, Link, Scored
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,17 @@ class Past:
             found = await tenant.rows("memories_then", list(ids), list(scopes), at)
         return {row["id"]: rows.memory(row) for row in found}
 
+    async def candidates(
+        self, who: Principal, ids: Sequence[UUID], only: Filter, at: datetime
+    ) -> dict[UUID, Candidate]:
+        """Those of `ids` that the filter lets through, as they were known at `at`."""
+        known = await self.load(who, ids, only.scopes, at)
+        return {
+            one: Candidate(_facts(memory), memory.content)
+            for one, memory in known.items()
+            if _passes(memory, only)
+        }
+
     async def among(
         self, who: Principal, ids: Sequence[UUID], at: datetime
     ) -> list[tuple[UUID, UUID, UUID, str, float]]:
@@ -156,3 +168,36 @@ class Past:
             turns=[SourceTurn(**row) for row in turns],
             replaced=[Replaced(**row) for row in replaced],
         )
+
+
+def _passes(memory: Memory, only: Filter) -> bool:
+    at = memory.valid_from or memory.created_at
+    return (
+        memory.status.value in only.status
+        and (only.kinds is None or memory.kind.value in only.kinds)
+        and (only.tiers is None or memory.tier.value in only.tiers)
+        and (only.tags is None or set(only.tags) <= set(memory.tags))
+        and (only.since is None or only.since <= at)
+        and (only.until is None or at < only.until)
+    )
+
+
+def _facts(memory: Memory) -> Facts:
+    return Facts(
+        id=memory.id,
+        kind=memory.kind,
+        tier=memory.tier,
+        status=memory.status,
+        scope=memory.scope,
+        confidence=memory.confidence,
+        pinned=memory.pinned,
+        created_at=memory.created_at,
+        content_hash=bytes.fromhex(memory.content_hash),
+        session=memory.session,
+        confirmed_at=memory.confirmed_at,
+        valid_from=memory.valid_from,
+        valid_to=memory.valid_to,
+        linked=memory.linked,
+        staleness=memory.staleness,
+        use=memory.settled,
+    )

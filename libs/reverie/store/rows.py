@@ -20,6 +20,7 @@ from reverie.domain.memory import (
     Use,
     Written,
 )
+from reverie.domain.worth import Facts
 
 
 def memory(row: asyncpg.Record) -> Memory:
@@ -57,6 +58,30 @@ def memory(row: asyncpg.Record) -> Memory:
         linked=row.get("linked", True),
         use=Use(row.get("uses", 0), row.get("used"), round(row.get("boost", 0.0), 4)),
         settled=Use(last=row.get("used_then"), boost=round(row.get("boost_then", 0.0), 4)),
+    )
+
+
+def facts(row: asyncpg.Record) -> Facts:
+    """What a candidate is worth, from a row of `recall_facts`."""
+    return Facts(
+        id=row["id"],
+        kind=Kind(row["kind"]),
+        tier=Tier(row["tier"]),
+        status=Status(row["status"]),
+        scope=row["scope"],
+        confidence=round(row["confidence"], 4),
+        pinned=row["pinned"],
+        created_at=row["created"],
+        content_hash=row["hash"],
+        session=row["session"],
+        confirmed_at=row["confirmed"],
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+        enriched=row["enriched"],
+        linked=row["linked"],
+        staleness=round(row["staleness"], 4),
+        rank=round(row["rank"], 6),
+        use=Use(last=row["used"], boost=round(row["boost"], 4)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +14,7 @@ from pgvector import HalfVector
 
 from reverie.domain.access import Principal
 from reverie.domain.memory import Memory
+from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.database import Database, Tenant
 
@@ -62,11 +64,36 @@ class Link:
 
 @dataclass(frozen=True)
 class Filter:
-    """What a search may return: readable scope patterns, statuses, kinds (None: all)."""
+    """What a search may return: readable scope patterns, statuses, kinds (None: all).
+
+    `tags`: all of them; `files`: touching one of them by its whole path; `since` to `until`: when
+    it was true, or written.
+    """
 
     scopes: Sequence[str]
     status: Sequence[str]
     kinds: Sequence[str] | None = None
+    tiers: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+    files: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def asked(self) -> dict[str, Any] | None:
+        """What the SQL function `wanted` reads; None where nothing of it is asked."""
+        lists = {"tiers": self.tiers, "tags": self.tags, "files": self.files}
+        times = {"since": self.since, "until": self.until}
+        asked: dict[str, Any] = {name: list(one) for name, one in lists.items() if one is not None}
+        return asked | {name: at.isoformat() for name, at in times.items() if at} or None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A memory that may be answered: what it is worth by itself, and its text."""
+
+    facts: Facts
+    content: str
 
 
 class Search:
@@ -88,6 +115,7 @@ class Search:
                 corpus.mean_length,
                 limit,
                 only.kinds,
+                only.asked,
             )
         return [Scored(r["id"], r["score"]) for r in found]
 
@@ -113,7 +141,7 @@ class Search:
     ) -> list[Scored]:
         """Memories by cosine of their nearest chunk: exact up to `EXACT_UP_TO` vectors."""
         asked = HalfVector(vector)
-        args = (asked, list(only.scopes), list(only.status), limit, only.kinds)
+        args = (asked, list(only.scopes), list(only.status), limit, only.kinds, only.asked)
         async with self._db.tenant(who.tenant) as tenant:
             count = await tenant.value("vector_count", EXACT_UP_TO + 1)
             if count <= EXACT_UP_TO:
@@ -126,10 +154,19 @@ class Search:
     async def around(
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], fan_out: int
     ) -> list[Link]:
-        """Edges between the memories of `ids` and readable neighbours, `fan_out` a memory."""
+        """Edges from `ids` to readable neighbours, `fan_out` a memory, and along sessions."""
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows("edges_around", list(ids), list(scopes), fan_out)
         return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
+
+    async def candidates(
+        self, who: Principal, ids: Sequence[UUID], only: Filter
+    ) -> dict[UUID, Candidate]:
+        """Those of `ids` that the filter lets through."""
+        args = (list(ids), list(only.scopes), list(only.status), only.kinds, only.asked)
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows("recall_facts", *args)
+        return {row["id"]: Candidate(rows.facts(row), row["content"]) for row in found}
 
     async def load(
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str]

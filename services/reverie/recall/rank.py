@@ -1,32 +1,28 @@
-"""Recall: words and meaning side by side, fused, one hop of the graph, a token budget."""
+"""Recall: what the arms found, fused, spread over the graph, weighed, without doubles, in a budget."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TypeVar
 from uuid import UUID
 
-import structlog
-
 from reverie.domain.access import Principal
-from reverie.domain.errors import ReverieError
+from reverie.domain.diversity import diversify, tokens
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
-from reverie.domain.ranking import Found, best_first, expand, fuse, weigh
+from reverie.domain.question import Reading, read
+from reverie.domain.ranking import Found, Scored, best_first, expand, fuse, times
 from reverie.domain.words import query_text
+from reverie.domain.worth import factors, holds_phrase, was_true
+from reverie.recall.arms import Arms, Sight
 from reverie.recall.parts import Parts
-from reverie.recall.timely import timely
-from reverie.runtime.telemetry import span
-from reverie.store.search import Filter, Link, Scored, TurnHit
-
-log = structlog.get_logger("reverie.recall")
-
-T = TypeVar("T")
+from reverie.store.search import Candidate, Filter, Link, TurnHit
 
 TURN_WEIGHT = 0.6
+POOL = 3
+"""How many times the limit diversity chooses from."""
 
 Between = tuple[UUID, UUID, UUID, str, float]
 """An edge between two memories of an answer: id, source, target, type, weight."""
@@ -34,18 +30,15 @@ Between = tuple[UUID, UUID, UUID, str, float]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the text, readable scope patterns, what may be found, how far to walk.
-
-    `agent`: whose turns may be found, for transcripts are not shared; None is any.
-    """
+    """What is asked: the text, readable scope patterns, what may be found, how far to walk."""
 
     text: str
     only: Filter
     limit: int
     budget_tokens: int | None
-    hops: bool
+    depth: int
     turns: bool
-    agent: str | None = None
+    min_confidence: float = 0.0
     as_of: datetime | None = None
     valid_at: datetime | None = None
 
@@ -64,24 +57,17 @@ class Hit:
 
 
 @dataclass
-class Arms:
-    """What the arms brought, and which of them could not."""
+class Story:
+    """How an answer came about: what its trace is told from.
 
-    degraded: list[str] = field(default_factory=list)
+    `left`: why a candidate is not in the answer. `took`: milliseconds by stage.
+    """
 
-    async def ask(self, name: str, seconds: float, arm: Awaitable[list[T]] | None) -> list[T]:
-        """An arm's answer; one that fails or is late brings nothing and is named; None is off."""
-        if arm is None:
-            return []
-        try:
-            with span(f"recall {name}"):
-                return await timely(arm, seconds)
-        except (ReverieError, TimeoutError) as error:
-            log.warning("arm_failed", arm=name, error=type(error).__name__)
-        except Exception as error:
-            log.exception("arm_failed", arm=name, error=type(error).__name__)
-        self.degraded.append(name)
-        return []
+    reading: Reading
+    arms: Mapping[str, Sequence[Scored]] = field(default_factory=dict)
+    ranked: Sequence[Found] = ()
+    left: dict[UUID, str] = field(default_factory=dict)
+    took: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,120 +78,173 @@ class Answer:
     edges: list[Between]
     tokens: int
     degraded: list[str]
+    story: Story
 
 
 async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
     """Never raises because an arm failed; `degraded` names it."""
-    arms = Arms()
-    words = query_text(question.text)
-    seconds = parts.settings.arm_seconds
-    by_words, by_meaning, turns = await asyncio.gather(
-        arms.ask("words", seconds, _words(parts, who, words, question)),
-        arms.ask("meaning", seconds, None if question.as_of else _meaning(parts, who, question)),
-        arms.ask("turns", seconds, _turns(parts, who, words, question) if question.turns else None),
-    )
-    found = fuse({"words": by_words, "meaning": by_meaning})
-    if question.hops:
-        links = await arms.ask("graph", seconds, _links(parts, who, question, found))
-        found = expand(found, links)
-    memories = await _memories(parts, who, question, found, arms)
-    hits = _together(memories, turns)
-    kept, tokens = within(hits, question.limit, question.budget_tokens, parts.model.counter.count)
-    edges = await arms.ask(
-        "edges", seconds, _edges(parts, who, question, kept) if question.hops else None
-    )
-    return Answer(kept, edges, tokens, sorted(arms.degraded))
-
-
-async def _edges(
-    parts: Parts, who: Principal, question: Question, hits: Sequence[Hit]
-) -> list[Between]:
-    ids = [hit.item.id for hit in hits if isinstance(hit.item, Memory)]
-    if question.as_of:
-        return await parts.past.among(who, ids, question.as_of)
-    return await parts.search.among(who, ids) if ids else []
-
-
-async def _words(parts: Parts, who: Principal, words: str, question: Question) -> list[Scored]:
-    only, limit = question.only, parts.settings.candidates
-    if question.as_of:
-        return await parts.past.words(who, words, question.as_of, only, limit)
-    return await parts.search.words(who, words, only, limit)
-
-
-async def _meaning(parts: Parts, who: Principal, question: Question) -> list[Scored]:
-    [vector] = await parts.model.ready().embed([question.text])
-    return await parts.search.meaning(who, vector, question.only, parts.settings.candidates)
-
-
-async def _turns(parts: Parts, who: Principal, words: str, question: Question) -> list[TurnHit]:
-    limit = parts.settings.candidates
-    found = await parts.search.turns(who, question.agent, words, question.only.scopes, limit)
-    return [turn for turn in found if question.as_of is None or turn.at <= question.as_of]
-
-
-async def _links(
-    parts: Parts, who: Principal, question: Question, found: Sequence[Found]
-) -> list[Link]:
-    seeds = [one.id for one in found[: parts.settings.hop_seeds]]
-    if not seeds:
-        return []
-    scopes, fan_out = question.only.scopes, parts.settings.hop_fan_out
-    if question.as_of:
-        return await parts.past.around(who, seeds, scopes, fan_out, question.as_of)
-    return await parts.search.around(who, seeds, scopes, fan_out)
-
-
-async def _memories(
-    parts: Parts, who: Principal, question: Question, found: Sequence[Found], arms: Arms
-) -> list[Hit]:
-    """The memories behind the ids, weighed; anchors are no answer, twins come once."""
-
-    if not found:
-        return []
-
-    async def load() -> list[Memory]:
-        ids = [one.id for one in found]
-        scopes, at = question.only.scopes, question.as_of
-        if at:
-            return list((await parts.past.load(who, ids, scopes, at)).values())
-        return list((await parts.search.load(who, ids, scopes)).values())
-
-    loaded = {m.id: m for m in await arms.ask("store", parts.settings.arm_seconds, load())}
     now = question.as_of or datetime.now(UTC)
-    hits = {
-        one.id: Hit(weigh(one, loaded[one.id], now, parts.settings.half_lives), loaded[one.id])
-        for one in found
-        if one.id in loaded and _wanted(loaded[one.id], question)
-    }
-    ordered = best_first(hit.found for hit in hits.values())
-    once: dict[str, UUID] = {}
-    for one in ordered:
-        once.setdefault(loaded[one.id].content_hash, one.id)
-    return [hits[one.id] for one in ordered if once[loaded[one.id].content_hash] == one.id]
+    asking = _Asking(parts, who, question, read(question.text, now), now)
+    turns = await asking.seed()
+    await asking.spread()
+    known = await asking.weigh()
+    chosen = asking.choose(known)
+    memories = await asking.load(chosen)
+    hits = _together(memories, turns)
+    kept, tokens_used = within(
+        hits, question.limit, question.budget_tokens, parts.model.counter.count
+    )
+    edges = await asking.edges(kept)
+    return asking.answer(hits, kept, edges, tokens_used)
 
 
-def _wanted(memory: Memory, question: Question) -> bool:
-    only, at = question.only, question.valid_at
-    kinds = only.kinds
-    if at and not _was_true(memory, at):
-        return False
-    if kinds is not None:
-        return memory.kind.value in kinds and memory.status.value in only.status
-    return memory.kind not in ANCHORS and memory.status.value in only.status
+class _Asking:
+    """One recall under way: each step takes up what the one before it found."""
 
+    def __init__(
+        self, parts: Parts, who: Principal, question: Question, reading: Reading, now: datetime
+    ) -> None:
+        self._parts, self._who, self._question, self._now = parts, who, question, now
+        self._sight = Sight(parts, who, question.only, question.as_of)
+        self._arms = Arms()
+        self._seconds = parts.settings.arm_seconds
+        self._found: list[Found] = []
+        self._story = Story(reading)
 
-def _was_true(memory: Memory, at: datetime) -> bool:
-    begun = memory.valid_from is None or memory.valid_from <= at
-    return begun and (memory.valid_to is None or at < memory.valid_to)
+    async def seed(self) -> list[TurnHit]:
+        """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
+        question, sight, ask = self._question, self._sight, self._arms.ask
+        words = query_text(question.text)
+        no_scored: list[Scored] = []
+        no_turns: list[TurnHit] = []
+        by_words, by_meaning, turns = await asyncio.gather(
+            ask("words", self._seconds, sight.words(words), no_scored),
+            ask(
+                "meaning",
+                self._seconds,
+                None if question.as_of else sight.meaning(question.text),
+                no_scored,
+            ),
+            ask("turns", self._seconds, sight.turns(words) if question.turns else None, no_turns),
+        )
+        self._story.arms = {"words": by_words, "meaning": by_meaning}
+        settings = self._parts.settings
+        self._found = fuse(self._story.arms, settings.arm_weights, settings.fusion)
+        return turns
+
+    async def spread(self) -> None:
+        """Walks the graph outwards, hop by hop, as long as it can still change the answer."""
+        intent = self._story.reading.intent
+        seeds, seen = self._found[: self._parts.settings.hop_seeds], set[UUID]()
+        for hop in range(self._question.depth):
+            if not seeds:
+                return
+            ids = [one.id for one in seeds]
+            links: list[Link] = await self._arms.ask(
+                "graph", self._seconds, self._sight.around(ids), []
+            )
+            seen.update(ids)
+            self._found = expand(self._found, links, intent, only_new=hop > 0)
+            seeds = self._next_seeds(seen)
+
+    def _next_seeds(self, seen: set[UUID]) -> list[Found]:
+        """What this hop brought that may still lend something to see."""
+        best = [one for one in self._found[: self._question.limit * POOL] if one.id not in seen]
+        return [one for one in best if not one.raw][: self._parts.settings.hop_seeds]
+
+    async def weigh(self) -> dict[UUID, Candidate]:
+        """Multiplies each score by what the memory is worth; drops what may not be answered."""
+        ids = [one.id for one in self._found]
+        known: dict[UUID, Candidate] = {}
+        if ids:
+            known = await self._arms.ask(
+                "store", self._seconds, self._sight.candidates(ids), known
+            )
+        weighed = []
+        for one in self._found:
+            candidate = known.get(one.id)
+            why_not = "filtered" if candidate is None else self._unwanted(candidate)
+            if candidate is None or why_not:
+                self._story.left[one.id] = why_not
+                continue
+            weighed.append(self._weighed(one, candidate))
+        self._found = best_first(one for one in weighed if self._sure_enough(one))
+        self._story.ranked = self._found
+        return known
+
+    def _unwanted(self, candidate: Candidate) -> str:
+        kinds, at = self._question.only.kinds, self._question.valid_at
+        if kinds is None and candidate.facts.kind in ANCHORS:
+            return "an anchor"
+        return "not true then" if at and not was_true(candidate.facts, at) else ""
+
+    def _weighed(self, one: Found, candidate: Candidate) -> Found:
+        settings, reading = self._parts.settings, self._story.reading
+        worth = factors(candidate.facts, reading, self._now, settings.half_lives)
+        worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
+        if self._story.arms["meaning"] and one.arms.keys() == {"words"} and not candidate.facts.enriched:
+            # It has no vectors yet: it is judged by its words alone.
+            worth["unseen"] = sum(settings.arm_weights.values()) / settings.arm_weights["words"]
+        return times(one, worth)
+
+    def _sure_enough(self, one: Found) -> bool:
+        sure = one.factors.get("confidence", 1.0) >= self._question.min_confidence
+        if not sure:
+            self._story.left[one.id] = "less sure than asked for"
+        return sure
+
+    def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
+        """Doubles collapsed, then the most telling that are not too alike, best first."""
+        once: dict[bytes, Found] = {}
+        for one in self._found:
+            first = once.setdefault(known[one.id].facts.content_hash, one)
+            if first is not one:
+                self._story.left[one.id] = f"a double of {first.id}"
+        pool = list(once.values())[: self._question.limit * POOL]
+        texts = [tokens(known[one.id].content) for one in pool]
+        weight = self._parts.settings.diversity
+        order = diversify([one.score for one in pool], texts, len(pool), weight)
+        return [pool[place] for place, _ in order]
+
+    async def load(self, chosen: Sequence[Found]) -> list[Hit]:
+        """The memories, whole, in the order given."""
+        ids = [one.id for one in chosen]
+        if not ids:
+            return []
+        none: dict[UUID, Memory] = {}
+        loaded = await self._arms.ask("load", self._seconds, self._sight.load(ids), none)
+        return [Hit(one, loaded[one.id]) for one in chosen if one.id in loaded]
+
+    async def edges(self, hits: Sequence[Hit]) -> list[Between]:
+        """The edges among the memories of the answer."""
+        ids = [hit.item.id for hit in hits if isinstance(hit.item, Memory)]
+        none: list[Between] = []
+        if len(ids) < 2 or not self._question.depth:
+            return none
+        return await self._arms.ask("edges", self._seconds, self._sight.among(ids), none)
+
+    def answer(
+        self, hits: Sequence[Hit], kept: list[Hit], edges: list[Between], used: int
+    ) -> Answer:
+        """The answer, best first, with its story."""
+        shown = {hit.item.id for hit in kept}
+        cut = "budget" if len(kept) < self._question.limit else "limit or diversity"
+        for hit in hits:
+            if hit.item.id not in shown:
+                self._story.left.setdefault(hit.item.id, cut)
+        self._story.took = self._arms.took
+        ordered = sorted(kept, key=lambda hit: (-hit.found.score, hit.found.id))
+        return Answer(ordered, edges, used, sorted(self._arms.degraded), self._story)
 
 
 def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
     """Memories and raw turns in one order: the best turn stands just below the best memory.
 
     Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
-    way to a memory that was made of it.
+    way to a memory that was made of it. Memories keep their order among themselves.
     """
+    if not turns:
+        return memories
     told = {
         turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
     }

@@ -138,6 +138,7 @@ class Doors:
             search_mode="words" if question.as_of else _mode(answer.degraded),
             degraded=answer.degraded,
             tokens=answer.tokens,
+            intent=answer.story.reading.intent.value,
             trace_id=call.trace_id,
         )
 
@@ -152,12 +153,13 @@ class Doors:
         scopes = _seen_in(who, named, session)
         return Question(
             text=body.query,
-            only=Filter(scopes, status, kinds),
+            only=_filter(body, scopes, status, kinds),
             limit=body.limit,
             budget_tokens=body.budget_tokens,
-            hops=body.depth > 0,
+            depth=body.depth,
             turns="turns" in body.include,
             agent=session.agent if session else who.agent,
+            min_confidence=body.min_confidence,
             as_of=body.as_of,
             valid_at=body.valid_at,
         )
@@ -271,6 +273,23 @@ def _named(who: Principal, query: ContextQuery) -> list[str] | None:
         who.check_read([home])
         return who.seen_through(reading_scopes(home, who.agent, None))
     return None if query.scope is None else _each("scope", parse_scope, query.scope)
+
+
+def _filter(
+    body: Recall, scopes: list[str], status: list[str], kinds: list[str] | None
+) -> Filter:
+    if body.files and body.as_of:
+        raise Invalid("files", "cannot be asked together with as_of: leave one of them out")
+    return Filter(
+        scopes,
+        status,
+        kinds,
+        tiers=body.tiers and [tier.value for tier in body.tiers],
+        tags=body.tags,
+        files=body.files,
+        since=body.since,
+        until=body.until,
+    )
 
 
 def _kind_name(name: str) -> str:

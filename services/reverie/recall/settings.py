@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reverie.domain.confidence import HalfLives, half_lives
+from reverie.domain.ranking import Fusion
 from reverie.runtime.settings import Settings
 
 
@@ -19,9 +21,12 @@ class RecallSettings:
     import_limit: int
     transfer_timeout: float
     half_lives: HalfLives
+    fusion: Fusion
+    arm_weights: Mapping[str, float]
+    diversity: float
     candidates: int = 100
     arm_seconds: float = 3.0
-    hop_seeds: int = 20
+    hop_seeds: int = 40
     hop_fan_out: int = 8
     context_tokens: int = 2000
 
@@ -36,4 +41,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         import_limit=settings.import_limit,
         transfer_timeout=settings.transfer_timeout,
         half_lives=half_lives(settings.half_life_days),
+        fusion=settings.recall_fusion,
+        arm_weights={"words": settings.recall_words_weight, "meaning": settings.recall_meaning_weight},
+        diversity=settings.recall_diversity,
     )

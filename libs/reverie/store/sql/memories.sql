@@ -57,21 +57,3 @@ order by e.weight desc, n.id limit $4;
 select id, src, dst, kind, weight from edge
 where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_to is null
 order by src, dst, kind;
-
--- name: edges_around
--- The strongest $4 open edges of each memory of a list to memories that may be read; files are none.
-select s.id as near, e.other as far, e.kind, e.weight
-from unnest($2::uuid[]) s (id)
-cross join lateral (
-  select x.other, x.kind, x.weight
-  from (
-    select dst as other, kind, weight from edge
-    where tenant = $1 and src = s.id and known_to is null and kind <> 'touches'
-    union all
-    select src, kind, weight from edge
-    where tenant = $1 and dst = s.id and known_to is null and kind <> 'touches'
-  ) x join memory m on m.tenant = $1 and m.id = x.other
-  where m.status = any('{active,superseded}') and covers($3, m.scope)
-  order by x.weight desc, x.other, x.kind limit $4
-) e
-order by e.weight desc, near, far, e.kind;

@@ -11,6 +11,7 @@ from turn where tenant = $1 and terms > 0;
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- What may be returned is looked up from the best down, until there are $7: a common word is cheap.
+-- $9: what else is asked of it (wanted), or null.
 with term as materialized (
   select t.no, ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
   from (select distinct term_no(l) as no
@@ -28,7 +29,8 @@ select m.id, s.score
 from scored s cross join lateral (
   select m.id from memory m
   where m.tenant = $1 and m.doc = s.doc and m.status = any($4::text[]) and covers($3, m.scope)
-    and ($8::text[] is null or m.kind = any($8)) limit 1) m
+    and ($8::text[] is null or m.kind = any($8))
+    and ($9::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
 order by s.score desc, s.doc limit $7;
 
 -- name: search_turn_words
@@ -71,7 +73,8 @@ from (
 ) n cross join lateral (
   select m.id from memory m
   where m.tenant = $1 and m.id = n.memory and m.status = any($4::text[]) and covers($3, m.scope)
-    and ($6::text[] is null or m.kind = any($6)) limit 1) m
+    and ($6::text[] is null or m.kind = any($6))
+    and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7)) limit 1) m
 order by n.score desc, n.memory limit $5;
 
 -- name: iterate_index_scans
@@ -87,6 +90,66 @@ select n.id, max(n.score) as score from (
   join memory m on m.tenant = $1 and m.id = c.memory
   where v.tenant = $1 and m.status = any($4::text[]) and covers($3, m.scope)
     and ($6::text[] is null or m.kind = any($6))
+    and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
   order by v.v <=> $2 limit $5::int * 2
 ) n
 group by n.id order by score desc, n.id limit $5;
+
+-- name: edges_around
+-- The strongest $4 open edges of each memory of a list to memories that may be read; files are none.
+-- The two memories before and after in a session are edges too, the second of half the weight.
+select s.id as near, e.other as far, e.kind, e.weight
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select x.other, x.kind, x.weight
+  from (
+    select dst as other, kind, weight from edge
+    where tenant = $1 and src = s.id and known_to is null and kind <> 'touches'
+    union all
+    select src, kind, weight from edge
+    where tenant = $1 and dst = s.id and known_to is null and kind <> 'touches'
+  ) x join memory m on m.tenant = $1 and m.id = x.other
+  where m.status = any('{active,superseded}') and covers($3, m.scope)
+  order by x.weight desc, x.other, x.kind limit $4
+) e
+union all
+select me.id, b.id, 'follows', (1.0 / b.steps)::real
+from memory me cross join lateral (
+  (select p.id, row_number() over (order by p.created desc, p.id desc) as steps from memory p
+   where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
+     and p.status = any('{active,superseded}') and covers($3, p.scope)
+   order by p.created desc, p.id desc limit 2)
+  union all
+  (select n.id, row_number() over (order by n.created, n.id) from memory n
+   where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
+     and n.status = any('{active,superseded}') and covers($3, n.scope)
+   order by n.created, n.id limit 2)
+) b
+where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
+
+-- name: recall_facts
+-- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.
+select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
+       m.created, m.confirmed, m.valid_from, m.valid_to, m.enriched_version >= m.version as enriched,
+       -- Asked only where it counts: an orphan is no orphan while it is young.
+       m.created > now() - interval '30 days' or coalesce(
+         (select true from edge e where e.tenant = $1 and e.src = m.id
+            and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
+         (select true from edge e where e.tenant = $1 and e.dst = m.id
+            and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
+         false) as linked,
+       case when u.hour < date_trunc('hour', now()) then u.last else u.last_then end as used,
+       coalesce(case when u.hour < date_trunc('hour', now()) then u.boost else u.boost_then end, 0)
+         as boost,
+       coalesce((select case when bool_or(k.score >= 1) then 1
+                        else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end
+                 from stale_mark k
+                 where k.tenant = $1 and k.memory = m.id and k.cleared is null), 0)::real as staleness,
+       coalesce(r.rank / nullif((select t.rank from memory_rank t where t.tenant = $1
+                                 order by t.rank desc limit 1), 0), 0)::real as rank
+from memory m
+left join memory_use u on u.tenant = $1 and u.memory = m.id
+left join memory_rank r on r.tenant = $1 and r.memory = m.id
+where m.tenant = $1 and m.id = any($2::uuid[]) and covers($3, m.scope) and m.status = any($4::text[])
+  and ($5::text[] is null or m.kind = any($5))
+  and ($6::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $6));

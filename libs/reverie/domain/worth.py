@@ -1,0 +1,86 @@
+"""What a memory is worth to a question beside its likeness to it: the factors of its score. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.confidence import HALF_LIVES, HalfLives, present
+from reverie.domain.kinds import Kind, Tier
+from reverie.domain.memory import Status, Use
+from reverie.domain.question import Reading
+
+STALE_WEIGHT = 0.5
+SUPERSEDED_WEIGHT = 0.5
+IN_PERIOD = 1.25
+WANTED_KIND = 1.1
+HOLDS_PHRASE = 1.3
+PINNED = 1.05
+CENTRALITY = 0.1
+"""What being the best linked memory of a tenant adds."""
+TIERS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the store knows of a candidate, without its text.
+
+    `rank`: its PageRank as a share of the tenant's highest, 0 where it has no edges. `settled`: its use
+    before this hour, so that a recall does not change the order of the same recall after it.
+    """
+
+    id: UUID
+    kind: Kind
+    tier: Tier
+    status: Status
+    scope: str
+    confidence: float
+    pinned: bool
+    created_at: datetime
+    content_hash: bytes
+    session: UUID | None = None
+    confirmed_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    enriched: bool = True
+    linked: bool = True
+    staleness: float = 0.0
+    rank: float = 0.0
+    use: Use = Use()
+
+
+
+def factors(
+    facts: Facts, reading: Reading, now: datetime, lives: HalfLives = HALF_LIVES
+) -> dict[str, float]:
+    """Each factor by its name; time counts once, in `confidence`."""
+    return {
+        "confidence": present(facts, now, lives),
+        "staleness": 1 - STALE_WEIGHT * facts.staleness,
+        "superseded": SUPERSEDED_WEIGHT if facts.status is Status.SUPERSEDED else 1.0,
+        "tier": PINNED if facts.pinned else TIERS[facts.tier],
+        "centrality": 1 + CENTRALITY * facts.rank,
+        "period": IN_PERIOD if _in_period(facts, reading) else 1.0,
+        "kind": WANTED_KIND if facts.kind in reading.wants else 1.0,
+    }
+
+
+def holds_phrase(content: str, phrases: Sequence[str]) -> float:
+    """The factor of a text: more than 1 where it holds all that was asked for in quotes."""
+    if not phrases:
+        return 1.0
+    folded = " ".join(content.split()).casefold()
+    return HOLDS_PHRASE if all(one.casefold() in folded for one in phrases) else 1.0
+
+
+def was_true(facts: Facts, at: datetime) -> bool:
+    """Whether what the memory says was true at that moment."""
+    begun = facts.valid_from is None or facts.valid_from <= at
+    return begun and (facts.valid_to is None or at < facts.valid_to)
+
+
+def _in_period(facts: Facts, reading: Reading) -> bool:
+    period = reading.period
+    return period is not None and period.holds(facts.valid_from or facts.created_at)
