@@ -114,13 +114,14 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
             None,
         ),
         "corpus": (),
-        "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None),
-        "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None),
-        "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None),
+        "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None, None),
+        "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None, None),
+        "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None, None),
         "vector_count": (EXACT_UP_TO + 1,),
-        "search_vectors_index": (loaded.vector, everything, active, 50, None),
-        "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None),
+        "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
+        "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
         "edges_around": (ids, everything, 8),
+        "recall_facts": (ids, everything, active, None, None),
         "edges_among": (ids,),
         "memory_neighbours": (ids[0], everything, 50),
         "turns_list": (loaded.session, -1, 50),
@@ -186,7 +187,7 @@ async def test_exact_vectors_look_up_only_the_memories_that_they_return(
     loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     """All vectors of the tenant are read, from narrow tables; the wide one is not."""
-    args = (loaded.vector, ["*"], ["active"], 50, None)
+    args = (loaded.vector, ["*"], ["active"], 50, None, None)
     plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
     _check(plan, frozenset({"chunk", "vec_bge_small_en_v1_5"}))
 
@@ -194,7 +195,7 @@ async def test_exact_vectors_look_up_only_the_memories_that_they_return(
 async def test_many_vectors_are_found_through_the_vector_index(
     loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
-    args = (loaded.vector, ["*"], ["active"], 50, None)
+    args = (loaded.vector, ["*"], ["active"], 50, None, None)
     plan = await _explain(connection, "search_vectors_index", loaded.tenant, *args)
     used = {node.get("Index Name", "") for node in _nodes(plan)}
     assert any(re.fullmatch(r"vec_bge_small_en_v1_5_\d+_v_idx", name) for name in used), used
@@ -211,7 +212,7 @@ async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_searc
             found = await Search(db).meaning(who, vector, Filter(scopes, ["active"]), 20)
             async with db.tenant(loaded.tenant) as tenant:
                 exact = await tenant.rows(
-                    "search_vectors_exact", loaded.vector, scopes, ["active"], VECTORS, None
+                    "search_vectors_exact", loaded.vector, scopes, ["active"], VECTORS, None, None
                 )
             scores = {row["id"]: row["score"] for row in exact}
             assert len({one.id for one in found}) == 20

@@ -13,15 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.kinds import TREATMENT, Kind
-from reverie.domain.memory import Memory, Status, Use
+from reverie.domain.kinds import Kind, Tier
+from reverie.domain.memory import Status
+from reverie.domain.question import Intent, read
 from reverie.domain.ranking import (
+    HOP_WEIGHT,
+    STRONGEST_LOANS,
     Found,
     best_first,
     expand,
     fuse,
-    weigh,
+    times,
 )
+from reverie.domain.worth import Facts, factors
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 
@@ -44,22 +48,19 @@ def uid(n: int) -> UUID:
     return UUID(int=n)
 
 
-def memory(n: int = 1, **fields: Any) -> Memory:
-    made = Memory(
+def facts(n: int = 1, **fields: Any) -> Facts:
+    made = Facts(
         id=uid(n),
-        scope="global",
-        kind=Kind.DECISION,
-        content="content",
-        content_hash="hash",
-        tier=TREATMENT[Kind.DECISION].tier,
+        kind=Kind.LESSON,
+        tier=Tier.WARM,
         status=Status.ACTIVE,
-        version=1,
+        scope="global",
         confidence=0.8,
         pinned=False,
         created_at=NOW,
-        updated_at=NOW,
+        content_hash=b"hash",
     )
-    return replace(made, **fields)
+    return replace(made, **({"kind": Kind.DECISION} | fields))
 
 
 @st.composite
@@ -130,37 +131,40 @@ def test_nothing_found_is_nothing_fused() -> None:
     assert fuse({"words": [], "meaning": []}) == []
 
 
+READING = read("anything at all", NOW)
+
+
+def _worth(one: Found, memory: Facts) -> Found:
+    return times(one, factors(memory, READING, NOW))
+
+
 def _weighed(**fields: Any) -> float:
-    return weigh(Found(uid(1), 0.6, {"words": 1, "meaning": 1}), memory(**fields), NOW).score
+    return _worth(Found(uid(1), 0.6), facts(**fields)).score
 
 
 def test_a_superseded_memory_ranks_below_the_one_that_took_its_place() -> None:
-    old = memory(1, status=Status.SUPERSEDED, superseded_by=uid(2))
-    new = memory(2)
-    arms = {"words": 1, "meaning": 1}
-    weighed = [weigh(Found(m.id, 0.6, arms), m, NOW) for m in (old, new)]
+    old = facts(1, status=Status.SUPERSEDED)
+    new = facts(2)
+    weighed = [_worth(Found(m.id, 0.6), m) for m in (old, new)]
     assert [one.id for one in best_first(weighed)] == [uid(2), uid(1)]
 
 
 def test_replacing_a_memory_does_not_make_it_young_again() -> None:
-    old = memory(
+    old = facts(
         1,
         status=Status.SUPERSEDED,
-        superseded_by=uid(2),
         created_at=NOW - timedelta(days=60),
-        updated_at=NOW,
     )
-    new = memory(2, created_at=NOW - timedelta(days=30), updated_at=NOW - timedelta(days=30))
-    arms = {"words": 1, "meaning": 1}
-    weighed = [weigh(Found(m.id, s, arms), m, NOW) for m, s in ((old, 0.65), (new, 0.6))]
+    new = facts(2, created_at=NOW - timedelta(days=30))
+    weighed = [_worth(Found(m.id, s), m) for m, s in ((old, 0.65), (new, 0.6))]
     assert [one.id for one in best_first(weighed)] == [uid(2), uid(1)]
-    assert _weighed(created_at=NOW - timedelta(days=30), updated_at=NOW) < _weighed()
+    assert _weighed(created_at=NOW - timedelta(days=30)) < _weighed()
 
 
 def test_age_runs_from_when_it_was_told_and_not_from_when_it_began_to_hold() -> None:
     month_ago = NOW - timedelta(days=30)
     assert _weighed(valid_from=month_ago) == _weighed()
-    assert _weighed(valid_from=month_ago, source="dream") == _weighed()
+    assert _weighed(valid_from=month_ago) == _weighed()
     assert _weighed(created_at=month_ago) == pytest.approx(_weighed() / 2)
 
 
@@ -171,16 +175,9 @@ def test_confidence_and_doubt_and_age_weigh() -> None:
     assert _weighed(created_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
 
 
-def test_a_use_counts_once_the_hour_is_over() -> None:
-    used = Use(count=3, last=NOW, boost=0.2)
-    old = NOW - timedelta(days=60)
-    assert _weighed(created_at=old, use=used) == _weighed(created_at=old)
-    assert _weighed(created_at=old, use=used, settled=used) > _weighed(created_at=old)
-
-
 def test_what_is_pinned_does_not_age() -> None:
     old = NOW - timedelta(days=900)
-    assert _weighed(pinned=True, created_at=old) == _weighed()
+    assert _weighed(pinned=True, created_at=old) == _weighed(pinned=True) > _weighed()
 
 
 def _expanded(found: Sequence[Found], *lines: Line) -> list[Found]:
@@ -194,17 +191,55 @@ def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
     assert "graph" in second.arms
 
 
-def test_what_an_arm_found_keeps_its_score_beside_its_neighbours() -> None:
+def test_what_was_found_gains_by_its_neighbours_and_never_loses() -> None:
     found = [Found(uid(1), 0.8, {"words": 1}), Found(uid(2), 0.1, {"words": 2})]
-    assert _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1))) == found
+    [first, second] = _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1)))
+    assert first.score == pytest.approx(0.8 + 0.1 * HOP_WEIGHT)
+    assert second.score == pytest.approx(0.1 + 0.8 * HOP_WEIGHT)
+    assert second.arms == {"words": 2}
+    [hop] = second.hops
+    assert (hop.source, hop.kind) == (uid(1), "led_to")
 
 
-def test_the_strongest_way_to_a_neighbour_counts_in_any_order() -> None:
+def test_of_two_edges_between_two_memories_the_stronger_counts_in_any_order() -> None:
     found = [Found(uid(1), 0.8), Found(uid(2), 0.4)]
     lines = [Line(uid(2), uid(3)), Line(uid(1), uid(3)), Line(uid(1), uid(3), weight=0.2)]
     one, other = _expanded(found, *lines), _expanded(found, *lines[::-1])
     assert one == other
-    assert [f.id for f in one].count(uid(3)) == 1
+    [third] = [f for f in one if f.id == uid(3)]
+    assert third.score == pytest.approx((0.8 + 0.4) * HOP_WEIGHT)
+
+
+def test_a_memory_with_many_neighbours_takes_the_strongest_loans_only() -> None:
+    found = [Found(uid(n), 0.5) for n in range(1, 30)]
+    lines = [Line(uid(n), uid(99)) for n in range(1, 30)]
+    [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
+    assert hub.score == pytest.approx(STRONGEST_LOANS * 0.5 * HOP_WEIGHT)
+
+
+def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
+    found = [Found(uid(1), 0.8), Found(uid(2), 0.1)]
+    lines = [Line(uid(1), uid(2)), Line(uid(1), uid(3))]
+    further = expand(found, lines, only_new=True)
+    assert {f.id: f.score for f in further}[uid(2)] == 0.1
+    assert uid(3) in {f.id for f in further}
+
+
+def test_a_question_why_walks_along_causes_first() -> None:
+    found, lines = (
+        [Found(uid(1), 0.8)],
+        [Line(uid(1), uid(2)), Line(uid(1), uid(3), kind="supersedes")],
+    )
+    plain = {f.id: f.score for f in expand(found, lines)}
+    asked = {f.id: f.score for f in expand(found, lines, Intent.WHY)}
+    assert asked[uid(2)] > plain[uid(2)]
+    assert asked[uid(2)] > asked[uid(3)]
+
+
+def test_ranks_alone_can_be_fused_too() -> None:
+    words, meaning = [Hit(uid(1), 9.0), Hit(uid(2), 0.1)], [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    found = fuse({"words": words, "meaning": meaning}, {"words": 1, "meaning": 1}, "reciprocal")
+    assert [one.id for one in found] == [uid(2), uid(1), uid(3)]
 
 
 def test_files_bring_no_neighbours() -> None:

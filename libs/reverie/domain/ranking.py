@@ -21,7 +21,7 @@ Fusion = Literal["weighted", "reciprocal"]
 RECIPROCAL_K = 60
 NEAR = 0.6
 STRONGEST_LOANS = 4
-HOP_WEIGHT = 0.3
+HOP_WEIGHT = 0.25
 
 EDGE_WEIGHTS: Mapping[str, float] = {
     "led_to": 1.0,

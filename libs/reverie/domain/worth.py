@@ -1,4 +1,4 @@
-"""What a memory is worth to a question beside its likeness to it: the factors of its score. Pure."""
+"""What a memory is worth to a question beside its likeness to it: factors of its score. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reverie.domain.kinds import Kind, Tier
 from reverie.domain.memory import Status, Use
 from reverie.domain.question import Reading
 
+UNUSED = Use()
 STALE_WEIGHT = 0.5
 SUPERSEDED_WEIGHT = 0.5
 IN_PERIOD = 1.25
@@ -27,8 +28,8 @@ TIERS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 class Facts:
     """What the store knows of a candidate, without its text.
 
-    `rank`: its PageRank as a share of the tenant's highest, 0 where it has no edges. `settled`: its use
-    before this hour, so that a recall does not change the order of the same recall after it.
+    `rank`: its PageRank as a share of the tenant's highest, 0 where it has no edges. `use`: its
+    use before this hour, so that a recall does not change the order of the same recall after it.
     """
 
     id: UUID
@@ -48,8 +49,7 @@ class Facts:
     linked: bool = True
     staleness: float = 0.0
     rank: float = 0.0
-    use: Use = Use()
-
+    use: Use = UNUSED
 
 
 def factors(

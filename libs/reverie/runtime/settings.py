@@ -17,6 +17,7 @@ from reverie.runtime.setting_types import (
     Count,
     Port,
     Seconds,
+    Share,
     WebUrl,
     is_header_safe,
     with_scheme,
@@ -164,6 +165,17 @@ class Settings(BaseSettings):
         {},
         description="days after which the confidence of a memory is halved, by kind, as "
         '{"bug": 7}; "default" is for the others; unset: 30',
+    )
+    recall_fusion: Literal["weighted", "reciprocal"] = Field(
+        "weighted",
+        description="how the arms of a recall are joined: weighted, reciprocal (ranks)",
+    )
+    recall_words_weight: Share = Field(0.45, description="what the words count in a recall, 0..1")
+    recall_meaning_weight: Share = Field(
+        0.55, description="what the meaning counts in a recall, 0..1"
+    )
+    recall_diversity: Share = Field(
+        0.7, description="1: recall by score alone; less: what repeats another hit gives way"
     )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"

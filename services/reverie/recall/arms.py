@@ -1,4 +1,4 @@
-"""The arms of a recall: each has its time, and one that fails or is late is named, not waited for."""
+"""The arms of a recall: each has its time; one that fails or is late is named, not waited for."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ class Sight:
     parts: Parts
     who: Principal
     only: Filter
+    agent: str | None = None
     as_of: datetime | None = None
 
     async def words(self, words: str) -> list[Scored]:
@@ -76,7 +77,7 @@ class Sight:
     async def turns(self, words: str) -> list[TurnHit]:
         """Raw turns by BM25."""
         limit = self.parts.settings.candidates
-        found = await self.parts.search.turns(self.who, words, self.only.scopes, limit)
+        found = await self.parts.search.turns(self.who, self.agent, words, self.only.scopes, limit)
         return [turn for turn in found if self.as_of is None or turn.at <= self.as_of]
 
     async def around(self, seeds: Sequence[UUID]) -> list[Link]:

@@ -1,10 +1,10 @@
-"""Recall: what the arms found, fused, spread over the graph, weighed, without doubles, in a budget."""
+"""Recall: what the arms found, fused, spread over the graph, weighed, once each, in a budget."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from reverie.domain.words import query_text
 from reverie.domain.worth import factors, holds_phrase, was_true
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.parts import Parts
+from reverie.store import search
 from reverie.store.search import Candidate, Filter, Link, TurnHit
 
 TURN_WEIGHT = 0.6
@@ -30,7 +31,10 @@ Between = tuple[UUID, UUID, UUID, str, float]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: the text, readable scope patterns, what may be found, how far to walk."""
+    """What is asked: the text, readable scope patterns, what may be found, how far to walk.
+
+    `agent`: whose turns may be found, for transcripts are not shared; None is any.
+    """
 
     text: str
     only: Filter
@@ -38,6 +42,7 @@ class Question:
     budget_tokens: int | None
     depth: int
     turns: bool
+    agent: str | None = None
     min_confidence: float = 0.0
     as_of: datetime | None = None
     valid_at: datetime | None = None
@@ -105,7 +110,7 @@ class _Asking:
         self, parts: Parts, who: Principal, question: Question, reading: Reading, now: datetime
     ) -> None:
         self._parts, self._who, self._question, self._now = parts, who, question, now
-        self._sight = Sight(parts, who, question.only, question.as_of)
+        self._sight = Sight(parts, who, question.only, question.agent, question.as_of)
         self._arms = Arms()
         self._seconds = parts.settings.arm_seconds
         self._found: list[Found] = []
@@ -115,7 +120,7 @@ class _Asking:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
         question, sight, ask = self._question, self._sight, self._arms.ask
         words = query_text(question.text)
-        no_scored: list[Scored] = []
+        no_scored: list[search.Scored] = []
         no_turns: list[TurnHit] = []
         by_words, by_meaning, turns = await asyncio.gather(
             ask("words", self._seconds, sight.words(words), no_scored),
@@ -157,9 +162,7 @@ class _Asking:
         ids = [one.id for one in self._found]
         known: dict[UUID, Candidate] = {}
         if ids:
-            known = await self._arms.ask(
-                "store", self._seconds, self._sight.candidates(ids), known
-            )
+            known = await self._arms.ask("store", self._seconds, self._sight.candidates(ids), known)
         weighed = []
         for one in self._found:
             candidate = known.get(one.id)
@@ -182,10 +185,15 @@ class _Asking:
         settings, reading = self._parts.settings, self._story.reading
         worth = factors(candidate.facts, reading, self._now, settings.half_lives)
         worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
-        if self._story.arms["meaning"] and one.arms.keys() == {"words"} and not candidate.facts.enriched:
-            # It has no vectors yet: it is judged by its words alone.
-            worth["unseen"] = sum(settings.arm_weights.values()) / settings.arm_weights["words"]
+        if not candidate.facts.enriched:
+            worth["unseen"] = self._by_words_alone(one)
         return times(one, worth)
+
+    def _by_words_alone(self, one: Found) -> float:
+        """Makes good what a memory lost that has no vectors yet."""
+        weights = self._parts.settings.arm_weights
+        missed = self._story.arms["meaning"] and one.arms.keys() == {"words"}
+        return sum(weights.values()) / weights["words"] if missed and weights["words"] else 1.0
 
     def _sure_enough(self, one: Found) -> bool:
         sure = one.factors.get("confidence", 1.0) >= self._question.min_confidence

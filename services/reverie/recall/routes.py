@@ -275,9 +275,7 @@ def _named(who: Principal, query: ContextQuery) -> list[str] | None:
     return None if query.scope is None else _each("scope", parse_scope, query.scope)
 
 
-def _filter(
-    body: Recall, scopes: list[str], status: list[str], kinds: list[str] | None
-) -> Filter:
+def _filter(body: Recall, scopes: list[str], status: list[str], kinds: list[str] | None) -> Filter:
     if body.files and body.as_of:
         raise Invalid("files", "cannot be asked together with as_of: leave one of them out")
     return Filter(

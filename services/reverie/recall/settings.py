@@ -26,7 +26,7 @@ class RecallSettings:
     diversity: float
     candidates: int = 100
     arm_seconds: float = 3.0
-    hop_seeds: int = 40
+    hop_seeds: int = 20
     hop_fan_out: int = 8
     context_tokens: int = 2000
 
@@ -42,6 +42,9 @@ def recall_settings(settings: Settings) -> RecallSettings:
         transfer_timeout=settings.transfer_timeout,
         half_lives=half_lives(settings.half_life_days),
         fusion=settings.recall_fusion,
-        arm_weights={"words": settings.recall_words_weight, "meaning": settings.recall_meaning_weight},
+        arm_weights={
+            "words": settings.recall_words_weight,
+            "meaning": settings.recall_meaning_weight,
+        },
         diversity=settings.recall_diversity,
     )
