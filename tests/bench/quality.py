@@ -1,0 +1,232 @@
+"""How well recall finds what answers, through REST, beside BM25 over the same documents.
+
+Run from the root of the project: `python -m tests.bench.quality`; `--ablations` turns each stage
+off in turn. `any@k`: at least one of the documents that answer is among the first k; `all@k`:
+every one; `share@k`: what share of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bm25s
+import Stemmer
+import structlog
+from tests.bench.common import show
+from tests.bench.quality_sets import Asked, QuestionSet, all_sets
+from tests.integration.test_real_sessions import _all_enriched
+from tests.stack import Stack, eventually, running_stack
+
+from reverie.testing import servers
+from reverie.testing.models import model_home
+
+DEPTH = 10
+BATCH = 100
+COLUMNS = ("any@5", "all@5", "any@10", "all@10", "share@10", "MRR@10")
+ABLATIONS: Mapping[str, dict[str, Any]] = {
+    "without words": {"recall_words_weight": 0.0},
+    "without meaning": {"recall_meaning_weight": 0.0},
+    "by reciprocal ranks": {"recall_fusion": "reciprocal"},
+    "without diversity": {"recall_diversity": 1.0},
+}
+"""Settings of a gateway that leaves a stage out."""
+Ranking = list[str]
+"""The names of the documents found, best first."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A set that has been remembered: which documents each memory holds."""
+
+    set: QuestionSet
+    held: Mapping[str, list[str]]
+
+
+class Floor:
+    """BM25 with stemming and stop words (bm25s) over the documents of a set."""
+
+    def __init__(self, filled: QuestionSet) -> None:
+        self._names = [one.name for one in filled.documents]
+        self._stem = Stemmer.Stemmer("english")
+        self._index = bm25s.BM25(k1=1.2, b=0.75)
+        self._index.index(self._tokens([one.text for one in filled.documents]), show_progress=False)
+
+    def best(self, query: str) -> Ranking:
+        """The best documents."""
+        found, scores = self._index.retrieve(
+            self._tokens([query]), k=min(DEPTH, len(self._names)), show_progress=False
+        )
+        return [self._names[i] for i, score in zip(found[0], scores[0], strict=True) if score > 0]
+
+    def _tokens(self, texts: list[str]) -> Any:
+        return bm25s.tokenize(texts, stopwords="en", stemmer=self._stem, show_progress=False)
+
+
+def figures(pairs: Iterable[tuple[Asked, Ranking]]) -> list[str]:
+    """The figures of `COLUMNS`."""
+    pairs = list(pairs)
+    mean: Callable[[Callable[[Asked, Ranking], float]], str] = lambda of: (  # noqa: E731
+        f"{sum(of(asked, found) for asked, found in pairs) / len(pairs):.3f}"
+    )
+    return [
+        mean(lambda asked, found: bool(asked.gold & set(found[:5]))),
+        mean(lambda asked, found: asked.gold <= set(found[:5])),
+        mean(lambda asked, found: bool(asked.gold & set(found[:DEPTH]))),
+        mean(lambda asked, found: asked.gold <= set(found[:DEPTH])),
+        mean(lambda asked, found: len(asked.gold & set(found[:DEPTH])) / len(asked.gold)),
+        mean(_reciprocal),
+    ]
+
+
+def _reciprocal(asked: Asked, found: Ranking) -> float:
+    places = [place for place, name in enumerate(found[:DEPTH], start=1) if name in asked.gold]
+    return 1 / places[0] if places else 0.0
+
+
+async def fill(stack: Stack, questions: QuestionSet) -> Filled:
+    """Remembers every document in its session."""
+    sessions: dict[str, str] = {}
+    for group in dict.fromkeys(one.group for one in questions.documents if one.group):
+        body = {"agent": "reader", "project": questions.project, "external_id": group}
+        sessions[group] = (await stack.post("/v1/sessions/start", body))["session"]
+    held: dict[str, list[str]] = defaultdict(list)
+    for start in range(0, len(questions.documents), BATCH):
+        part = questions.documents[start : start + BATCH]
+        items = [
+            {
+                "content": one.text,
+                "scope": f"project/{questions.project}",
+                "kind": "context",
+                "session": sessions.get(one.group or ""),
+                "valid_from": one.at.isoformat() if one.at else None,
+            }
+            for one in part
+        ]
+        items = [{name: value for name, value in item.items() if value} for item in items]
+        answer = await stack.post("/v1/remember/batch", {"items": items})
+        for one, item in zip(part, answer["items"], strict=True):
+            held[item["id"]].append(one.name)
+    return Filled(questions, held)
+
+
+async def ask(
+    stack: Stack, url: str, filled: Filled, arms: Counter[str], **more: Any
+) -> list[tuple[Asked, Ranking]]:
+    """Every question of a set, through the gateway at `url`; counts the arms of what answers."""
+    pairs = []
+    for asked in filled.set.questions:
+        body = {"query": asked.text, "scopes": [f"project/{filled.set.project}"], "limit": DEPTH}
+        found = await stack.post(f"{url}/v1/recall", body | more)
+        assert not found["degraded"], found["degraded"]
+        ranking: Ranking = []
+        for hit in found["memories"]:
+            names = filled.held.get(hit["id"]) or filled.held.get(hit.get("merged_from", ""), [])
+            ranking += [name for name in names if name not in ranking]
+            if asked.gold & set(names):
+                arms.update(hit["arms"].keys())
+                arms["answers"] += 1
+        pairs.append((asked, ranking))
+    return pairs
+
+
+def by_name(sets: Iterable[tuple[str, list[tuple[Asked, Ranking]]]]) -> dict[str, Any]:
+    """The parts of a set together."""
+    together: dict[str, list[tuple[Asked, Ranking]]] = defaultdict(list)
+    for name, pairs in sets:
+        together[name] += pairs
+    return together
+
+
+def report(title: str, found: Mapping[str, Any], floor: Mapping[str, Any]) -> None:
+    """A table a set: the whole and each type of question, beside the floor."""
+    for name, pairs in found.items():
+        rows = []
+        types = [None, *sorted({asked.type for asked, _ in pairs})]
+        for type_ in types if len(types) > 2 else [None]:
+            of = [one for one in pairs if type_ in (None, one[0].type)]
+            least = [one for one in floor[name] if type_ in (None, one[0].type)]
+            label = type_ or "all"
+            rows.append([f"{label} ({len(of)})", *figures(of)])
+            rows.append(["  BM25", *figures(least)])
+        show(f"{name}: {title}", ["", *COLUMNS], rows)
+
+
+async def measure(run: servers.TestRun, ablations: bool) -> None:
+    """Remembers all sets in a system of its own, asks, and prints."""
+    with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
+        async with running_stack(database, nats.url, model_home()) as stack:
+            filled = [await fill(stack, one) for one in all_sets()]
+            await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
+            floors = by_name(
+                (one.set.name, [(q, Floor(one.set).best(q.text)) for q in one.set.questions])
+                for one in filled
+            )
+            arms: Counter[str] = Counter()
+            found = by_name(
+                [(one.set.name, await ask(stack, stack.url, one, arms)) for one in filled]
+            )
+            report("recall", found, floors)
+            _arms(arms)
+            if ablations:
+                await _without(stack, database, nats.url, filled, found)
+
+
+def _arms(arms: Counter[str]) -> None:
+    answers = arms.pop("answers")
+    rows = [[name, f"{count / answers:.2f}"] for name, count in sorted(arms.items())]
+    show("Share of the answering hits that each arm had", ["", "share"], rows)
+
+
+async def _without(
+    stack: Stack,
+    database: servers.Database,
+    nats_url: str,
+    filled: Sequence[Filled],
+    whole: Mapping[str, Any],
+) -> None:
+    """Each stage left out in turn, over the same memories."""
+    names = list(whole)
+    rows = [["as it is", *(_brief(whole[name]) for name in names)]]
+    found = by_name(
+        [(one.set.name, await ask(stack, stack.url, one, Counter(), depth=0)) for one in filled]
+    )
+    rows.append(["without the graph", *(_brief(found[name]) for name in names)])
+    for label, overrides in ABLATIONS.items():
+        async with running_stack(database, nats_url, model_home(), **overrides) as other:
+            found = by_name(
+                [(one.set.name, await ask(stack, other.url, one, Counter())) for one in filled]
+            )
+        rows.append([label, *(_brief(found[name]) for name in names)])
+    show("share@10 / MRR@10 with a stage left out", ["", *names], rows)
+
+
+def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:
+    *_, share, reciprocal = figures(pairs)
+    return f"{share} / {reciprocal}"
+
+
+def main() -> int:
+    """Prints what there is; 2 where nothing is."""
+    if next(all_sets(), None) is None:
+        print("quality is left out: there are no question sets")
+        return 2
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    run = servers.new_run()
+    membership = servers.join(run)
+    try:
+        asyncio.run(measure(run, "--ablations" in sys.argv))
+    finally:
+        os.close(membership)
+        servers.end(run)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
