@@ -62,6 +62,7 @@ async def test_what_a_session_remembers_is_its_agents(stack: Stack) -> None:
 
 async def test_a_recall_whose_edges_fail_still_answers(stack: Stack) -> None:
     await stack.post("/v1/remember", {"content": "Drain the queue first"})
+    await stack.post("/v1/remember", {"content": "The queue of the mailer lives in NATS"})
     body = {"query": "drain the queue"}
     assert (await stack.post("/v1/recall", body))["degraded"] == []
     but_weight = "id, tenant, src, kind, dst, meta, known_from, known_to"
