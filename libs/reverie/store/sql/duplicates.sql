@@ -13,20 +13,34 @@ where m.tenant = $1 and m.id = $2 and m.status = 'active' and m.kind not in ('fi
 
 -- name: likeness_candidates
 -- Active memories of the scope $4 that may say what $2 (vector $3) says: nearest, same anchors, same rare words; $5 of each.
+-- Looked up from the likest down until there are enough, whatever the planner knows of the tables.
 with near as materialized (
   select m.id
-  from vec_bge_small_en_v1_5 v
-  join chunk c on c.tenant = $1 and c.no = v.chunk and c.ord = 0
-  join memory m on m.tenant = $1 and m.id = c.memory
-  where v.tenant = $1 and m.scope = $4 and m.status = 'active' and m.id <> $2
-  order by v.v <=> $3 limit $5
+  from (select v.chunk, v.v <=> $3 as far from vec_bge_small_en_v1_5 v
+        where v.tenant = $1 order by v.v <=> $3 limit 300) v
+  cross join lateral (
+    select c.memory from chunk c
+    where c.tenant = $1 and c.no = v.chunk and c.ord = 0 limit 1) c
+  cross join lateral (
+    select m.id from memory m
+    where m.tenant = $1 and m.id = c.memory and m.scope = $4 and m.status = 'active' and m.id <> $2
+    limit 1) m
+  order by v.far limit $5
 ), anchored as materialized (
-  select o.src as id
-  from edge e join edge o on o.tenant = $1 and o.dst = e.dst and o.kind = 'touches'
-    and o.known_to is null and o.src <> e.src
-  join memory m on m.tenant = $1 and m.id = o.src and m.status = 'active' and m.scope = $4
-  where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
-  group by o.src order by count(*) desc, o.src desc limit $5
+  select s.id
+  from (select o.src as id
+        from edge e
+        cross join lateral (
+          select o.src from edge o
+          where o.tenant = $1 and o.dst = e.dst and o.kind = 'touches' and o.known_to is null
+            and o.src <> $2
+          order by o.src desc limit 500) o
+        where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+        group by o.src order by count(*) desc, o.src desc) s
+  cross join lateral (
+    select from memory m
+    where m.tenant = $1 and m.id = s.id and m.status = 'active' and m.scope = $4 limit 1) m
+  limit $5
 ), term as materialized (
   select d.docs
   from (select term_no(w.lexeme) as no from memory s cross join lateral unnest(s.words) w
@@ -38,10 +52,13 @@ with near as materialized (
 ), worded as materialized (
   select m.id
   from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight
-        from term t cross join lateral unnest(t.docs) x (doc) group by x.doc) s
-  join memory m on m.tenant = $1 and m.doc = s.doc
-  where m.scope = $4 and m.status = 'active' and m.id <> $2
-  order by s.weight desc, m.id desc limit $5
+        from term t cross join lateral unnest(t.docs) x (doc)
+        group by x.doc order by weight desc, x.doc desc) s
+  cross join lateral (
+    select m.id from memory m
+    where m.tenant = $1 and m.doc = s.doc and m.scope = $4 and m.status = 'active' and m.id <> $2
+    limit 1) m
+  limit $5
 )
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
        m.valid_to, coalesce(m.carried >= m.version, false) as carried,

@@ -66,19 +66,25 @@ where tenant = $1 and src = $2 and kind = 'touches' and known_to is null and met
 -- name: relatives
 -- Active memories of the same scope that touch the same nodes, by what they share: a node counts less
 -- the more memories touch it (1 for two, a half for five), one that over 50 touch counts nothing.
-select o.src as id, sum(1 / sqrt(greatest(n.touched - 1, 1)))::float8 as shared
-from edge e
+select s.id, s.shared
+from (select o.src as id, sum(1 / sqrt(greatest(n.touched - 1, 1)))::float8 as shared
+      from edge e
+      cross join lateral (
+        select count(*) as touched from (
+          select from edge x where x.tenant = $1 and x.dst = e.dst and x.kind = 'touches'
+            and x.known_to is null limit 51) few
+      ) n
+      cross join lateral (
+        select o.src from edge o
+        where o.tenant = $1 and o.dst = e.dst and o.kind = 'touches' and o.known_to is null
+          and o.src <> e.src and n.touched <= 50
+        limit 51) o
+      where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+      group by o.src order by shared desc, o.src desc) s
 cross join lateral (
-  select count(*) as touched from (
-    select from edge x where x.tenant = $1 and x.dst = e.dst and x.kind = 'touches'
-      and x.known_to is null limit 51) few
-) n
-join edge o on o.tenant = $1 and o.dst = e.dst and o.kind = 'touches'
-  and o.known_to is null and o.src <> e.src
-join memory m on m.tenant = $1 and m.id = o.src and m.status = 'active' and m.scope = $3
-where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
-  and n.touched <= 50
-group by o.src order by shared desc, o.src desc limit $4;
+  select from memory m
+  where m.tenant = $1 and m.id = s.id and m.status = 'active' and m.scope = $3 limit 1) m
+order by s.shared desc, s.id desc limit $4;
 
 -- name: cause_candidates
 -- Active memories of the scope that may have led to a memory or come of it: those that touch the
