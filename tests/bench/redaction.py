@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.unit.redaction_held_out import held_out_found, held_out_kept
+from tests.unit.redaction_third import third, third_found, third_kept
 from tests.unit.test_redaction_cases import held_out, measured, negatives, positives
 
 from reverie.domain.redaction import redact
@@ -45,15 +46,16 @@ FLOOR = re.compile("password|secret|token|key|auth")
 
 
 def report_labelled() -> None:
-    """Precision and recall on both halves of the labelled set, and every mistake."""
+    """Precision and recall on the three sets of labelled texts, and every mistake."""
     report_half("made with the rules", len(positives()), len(negatives()), measured())
     report_half("held out", len(held_out_found()), len(held_out_kept()), held_out())
+    report_half("third set", len(third_found()), len(third_kept()), third())
 
 
 def report_half(
     name: str, hits: int, others: int, figures: tuple[list[str], list[str], float, float]
 ) -> None:
-    """The figures of one half."""
+    """The figures of one set."""
     missed, wrong, precision, recall = figures
     print(f"{name}: {hits} with a credential, {others} without")
     print(f"precision {precision:.3f}  recall {recall:.3f}")

@@ -23,7 +23,7 @@ KEPT = Path(__file__).with_name("redaction_held_out_kept.txt")
 _dice = random.Random(1_871)
 
 
-def _run(chars: str, length: int) -> str:
+def run(chars: str, length: int) -> str:
     """A run of characters, begun and ended by a letter or digit."""
     edge = [c for c in chars if c.isalnum()]
     inner = "".join(_dice.choice(chars) for _ in range(length - 2))
@@ -42,27 +42,27 @@ def _spoken(syllables: int) -> str:
 
 
 def _marked() -> str:
-    return _run(ALNUM, 5) + _dice.choice("!#%*") + _run(ALNUM, 3) + _dice.choice("!?*")
+    return run(ALNUM, 5) + _dice.choice("!#%*") + run(ALNUM, 3) + _dice.choice("!?*")
 
 
 def _uuid(_: str = "") -> str:
-    return "-".join(_run(HEX, n) for n in (8, 4, 4, 4, 12))
+    return "-".join(run(HEX, n) for n in (8, 4, 4, 4, 12))
 
 
 def _jwt(_: str) -> str:
     parts = (b'{"alg":"RS256","kid":"a1"}', b'{"iss":"https://h","sub":"ann","exp":1916239022}')
     texts = [base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts]
-    return ".".join([*texts, _run(ALNUM + "-_", 86)])
+    return ".".join([*texts, run(ALNUM + "-_", 86)])
 
 
 def _pem(kind: str, sep: str = "\n") -> str:
-    body = sep.join(_run(ALNUM + "+/", 64) for _ in range(5))
+    body = sep.join(run(ALNUM + "+/", 64) for _ in range(5))
     return f"{DASHES}BEGIN {kind}{DASHES}{sep}{body}{sep}{DASHES}END {kind}{DASHES}"
 
 
 def _putty(_: str) -> str:
-    lines = "\n".join(_run(ALNUM + "+/", 64) for _ in range(3))
-    mac = _run(HEX, 64)
+    lines = "\n".join(run(ALNUM + "+/", 64) for _ in range(3))
+    mac = run(HEX, 64)
     return (
         "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: me\n"
         f"Private-Lines: 3\n{lines}\nPrivate-MAC: {mac}"
@@ -70,31 +70,31 @@ def _putty(_: str) -> str:
 
 
 SHAPES: dict[str, Callable[[str], str]] = {
-    "pw": lambda _: _run(ALNUM, 8) + _dice.choice(DIGITS) + _dice.choice(UPPER),
+    "pw": lambda _: run(ALNUM, 8) + _dice.choice(DIGITS) + _dice.choice(UPPER),
     "pwl": lambda _: _spoken(4),
     "pwd": lambda _: _spoken(3) + str(_dice.randrange(1950, 2030)),
     "pws": lambda _: _marked(),
-    "pws2": lambda _: _run(ALNUM, 6) + "%21" + _dice.choice(DIGITS),
-    "hex": lambda n: _run(HEX, int(n)),
-    "upperhex": lambda n: _run(HEX.upper(), int(n)),
-    "upper16hex": lambda _: _run(HEX.upper(), 16),
-    "alnum": lambda n: _run(ALNUM, int(n)),
-    "alpha": lambda n: _run(LOWER + UPPER, int(n)),
-    "upper": lambda n: _run(UPPER + DIGITS, int(n)),
-    "digits": lambda n: _run(DIGITS, int(n)),
-    "url": lambda n: _run(ALNUM + "-_", int(n)),
+    "pws2": lambda _: run(ALNUM, 6) + "%21" + _dice.choice(DIGITS),
+    "hex": lambda n: run(HEX, int(n)),
+    "upperhex": lambda n: run(HEX.upper(), int(n)),
+    "upper16hex": lambda _: run(HEX.upper(), 16),
+    "alnum": lambda n: run(ALNUM, int(n)),
+    "alpha": lambda n: run(LOWER + UPPER, int(n)),
+    "upper": lambda n: run(UPPER + DIGITS, int(n)),
+    "digits": lambda n: run(DIGITS, int(n)),
+    "url": lambda n: run(ALNUM + "-_", int(n)),
     "b64": _b64,
-    "b64nopad": lambda n: _run(ALNUM + "+/", int(n)),
-    "b64pct": lambda _: _run(ALNUM, 43) + "%3D",
+    "b64nopad": lambda n: run(ALNUM + "+/", int(n)),
+    "b64pct": lambda _: run(ALNUM, 43) + "%3D",
     "b64of": lambda _: base64.b64encode(_marked().encode()).decode(),
     "basic": lambda _: base64.b64encode(f"svc:{_marked()}".encode()).decode(),
-    "aws": lambda _: _run(ALNUM + "+/", 39) + _dice.choice(DIGITS),
-    "azure": lambda _: _run(ALNUM, 3) + "8Q~" + _run(ALNUM + "_-", 34),
+    "aws": lambda _: run(ALNUM + "+/", 39) + _dice.choice(DIGITS),
+    "azure": lambda _: run(ALNUM, 3) + "8Q~" + run(ALNUM + "_-", 34),
     "uuid": _uuid,
     "jwt": _jwt,
-    "django": lambda _: _run(LOWER + DIGITS + "!@#%^&*-_=+", 50),
-    "discord": lambda _: f"M{_run(ALNUM, 23)}.{_run(ALNUM, 6)}.{_run(ALNUM + '-_', 38)}",
-    "md5colon": lambda _: ":".join(_run(HEX, 2) for _ in range(16)),
+    "django": lambda _: run(LOWER + DIGITS + "!@#%^&*-_=+", 50),
+    "discord": lambda _: f"M{run(ALNUM, 23)}.{run(ALNUM, 6)}.{run(ALNUM + '-_', 38)}",
+    "md5colon": lambda _: ":".join(run(HEX, 2) for _ in range(16)),
     "pem": _pem,
     "pemesc": lambda kind: _pem(kind, "\\n"),
     "pemindent": lambda kind: _pem(kind, "\n  "),
@@ -131,7 +131,7 @@ def telling(value: str) -> str:
 
 def held_out_found() -> list[tuple[str, tuple[str, ...]]]:
     """(text, what must not be left in it)."""
-    return [(text, tuple(map(telling, values))) for text, values in _FOUND_CASES]
+    return _FOUND_CASES
 
 
 def held_out_kept() -> list[str]:
@@ -139,9 +139,20 @@ def held_out_kept() -> list[str]:
     return _KEPT_CASES
 
 
+def found_in(path: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The texts with a credential of a file, and what must not be left in each."""
+    cases = [_with_credentials(line) for line in _lines(path)]
+    return [(text, tuple(map(telling, values))) for text, values in cases]
+
+
+def kept_in(path: Path) -> list[str]:
+    """The texts of a file in which nothing is to be redacted."""
+    return [_KEPT.sub(_either, line) for line in _lines(path)]
+
+
 def _either(match: re.Match[str]) -> str:
     return _filled(match) if match[1] in SHAPES else match[0]
 
 
-_FOUND_CASES = [_with_credentials(line) for line in _lines(FOUND)]
-_KEPT_CASES = [_KEPT.sub(_either, line) for line in _lines(KEPT)]
+_FOUND_CASES = found_in(FOUND)
+_KEPT_CASES = kept_in(KEPT)

@@ -12,6 +12,7 @@ import string
 from pathlib import Path
 
 import pytest
+from tests.unit import redaction_third as thirds
 from tests.unit.redaction_held_out import FOUND, KEPT, held_out_found, held_out_kept
 
 from reverie.domain.redaction import redact
@@ -357,8 +358,8 @@ def test_recall_and_precision_hold_on_the_held_out_half() -> None:
     assert precision >= 0.95, wrong
 
 
-def test_no_file_of_the_held_out_half_holds_a_credential() -> None:
-    for path in (FOUND, KEPT):
+def test_no_file_of_templates_holds_a_credential() -> None:
+    for path in (FOUND, KEPT, thirds.FOUND, thirds.KEPT):
         assert [v for line in path.read_text("utf-8").splitlines() for v in _whole(line)] == []
 
 
