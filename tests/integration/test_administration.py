@@ -351,7 +351,7 @@ def _name_it(admin_url: str, tenant: int, table: str, col: str, kind: str) -> No
 MADE_UP = {
     "uuid": "gen_random_uuid()",
     "uuid[]": "'{}'",
-    "text[]": "'{}'",
+    **dict.fromkeys(("text[]", "integer[]", "real[]"), "'{}'"),
     "jsonb": "'{}'",
     "bytea": "'x'",
     "tsvector": "''",

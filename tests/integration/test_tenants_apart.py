@@ -96,6 +96,10 @@ BODIES: dict[str, Bodies] = {
         {"query": WORD, "session": of.session},
         {"query": WORD, "scopes": ["project/shop", of.scope], "include": ["archived", "turns"]},
     ],
+    "POST /v1/preflow": lambda of: [
+        {"session": of.session, "query": WORD},
+        {"session": of.session, "query": WORD, "files": ["src/wren.py"], "again": True},
+    ],
     "POST /v1/git/changes": _change,
     "POST /v1/admin/keys": lambda of: [{"label": "mine"}],
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],

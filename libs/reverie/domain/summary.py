@@ -89,6 +89,20 @@ def summarise(
     return page.text()
 
 
+def without(summary: str, contents: Iterable[str]) -> str:
+    """The summary less the lines that tell these contents, and headings that nothing follows."""
+    gone = {f"- {_told(content)}" for text in contents for content in (text, text.split("\n- ")[0])}
+    if not gone:
+        return summary
+    parts = [part.split("\n") for part in summary.split("\n\n")]
+    kept = [[line for line in part if line not in gone] for part in parts]
+    return "\n\n".join("\n".join(part) for part in kept if part and not _bare(part))
+
+
+def _bare(part: Sequence[str]) -> bool:
+    return len(part) == 1 and part[0].startswith("#")
+
+
 def _grouped(memories: Iterable[Summarised]) -> dict[str, list[str]]:
     everything = sorted(memories, key=lambda memory: memory.content)
     return {
@@ -110,7 +124,11 @@ def _rank(memory: Summarised) -> tuple[bool, float, datetime]:
 
 def _line(memory: Summarised) -> str:
     first = memory.content if memory.kind is not Kind.SESSION else memory.content.split("\n- ")[0]
-    return shorten(" ".join(first.split()), MAX_LINE)
+    return _told(first)
+
+
+def _told(content: str) -> str:
+    return shorten(" ".join(content.split()), MAX_LINE)
 
 
 def _serve(page: _Page, heading: str, lines: list[str], share: float) -> list[str]:

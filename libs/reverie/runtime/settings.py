@@ -177,6 +177,15 @@ class Settings(BaseSettings):
     recall_diversity: Share = Field(
         0.7, description="1: recall by score alone; less: what repeats another hit gives way"
     )
+    preflow_resident_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        300, description="tokens that the summaries of its scopes may take before a turn"
+    )
+    preflow_recent_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        400, description="tokens that pinned, identity and fresh memories may take before a turn"
+    )
+    preflow_on_demand_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        800, description="tokens that what is recalled for it may take before a turn"
+    )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
-from reverie.recall import export_routes, graph_routes, past_routes, skill_routes
+from reverie.recall import export_routes, graph_routes, past_routes, preflow_routes, skill_routes
 from reverie.recall.parts import Parts
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
 from reverie.runtime.needs import required
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
+from reverie.store.active_sets import ActiveSets
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.database import open_database
@@ -57,6 +58,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             graph=Graph(database),
             tasks=Tasks(database),
             uses=Uses(database),
+            active_sets=ActiveSets(database),
         )
         yield Service(
             name="recall",
@@ -66,6 +68,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
                 *past_routes.routes(parts),
+                *preflow_routes.routes(parts),
                 *skill_routes.routes(parts),
             ],
             forwards=forwards(parts),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reverie.inference.slot import ModelSlot
 from reverie.recall.settings import RecallSettings
+from reverie.store.active_sets import ActiveSets
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.edits import Edits
@@ -36,3 +37,4 @@ class Parts:
     graph: Graph
     tasks: Tasks
     uses: Uses
+    active_sets: ActiveSets

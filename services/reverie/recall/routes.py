@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -27,6 +26,7 @@ from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
 from reverie.recall.rank import Question, recall
+from reverie.recall.seen import seen_in
 from reverie.recall.use import note_use
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
@@ -150,7 +150,7 @@ class Doors:
         kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
         named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
         session = await self._session(who, body.session)
-        scopes = _seen_in(who, named, session)
+        scopes = seen_in(who, named, session)
         return Question(
             text=body.query,
             only=_filter(body, scopes, status, kinds),
@@ -172,7 +172,7 @@ class Doors:
         """`GET /v1/context`."""
         who, query = call.principal, call.query
         named = _named(who, query)
-        scopes = _seen_in(who, named, await self._session(who, query.session))
+        scopes = seen_in(who, named, await self._session(who, query.session))
         briefing = await self._parts.briefings.read(who, scopes)
         budget = query.budget_tokens or self._parts.settings.context_tokens
         block = render(briefing, budget, self._parts.model.counter.count)
@@ -248,19 +248,6 @@ class Doors:
         )
         items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
         return TurnPage(items=[turn_body(one) for one in items], next=following)
-
-
-def _seen_in(who: Principal, named: list[str] | None, session: Session | None) -> list[str]:
-    """The scope patterns to look through: those named, a session's, or all that may be read."""
-    if session is None:
-        who.check_read(named or ())
-        return list(who.reads) if named is None else named
-    acting = replace(who, agent=session.agent)
-    if named is not None:
-        acting.check_read(named)
-        return named
-    own = reading_scopes(session.scope, session.agent, session.user_name)
-    return acting.seen_through([f"session/{session.id}", *own])
 
 
 def _named(who: Principal, query: ContextQuery) -> list[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reverie.domain.active_set import Budgets
 from reverie.domain.confidence import HalfLives, half_lives
 from reverie.domain.ranking import Fusion
 from reverie.runtime.settings import Settings
@@ -24,6 +25,7 @@ class RecallSettings:
     fusion: Fusion
     arm_weights: Mapping[str, float]
     diversity: float
+    active_set: Budgets
     candidates: int = 100
     arm_seconds: float = 3.0
     hop_seeds: int = 20
@@ -47,4 +49,9 @@ def recall_settings(settings: Settings) -> RecallSettings:
             "meaning": settings.recall_meaning_weight,
         },
         diversity=settings.recall_diversity,
+        active_set=Budgets(
+            settings.preflow_resident_tokens,
+            settings.preflow_recent_tokens,
+            settings.preflow_on_demand_tokens,
+        ),
     )

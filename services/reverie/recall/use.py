@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -19,6 +20,11 @@ log = structlog.get_logger("reverie.recall")
 async def note_use(parts: Parts, who: Principal, session: UUID | None, answer: Answer) -> None:
     """Counts the use of what was answered; a store that does not answer loses it."""
     ids = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
+    await note_ids(parts, who, session, ids)
+
+
+async def note_ids(parts: Parts, who: Principal, session: UUID | None, ids: Sequence[UUID]) -> None:
+    """The same of memories by their ids."""
     if not ids:
         return
     try:

@@ -29,3 +29,14 @@ where id = any(array(
   where b.tenant = $1 and covers($2, b.scope) and b.status = 'active' and b.kind = 'session'
   order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
 order by coalesce(valid_from, created) desc, id desc;
+
+-- name: summaries_outlived
+-- What summaries may still tell although it was forgotten, replaced or archived after they were
+-- written, the last of each scope first.
+select s.scope, m.content
+from summary s cross join lateral (
+  select k.content from memory k
+  where k.tenant = $1 and k.scope = s.scope and k.status in ('superseded', 'archived', 'deleted')
+    and k.updated >= s.updated
+  order by k.updated desc limit 200) m
+where s.tenant = $1 and covers($2, s.scope);

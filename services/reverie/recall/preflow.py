@@ -1,0 +1,192 @@
+"""Before a turn: what the session's agent should have now, and was not given yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from uuid import UUID
+
+from reverie.domain.access import Principal
+from reverie.domain.active_set import (
+    PER_SCOPE,
+    ActiveSet,
+    Chosen,
+    Entry,
+    Layer,
+    Rendered,
+    choose,
+    on_demand,
+    recent,
+    render,
+    resident,
+)
+from reverie.domain.anchors import paths
+from reverie.domain.context import Briefing
+from reverie.domain.keywords import asked, keywords
+from reverie.domain.memory import Memory
+from reverie.domain.question import Reading, read
+from reverie.domain.snippets import snippet
+from reverie.recall.arms import Arms
+from reverie.recall.parts import Parts
+from reverie.recall.rank import Answer, Question, recall
+from reverie.recall.seen import seen_in
+from reverie.store.memories import VISIBLE
+from reverie.store.search import Filter
+from reverie.store.sessions import Session
+
+MOST_HITS = 2 * PER_SCOPE
+OF_FILES = 10
+DEADLINE_ARMS = 2
+"""All that is read takes at most so many times what one arm may."""
+TRIES = 5
+"""How often a set is stored anew when other turns of its session are faster."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn that begins: whose, what is said, with which files open, within how many tokens."""
+
+    session: Session
+    query: str
+    files: Sequence[str] = ()
+    budget_tokens: int | None = None
+    compacted: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the turn begins with: the block, the whole set it is from, and how that came about."""
+
+    block: Rendered
+    chosen: Chosen
+    lacked: frozenset[UUID]
+    turn: int
+    scopes: list[str]
+    keywords: list[str]
+    reading: Reading
+    degraded: list[str]
+
+
+@dataclass(frozen=True)
+class _Found:
+    known: ActiveSet
+    briefing: Briefing
+    asked: Answer | None
+    of_files: Answer | None
+
+    @property
+    def degraded(self) -> set[str]:
+        answers = [one for one in (self.asked, self.of_files) if one]
+        return {name for one in answers for name in one.degraded}
+
+    def hits(self) -> Iterator[tuple[Memory, float, str]]:
+        """What the question found, then what the open files need, each with its reason."""
+        for answer, reason in (
+            (self.asked, "found by {}"),
+            (self.of_files, "touches an open file"),
+        ):
+            for hit in answer.hits if answer else ():
+                if isinstance(hit.item, Memory):
+                    yield hit.item, hit.found.score, reason.format(" and ".join(hit.found.arms))
+
+
+async def preflow(parts: Parts, who: Principal, turn: Turn) -> Prepared:
+    """Never raises because a part of it failed; `degraded` names what could not be asked."""
+    now, text = datetime.now(UTC), asked(turn.query)
+    reading, scopes, arms = read(text, now), seen_in(who, None, turn.session), Arms()
+    found = await _found(parts, who, turn, text, scopes, arms)
+    settings = parts.settings.active_set
+    budgets = settings.within(turn.budget_tokens) if turn.budget_tokens else settings
+    words = keywords(text, reading)
+    count = parts.model.counter.count
+    chosen = choose(_candidates(found, turn.session, now, words), budgets, count)
+    lacked, number = await _give(parts, who, turn, found.known, chosen, arms)
+    shown = chosen.entries if turn.again else lacked
+    return Prepared(
+        block=render(shown, count),
+        chosen=chosen,
+        lacked=frozenset(one.id for one in lacked),
+        turn=number,
+        scopes=scopes,
+        keywords=words,
+        reading=reading,
+        degraded=sorted({*arms.degraded, *found.degraded}),
+    )
+
+
+async def _found(
+    parts: Parts, who: Principal, turn: Turn, text: str, scopes: list[str], arms: Arms
+) -> _Found:
+    """All that is read, side by side and in time."""
+    seconds = parts.settings.arm_seconds * DEADLINE_ARMS
+    question = partial(_question, turn, text, scopes)
+    nothing: Answer | None = None
+    wide = min(PER_SCOPE * len(scopes), MOST_HITS)
+    files = [path for file in turn.files for path in paths(file)]
+    return _Found(
+        *await asyncio.gather(
+            arms.ask("set", seconds, parts.active_sets.get(who, turn.session.id), ActiveSet()),
+            arms.ask("briefing", seconds, parts.briefings.read(who, scopes), Briefing()),
+            arms.ask(
+                "recall",
+                seconds,
+                recall(parts, who, question(None, wide)) if text else None,
+                nothing,
+            ),
+            arms.ask(
+                "files",
+                seconds,
+                recall(parts, who, question(files, OF_FILES)) if text and files else None,
+                nothing,
+            ),
+        )
+    )
+
+
+def _question(
+    turn: Turn, text: str, scopes: list[str], files: list[str] | None, limit: int
+) -> Question:
+    only = Filter(scopes, list(VISIBLE), None, files=files)
+    return Question(
+        text, only, limit, budget_tokens=None, depth=2, turns=False, agent=turn.session.agent
+    )
+
+
+def _candidates(
+    found: _Found, session: Session, now: datetime, words: Sequence[str]
+) -> dict[Layer, list[Entry]]:
+    briefing = found.briefing
+    done = {memory for memory, state in briefing.tasks.items() if state == "done"}
+    standing = {one.id: one for one in (*briefing.memories, *briefing.stale) if one.id not in done}
+    said = partial(snippet, words=" ".join(words))
+    return {
+        Layer.RESIDENT: resident(session.id, briefing.summaries, session.scope),
+        Layer.RECENT: recent(standing.values(), now),
+        Layer.ON_DEMAND: on_demand(found.hits(), said),
+    }
+
+
+async def _give(
+    parts: Parts, who: Principal, turn: Turn, known: ActiveSet, chosen: Chosen, arms: Arms
+) -> tuple[list[Entry], int]:
+    """What the session lacks of the chosen, stored as given before it is answered.
+
+    Where another turn of the session was faster, less what that one gives.
+    """
+    session, seconds = turn.session.id, parts.settings.arm_seconds
+    for _ in range(TRIES):
+        if "set" in arms.degraded:
+            break
+        before = known.compacted() if turn.compacted else known
+        lacked = chosen.lacked_by(before)
+        new = before.with_entries(chosen.entries)
+        if await arms.ask("set", seconds, parts.active_sets.put(who, session, new), True):
+            return lacked, new.turn
+        known = await arms.ask("set", seconds, parts.active_sets.get(who, session), known)
+    else:
+        arms.degraded.append("set")
+    return chosen.lacked_by(known.compacted() if turn.compacted else known), known.turn + 1

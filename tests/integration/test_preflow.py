@@ -1,0 +1,183 @@
+"""Before each turn: the active memory set of a session, what of it is new, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from reverie.domain.access import Role
+from reverie.domain.fence import CLOSE, LEFT_OUT, OPEN
+from reverie.recall import app as recall
+from reverie.runtime.service import running
+from reverie.runtime.settings import Settings
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually
+from tests.tables import rows, run, value
+
+
+async def _remember(stack: Stack, content: str, **fields: Any) -> str:
+    body = {"content": content, "scope": "project/shop", **fields}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def _session(stack: Stack, agent: str = "claude", **fields: str) -> str:
+    start = {"agent": agent, "project": "shop", **fields}
+    return str((await stack.post("/v1/sessions/start", start))["session"])
+
+
+async def _preflow(stack: Stack, session: str, query: str, **fields: Any) -> Any:
+    return await stack.post("/v1/preflow", {"session": session, "query": query, **fields})
+
+
+def _new(answer: Any) -> set[str]:
+    return {one["id"] for one in answer["items"] if one["id"]}
+
+
+def _summarise(stack: Stack, scope: str, text: str) -> None:
+    run(
+        stack.admin_url,
+        "insert into summary (tenant, scope, content, tokens)"
+        " select id, %s, %s, 20 from tenant where name = 'default'",
+        scope,
+        text,
+    )
+
+
+async def test_a_session_is_given_its_set_once_and_again_when_asked_or_compacted(
+    stack: Stack,
+) -> None:
+    pinned = await _remember(stack, "All prices are integers of cents", pinned=True)
+    asked = await _remember(stack, "The importer hung on a lock of the queue", kind="bug")
+    gone = await _remember(stack, "Carts are kept in Redis", kind="reference")
+    _summarise(
+        stack,
+        "project/shop",
+        "## Decisions\n- Orders are never deleted\n- Carts are kept in Redis\n\n"
+        "## How to\n- All prices are integers of cents",
+    )
+    private = {"content": "bob's importer lock", "scope": "agent/bob", "kind": "bug"}
+    foreign = (await stack.post("/v1/remember", private))["id"]
+    await stack.call("DELETE", f"/v1/memories/{gone}")
+    session = await _session(stack)
+
+    first = await _preflow(stack, session, "Why did the importer hang on the queue lock?")
+    assert _new(first) == set(first["active"]) == {pinned, asked}
+    assert foreign not in first["active"]
+    assert (first["intent"], first["turn"], first["degraded"]) == ("why", 1, [])
+    assert {"importer", "queue", "lock"} <= set(first["keywords"])
+    assert "project/shop" in first["scopes"]
+    block = first["markdown"]
+    assert block.startswith(f"{OPEN}\n")
+    assert block.endswith(f"\n{CLOSE}")
+    assert "### Memory\n" in block
+    assert "- [project/shop summary] Decisions: Orders are never deleted" in block
+    assert "Redis" not in block
+    assert block.count("integers of cents") == 1
+    assert f"[project/shop {asked[-8:]}] The importer hung" in block
+    by_id = {one["id"]: one for one in first["items"]}
+    assert (by_id[pinned]["layer"], by_id[pinned]["why"]) == ("recent", "pinned")
+    assert by_id[asked]["layer"] == "on_demand"
+    assert by_id[asked]["why"].startswith("found by")
+    assert by_id[None]["layer"] == "resident"
+    layers = first["layers"]
+    assert all(one["tokens"] <= one["budget"] for one in layers.values())
+    assert sum(one["tokens"] for one in layers.values()) <= sum((300, 400, 800))
+
+    second = await _preflow(stack, session, "Why did the importer hang on the queue lock?")
+    assert (second["markdown"], second["tokens"], second["items"]) == ("", 0, [])
+    assert (set(second["active"]), second["turn"]) == ({pinned, asked}, 2)
+    again = await _preflow(stack, session, "the importer lock", again=True)
+    assert _new(again) == {pinned, asked}
+    compacted = await _preflow(stack, session, "the importer lock", compacted=True)
+    assert _new(compacted) == {pinned, asked}
+    assert (await _preflow(stack, session, "the importer lock"))["items"] == []
+
+    edit = {"content": "The importer hung on a lock of the queue: fixed by a timeout"}
+    await stack.call("PATCH", f"/v1/memories/{asked}", edit)
+    assert _new(await _preflow(stack, session, "the importer lock")) == {asked}
+    small = await _preflow(stack, session, "the importer lock", again=True, budget_tokens=120)
+    assert 0 < small["tokens"] <= 120
+
+    other = await _session(stack, agent="bob")
+    theirs = await _preflow(stack, other, "importer lock")
+    assert {pinned, asked, foreign} == _new(theirs)
+    used = "select count(*) from memory_use_session where used_by = %s"
+    await eventually(lambda: _one(stack, used, f"session {session}"))
+
+
+async def _one(stack: Stack, query: Any, *args: object) -> bool:
+    return bool(value(stack.admin_url, query, *args))
+
+
+async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
+    stack: Stack, database: Database
+) -> None:
+    made = {await _remember(stack, f"Lesson {n} of the importer", kind="lesson") for n in range(6)}
+    session = await _session(stack)
+    query = {"session": session, "query": "lessons of the importer"}
+    both = await asyncio.gather(*(stack.post("/v1/preflow", query) for _ in range(4)))
+    given = [one["id"] for answer in both for one in answer["items"] if one["id"]]
+    assert sorted(given) == sorted(made)
+    assert {answer["turn"] for answer in both} == {1, 2, 3, 4}
+
+    settings = Settings(home=model_home(), database_url=database.service_url, key_cache_seconds=0)
+    async with recall.open_service(settings) as service, running(service, settings) as url:
+        await eventually(lambda: _ready(stack, url))
+        assert (await stack.post(url + "/v1/preflow", query))["items"] == []
+        more = await _remember(stack, "Lesson 9 of the importer", kind="lesson")
+        assert _new(await stack.post(url + "/v1/preflow", query)) == {more}
+    assert (await stack.post("/v1/preflow", query))["items"] == []
+
+    ended = await stack.call("POST", f"/v1/sessions/{session}/end", {})
+    assert ended.status < 300
+    assert (await stack.post("/v1/preflow", query))["items"] == []
+    assert value(stack.admin_url, "select count(*) from ams") == 1
+    await stack.call("DELETE", "/v1/admin/projects/shop")
+    assert rows(stack.admin_url, "select session from ams") == []
+    assert (await stack.call("POST", "/v1/preflow", query)).status == 404
+
+
+async def _ready(stack: Stack, url: str) -> bool:
+    async with stack.http.get(url + "/ready") as answer:
+        return answer.status == 200
+
+
+async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_as_new(
+    stack: Stack,
+) -> None:
+    made = await _remember(
+        stack, "Tokens are checked in src/middleware/auth.ts before anything else"
+    )
+    old = await _remember(stack, "We sort by creation date", kind="reference")
+    session = await _session(stack)
+    await eventually(lambda: _one(stack, "select count(*) from edge where kind = 'touches'"))
+    files = ["/home/me/shop/src/middleware/auth.ts"]
+    answer = await _preflow(stack, session, "what about sorting", files=files)
+    assert _new(answer) >= {made, old}
+    for said in (answer["markdown"], f"{answer['markdown']}\nPlease sort them"):
+        turn = {"role": "user", "content": said}
+        await stack.post("/v1/turns", {"session": session, "turns": [turn]})
+    turns = (await stack.get(f"/v1/sessions/{session}/turns"))["items"]
+    assert turns[0]["content"] == LEFT_OUT
+    assert turns[1]["content"].strip() == "Please sort them"
+    echo = await _preflow(stack, session, answer["markdown"], again=True)
+    assert (echo["keywords"], echo["layers"]["on_demand"]["items"]) == ([], 0)
+
+    for body, field in (
+        ({"session": session, "query": "  "}, "query"),
+        ({"session": session}, "query"),
+        ({"query": "x"}, "session"),
+        ({"session": session, "query": "x", "budget_tokens": 1}, "budget_tokens"),
+        ({"session": session, "query": "x", "files": [""]}, "files.0"),
+    ):
+        refused = await stack.call("POST", "/v1/preflow", body)
+        assert (refused.status, refused.body["field"]) == (422, field)
+    long = await stack.call("POST", "/v1/preflow", {"session": session, "query": "x" * 70_000})
+    assert (long.status, long.body["field"]) == (413, "query")
+    for strange in ("?!", "🙂", "a & !b | (c <-> d):*", "x" * 65_000):
+        assert (await _preflow(stack, session, strange))["degraded"] == []
+    other = stack.key_of(tenant="default", role=Role.WRITER, agent="bob")
+    for key, one in ((other, session), (stack.key, "00000000-0000-7000-8000-000000000001")):
+        unknown = await stack.call("POST", "/v1/preflow", {"session": one, "query": "x"}, key)
+        assert unknown.status == 404
