@@ -40,12 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_process() -> Iterator[None]:
-    """All services of a worker's tests share one loaded model, and one event loop at a time.
+    """All services of a worker's tests share the loaded models, and one event loop at a time.
 
     So a gateway waits longer for a connection than it would for a service of its own.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slot, "load_embedder", models.loaded_once)
+        patch.setattr(slot, "load_sparse", models.sparse_once)
         patch.setattr(forward, "_CONNECT_SECONDS", 20.0)
         yield
 

@@ -33,6 +33,7 @@ COLUMNS = ("any@5", "all@5", "any@10", "all@10", "share@10", "MRR@10")
 ABLATIONS: Mapping[str, dict[str, Any]] = {
     "without words": {"recall_words_weight": 0.0},
     "without meaning": {"recall_meaning_weight": 0.0},
+    "without the sparse arm": {"recall_sparse_weight": 0.0},
     "by reciprocal ranks": {"recall_fusion": "reciprocal"},
     "without diversity": {"recall_diversity": 1.0},
 }

@@ -80,6 +80,10 @@ async def _reindex(url: str, *arguments: str) -> Any:
 
 
 async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
+    async def ranked() -> bool:
+        return admin_rows(stack.admin_url, "select count(*) from edge_change") == [(0,)]
+
+    await eventually(ranked)
     body = {"include": ["turns"], "limit": 20}
     answers = [await stack.post("/v1/recall", {"query": query, **body}) for query in QUERIES]
     return [[(one["id"], one["score"]) for one in answer["memories"]] for answer in answers]

@@ -114,7 +114,7 @@ async def test_vectors_that_stand_are_known_by_the_hash_of_their_text(
     slow = Enrichment(store.db)
     known = await slow.known(store.me.tenant, [bytes(32), b"?" * 32])
     assert list(known) == [bytes(32)]
-    assert known[bytes(32)] == pytest.approx(vectors[0], abs=1e-3)
+    assert known[bytes(32)].vector == pytest.approx(vectors[0], abs=1e-3)
     assert await slow.known(store.other.tenant, [bytes(32)]) == {}
 
 

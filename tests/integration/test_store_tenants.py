@@ -43,6 +43,7 @@ select format('insert into %%I (%%s) values (%%s)', c.relname,
     when t.typname = 'bool' then 'false'
     when t.typcategory = 'A' then '''{{}}'''
     when t.typname = 'halfvec' then 'array_fill(0.5::real, array[384])::halfvec'
+    when t.typname = 'sparsevec' then '''{{1:1}}/30522'''
     else '''x''' end, ', ' order by a.attnum))
 from pg_class c
 join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped

@@ -23,6 +23,7 @@ from reverie.domain.ranking import (
     best_first,
     expand,
     fuse,
+    rescore,
     times,
 )
 from reverie.domain.worth import Facts, factors
@@ -249,3 +250,21 @@ def test_files_bring_no_neighbours() -> None:
 
 def test_an_edge_from_nowhere_is_left_alone() -> None:
     assert _expanded([Found(uid(1), 0.8)], Line(uid(7), uid(8))) == [Found(uid(1), 0.8)]
+
+
+def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
+    found = [
+        Found(uid(n), score, {"words": n}, fused=score)
+        for n, score in ((1, 1.0), (2, 0.5), (3, 0.4))
+    ]
+    judged = rescore(found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4)
+    assert [(one.id, one.score) for one in judged] == [
+        (uid(1), pytest.approx(0.6 + 0.4 * 0.25)),
+        (uid(3), pytest.approx(0.24 + 0.4)),
+        (uid(2), 0.5),
+    ]
+    assert judged[1].arms == {"words": 3, "sparse": 1}
+    assert judged[1].raw == {"sparse": 8.0}
+    assert rescore(found, "sparse", [], 0.4) == found
+    by_rank = rescore(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
+    assert by_rank[1].score == pytest.approx(0.24 + 0.4)

@@ -104,6 +104,7 @@ async def _model(settings: Settings, what: Sequence[What]) -> AsyncIterator[Mode
         settings.model_dir,
         settings.embed_threads,
         settings.model_pull,
+        settings.recall_sparse,
     )
     if What.VECTORS not in what:
         yield slot

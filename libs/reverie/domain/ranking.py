@@ -130,6 +130,30 @@ def _reciprocal(hits: Sequence[Scored]) -> list[float]:
     return [(RECIPROCAL_K + 1) / (RECIPROCAL_K + rank) for rank in range(1, len(hits) + 1)]
 
 
+def rescore(
+    found: Sequence[Found],
+    name: str,
+    hits: Sequence[Scored],
+    weight: float,
+    how: Fusion = "weighted",
+) -> list[Found]:
+    """What was found, judged by one arm more, which brings nothing of its own, best first.
+
+    Its `hits` are some of `found`, best first; a share `weight` of their scores goes by it. What it
+    does not know keeps its score.
+    """
+    if not hits or not weight:
+        return list(found)
+    given = _shares(name, hits) if how == "weighted" else _reciprocal(hits)
+    standing = {one.id: one for one in found}
+    for rank, (hit, share) in enumerate(zip(hits, given, strict=True), start=1):
+        one = standing[hit.id]
+        score = (1 - weight) * one.score + weight * share
+        arms, raw = {**one.arms, name: rank}, {**one.raw, name: hit.score}
+        standing[hit.id] = replace(one, score=score, fused=score, arms=arms, raw=raw)
+    return best_first(standing.values())
+
+
 def edge_weight(kind: str, intent: Intent = Intent.GENERAL) -> float:
     """How much of a score passes along an edge of that type, for a question of that intent."""
     return EDGE_WEIGHTS.get(kind, 0.5) * BY_INTENT.get(intent, {}).get(kind, 1.0)

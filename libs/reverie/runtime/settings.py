@@ -174,6 +174,13 @@ class Settings(BaseSettings):
     recall_meaning_weight: Share = Field(
         0.55, description="what the meaning counts in a recall, 0..1"
     )
+    recall_sparse: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="the learned sparse arm: auto (where its model can be had at start), on, off",
+    )
+    recall_sparse_weight: Share = Field(
+        0.4, description="share of a score that goes by the sparse arm, of what it knows, 0..1"
+    )
     recall_diversity: Share = Field(
         0.7, description="1: recall by score alone; less: what repeats another hit gives way"
     )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector
+from pgvector import HalfVector, SparseVector
 
 from reverie.contracts.events import Outgoing, git_subject, memory_subject, outgoing
 from reverie.domain.causes import Cause, Told
@@ -20,8 +20,10 @@ from reverie.domain.kinds import Kind
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
+from reverie.store.weighted import sparse_vector, weighted
 
 Vector = NDArray[np.float32]
+Words = Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,24 @@ class Raw:
 
 @dataclass(frozen=True)
 class Piece:
-    """A chunk of a memory: offsets into its content, SHA-256 of its text, its vector."""
+    """A chunk of a memory: offsets into its content, SHA-256 of its text, what models made of it.
+
+    `words`: weighted words of a sparse model, by number; None where none has read it.
+    """
 
     start: int
     stop: int
     hash: bytes
     vector: Vector
+    words: Words | None = None
+
+
+@dataclass(frozen=True)
+class Known:
+    """What models made of a text."""
+
+    vector: Vector
+    words: Words | None = None
 
 
 class Enrichment:
@@ -68,11 +82,11 @@ class Enrichment:
             row = await t.row("enrich_read", memory)
         return Raw(**row) if row else None
 
-    async def known(self, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, Vector]:
-        """Vectors that stand already for texts of these hashes."""
+    async def known(self, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, Known]:
+        """What stands already of texts of these hashes."""
         async with self._db.tenant(tenant) as t:
             found = await t.rows("vectors_known", list(hashes))
-        return {row["hash"]: np.asarray(row["v"].to_numpy(), dtype=np.float32) for row in found}
+        return {row["hash"]: _known(row["v"], row["words"]) for row in found}
 
     async def anchors(self, tenant: int, project: str, paths: Sequence[str]) -> dict[str, UUID]:
         """The file nodes of these paths, made where they are missing."""
@@ -235,7 +249,13 @@ async def _reopen(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str])
 
 
 def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:
-    return memory, ord_, piece.start, piece.stop, piece.hash, HalfVector(piece.vector)
+    words = None if piece.words is None else sparse_vector(piece.words)
+    return memory, ord_, piece.start, piece.stop, piece.hash, HalfVector(piece.vector), words
+
+
+def _known(vector: HalfVector, words: SparseVector | None) -> Known:
+    dense = np.asarray(vector.to_numpy(), dtype=np.float32)
+    return Known(dense, None if words is None else weighted(words))
 
 
 def _ends(one: UUID, other: UUID) -> tuple[UUID, str, UUID]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from reverie.domain.memory import Memory
 from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.database import Database, Tenant
+from reverie.store.weighted import sparse_vector
 
 EXACT_UP_TO = 20_000
 
@@ -149,6 +150,16 @@ class Search:
             else:
                 await tenant.value("iterate_index_scans")
                 found = await tenant.rows("search_vectors_index", *args)
+        return [Scored(r["id"], r["score"]) for r in found]
+
+    async def sparse(
+        self, who: Principal, words: Mapping[int, float], ids: Sequence[UUID], scopes: Sequence[str]
+    ) -> list[Scored]:
+        """Those of `ids` that have weighted words, by the inner product of their best chunk."""
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows(
+                "search_sparse", sparse_vector(words), list(ids), list(scopes)
+            )
         return [Scored(r["id"], r["score"]) for r in found]
 
     async def around(

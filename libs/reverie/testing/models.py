@@ -1,4 +1,4 @@
-"""The real embedding model for tests: fetched once into a folder outside any home."""
+"""The real models for tests: fetched once into a folder outside any home."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ import threading
 from functools import cache
 from pathlib import Path
 
-from reverie.inference.catalogue import DEFAULT_MODEL
+from reverie.inference.catalogue import DEFAULT_MODEL, SPARSE_MODEL
 from reverie.inference.embedder import OnnxEmbedder, load_embedder
 from reverie.inference.fetch import Progress
 from reverie.inference.resolver import resolve
+from reverie.inference.sparse import OnnxSparse, load_sparse
 
-_LOADED: dict[tuple[str, Path, Path | None, int], OnnxEmbedder] = {}
+Asked = tuple[str, Path, Path | None, int]
+
+_LOADED: dict[Asked, OnnxEmbedder] = {}
+_SPARSE: dict[Asked, OnnxSparse] = {}
 _LOADING = threading.Lock()
 
 
-def model_home(name: str = DEFAULT_MODEL) -> Path:
-    """A home folder whose `models/<name>` holds the verified model, fetched where it must be.
+def model_home(*names: str) -> Path:
+    """A home folder whose `models/<name>` hold verified models, fetched where they must be.
+
+    `names`: which; the default model and the sparse one where none is named.
 
     `REVERIE_TEST_MODELS`, else `reverie-test-models` in the system's folder for temporary files.
     Hand `model_home() / "models"` to a service as its models folder. Raises `Unavailable` where
@@ -26,7 +32,8 @@ def model_home(name: str = DEFAULT_MODEL) -> Path:
     """
     default = Path(tempfile.gettempdir()) / "reverie-test-models"
     home = Path(os.environ.get("REVERIE_TEST_MODELS") or default)
-    _resolved(name, home)
+    for name in names or (DEFAULT_MODEL, SPARSE_MODEL):
+        _resolved(name, home)
     return home
 
 
@@ -51,3 +58,20 @@ def loaded_once(
         if asked not in _LOADED:
             _LOADED[asked] = load_embedder(*asked, progress, download=download)
         return _LOADED[asked]
+
+
+def sparse_once(
+    name: str = SPARSE_MODEL,
+    home: Path = Path(),
+    folder: Path | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    *,
+    download: bool = True,
+) -> OnnxSparse:
+    """`load_sparse` in the same way."""
+    asked = (name, home, folder, threads)
+    with _LOADING:
+        if asked not in _SPARSE:
+            _SPARSE[asked] = load_sparse(*asked, progress, download=download)
+        return _SPARSE[asked]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
-
-import numpy as np
 
 from reverie.bus.relay import publish_now
 from reverie.domain.anchors import paths, same_file
@@ -18,10 +17,11 @@ from reverie.domain.kinds import ANCHORS
 from reverie.domain.scopes import project_of
 from reverie.inference.embedder import Embedder
 from reverie.inference.slot import ModelSlot
+from reverie.inference.sparse import SparseEncoder, Words
 from reverie.ingest.parts import Parts
 from reverie.ingest.settings import IngestSettings
 from reverie.runtime.telemetry import inject_headers, span
-from reverie.store.enrichment import Enrichment, Piece, Raw, Vector
+from reverie.store.enrichment import Enrichment, Known, Piece, Raw, Vector
 
 MAX_ANCHORS = 50
 MAX_CANDIDATES = 40
@@ -76,20 +76,34 @@ async def pieces_of(
     texts = [raw.content[one.start : one.stop] for one in spans]
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
     known = {} if anew else await parts.enrichment.known(tenant, hashes)
-    vectors = await _vectors(embedder, texts, hashes, known)
+    by_hash = dict(zip(hashes, texts, strict=True))
+    vectors, words = await asyncio.gather(
+        _vectors(embedder, by_hash, known), _words(parts.model.sparse, by_hash, known)
+    )
     return [
-        Piece(one.start, one.stop, digest, vectors[digest])
+        Piece(one.start, one.stop, digest, vectors[digest], words.get(digest))
         for one, digest in zip(spans, hashes, strict=True)
     ]
 
 
 async def _vectors(
-    embedder: Embedder, texts: Sequence[str], hashes: Sequence[bytes], known: Mapping[bytes, Vector]
+    embedder: Embedder, texts: Mapping[bytes, str], known: Mapping[bytes, Known]
 ) -> dict[bytes, Vector]:
     """Vectors by hash: those that stand, and the rest embedded in one batch."""
-    fresh = {h: text for h, text in zip(hashes, texts, strict=True) if h not in known}
-    made = await embedder.embed(list(fresh.values())) if fresh else np.empty((0, embedder.dims))
-    return {**known, **dict(zip(fresh, made, strict=True))}
+    fresh = {h: text for h, text in texts.items() if h not in known}
+    made = await embedder.embed(list(fresh.values())) if fresh else ()
+    return {h: one.vector for h, one in known.items()} | dict(zip(fresh, made, strict=True))
+
+
+async def _words(
+    encoder: SparseEncoder | None, texts: Mapping[bytes, str], known: Mapping[bytes, Known]
+) -> dict[bytes, Words]:
+    """Weighted words by hash, as far as there are any: as `_vectors`."""
+    standing = {h: one.words for h, one in known.items() if one.words is not None}
+    fresh = {h: text for h, text in texts.items() if h not in standing}
+    if encoder is None or not fresh:
+        return standing
+    return standing | dict(zip(fresh, await encoder.encode(list(fresh.values())), strict=True))
 
 
 async def touches_of(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:

@@ -46,6 +46,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.model_dir,
                 settings.embed_threads,
                 settings.model_pull,
+                settings.recall_sparse,
             ),
             memories=Memories(database),
             edits=Edits(database),

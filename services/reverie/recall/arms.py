@@ -14,6 +14,7 @@ import structlog
 from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError
 from reverie.domain.memory import Memory
+from reverie.inference.sparse import QUERY_WORDS, Words
 from reverie.recall.parts import Parts
 from reverie.recall.timely import timely
 from reverie.runtime.telemetry import span
@@ -73,6 +74,15 @@ class Sight:
         [vector] = await self.parts.model.ready().embed([text])
         limit = self.parts.settings.candidates
         return await self.parts.search.meaning(self.who, vector, self.only, limit)
+
+    async def weighed_words(self, text: str) -> Words | None:
+        """The question as the sparse model reads it."""
+        [words] = await self.parts.model.sparse_ready().encode([text], QUERY_WORDS)
+        return words
+
+    async def sparse(self, words: Words, ids: Sequence[UUID]) -> list[Scored]:
+        """Those of the ids that the sparse model has read, by the words they share."""
+        return await self.parts.search.sparse(self.who, words, ids, self.only.scopes)
 
     async def turns(self, words: str) -> list[TurnHit]:
         """Raw turns by BM25."""

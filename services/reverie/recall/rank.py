@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -13,9 +13,10 @@ from reverie.domain.diversity import diversify, tokens
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
 from reverie.domain.question import Reading, read
-from reverie.domain.ranking import Found, Scored, best_first, expand, fuse, times
+from reverie.domain.ranking import Found, Scored, best_first, expand, fuse, rescore, times
 from reverie.domain.words import query_text
 from reverie.domain.worth import factors, holds_phrase, was_true
+from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.parts import Parts
 from reverie.store import search
@@ -122,7 +123,7 @@ class _Asking:
         words = query_text(question.text)
         no_scored: list[search.Scored] = []
         no_turns: list[TurnHit] = []
-        by_words, by_meaning, turns = await asyncio.gather(
+        by_words, by_meaning, turns, weighed = await asyncio.gather(
             ask("words", self._seconds, sight.words(words), no_scored),
             ask(
                 "meaning",
@@ -131,11 +132,30 @@ class _Asking:
                 no_scored,
             ),
             ask("turns", self._seconds, sight.turns(words) if question.turns else None, no_turns),
+            ask("sparse", self._seconds, self._weighed_words(), None),
         )
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         settings = self._parts.settings
         self._found = fuse(self._story.arms, settings.arm_weights, settings.fusion)
+        await self._judge(weighed)
         return turns
+
+    def _weighed_words(self) -> Awaitable[Words | None] | None:
+        """The question as the sparse model reads it; None where that is not to be asked."""
+        if self._question.as_of or not self._parts.settings.sparse_weight:
+            return None
+        wanted = self._parts.model.wants_sparse
+        return self._sight.weighed_words(self._question.text) if wanted else None
+
+    async def _judge(self, words: Words | None) -> None:
+        """Rates what the other arms found by the weighted words of the question."""
+        if not words or not self._found:
+            return
+        settings, ids = self._parts.settings, [one.id for one in self._found]
+        none: list[search.Scored] = []
+        hits = await self._arms.ask("sparse", self._seconds, self._sight.sparse(words, ids), none)
+        self._story.arms = {**self._story.arms, "sparse": hits}
+        self._found = rescore(self._found, "sparse", hits, settings.sparse_weight, settings.fusion)
 
     async def spread(self) -> None:
         """Walks the graph outwards, hop by hop, as long as it can still change the answer."""

@@ -24,6 +24,7 @@ class RecallSettings:
     half_lives: HalfLives
     fusion: Fusion
     arm_weights: Mapping[str, float]
+    sparse_weight: float
     diversity: float
     active_set: Budgets
     candidates: int = 100
@@ -48,6 +49,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
             "words": settings.recall_words_weight,
             "meaning": settings.recall_meaning_weight,
         },
+        sparse_weight=settings.recall_sparse_weight,
         diversity=settings.recall_diversity,
         active_set=Budgets(
             settings.preflow_resident_tokens,

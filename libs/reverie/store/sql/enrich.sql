@@ -23,18 +23,22 @@ where v.tenant = $1 and c.tenant = $1 and c.memory = $2 and v.chunk = c.no;
 delete from chunk where tenant = $1 and memory = $2;
 
 -- name: chunk_add
--- Adds one chunk with its vector.
+-- Adds one chunk with its vector, and its weighted words $8 where there are any.
 with c as (
   insert into chunk (tenant, memory, ord, start, stop, hash) values ($1, $2, $3, $4, $5, $6)
   returning no
+), s as (
+  insert into sparse_splade_tiny (tenant, chunk, v)
+  select $1, c.no, $8::sparsevec from c where $8::sparsevec is not null
 )
 insert into vec_bge_small_en_v1_5 (tenant, chunk, v) select $1, c.no, $7 from c;
 
 -- name: vectors_known
--- Vectors that stand already for texts of these hashes.
-select distinct on (c.hash) c.hash, v.v
+-- Vectors and weighted words that stand already for texts of these hashes.
+select distinct on (c.hash) c.hash, v.v, s.v as words
 from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
-where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, c.no;
+left join sparse_splade_tiny s on s.tenant = $1 and s.chunk = c.no
+where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, c.no;
 
 -- name: anchor_file
 -- The node of a file in a project, made where it is missing.

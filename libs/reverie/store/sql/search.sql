@@ -77,6 +77,15 @@ from (
     and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7)) limit 1) m
 order by n.score desc, n.memory limit $5;
 
+-- name: search_sparse
+-- Of memories already found, those whose chunks have weighted words, by the best inner product.
+select c.memory as id, max(-(v.v <#> $2))::float8 as score
+from memory m
+join chunk c on c.tenant = $1 and c.memory = m.id
+join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
+where m.tenant = $1 and m.id = any($3::uuid[]) and covers($4, m.scope)
+group by c.memory order by score desc, c.memory;
+
 -- name: iterate_index_scans
 -- Lets a filtered HNSW scan go on until it has enough rows.
 select set_config('hnsw.iterative_scan', 'relaxed_order', true) where $1::int is not null;

@@ -1,0 +1,130 @@
+"""Running a graph over texts: a thread of its own, small batches, callers that take turns."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reverie.domain.errors import Unavailable
+from reverie.inference.tokens import ModelTokenCounter, load_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+MAX_BATCH_TEXTS = 8
+MAX_BATCH_TOKENS = 2048
+MAX_WAITING = 64
+MAX_CHARS = 32_768
+
+Rows = list[NDArray[np.float32]]
+
+
+class Runner:
+    """A graph run by onnxruntime in one thread of its own, off the event loop.
+
+    Texts are cut at `max_tokens` (and at `MAX_CHARS` before that). Calls share the thread batch by
+    batch, so that a query waits for one batch of a long call, not for all. More than
+    `max_waiting` calls at once are refused with `Unavailable`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        graph: Path,
+        max_tokens: int,
+        threads: int,
+        max_waiting: int = MAX_WAITING,
+        batch_tokens: int = MAX_BATCH_TOKENS,
+    ) -> None:
+        self._name = name
+        self._tokenizer = load_tokenizer(graph.parent)
+        self._tokenizer.enable_truncation(max_tokens)
+        self._session = _open_session(graph, threads)
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
+        self.counter = ModelTokenCounter.load(graph.parent)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model-{name}")
+        self._max_waiting = max_waiting
+        self._batch_tokens = batch_tokens
+        self._waiting = 0
+
+    async def run(self, texts: Sequence[str]) -> Rows:
+        """What the graph's first output says of each text: for hidden states, (tokens, dims).
+
+        Raises `Unavailable` when overrun.
+        """
+        if self._waiting >= self._max_waiting:
+            raise Unavailable(f"model {self._name}", f"{self._waiting} calls are waiting for it")
+        self._waiting += 1
+        try:
+            return await self._each(texts)
+        finally:
+            self._waiting -= 1
+
+    def close(self) -> None:
+        """Ends the thread; a batch under way is finished first."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def _each(self, texts: Sequence[str]) -> Rows:
+        encoded = await self._in_thread(self._encode, list(texts))
+        rows: dict[int, NDArray[np.float32]] = {}
+        for batch in _batches(encoded, self._batch_tokens):
+            out = await self._in_thread(self._run, [encoded[place] for place in batch])
+            rows.update(zip(batch, out, strict=True))
+        return [rows[place] for place in range(len(encoded))]
+
+    async def _in_thread(self, work: Any, *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    def _encode(self, texts: list[str]) -> list[Encoding]:
+        return self._tokenizer.encode_batch([text[:MAX_CHARS] for text in texts])
+
+    def _run(self, rows: list[Encoding]) -> Rows:
+        width = max(len(row.ids) for row in rows)
+        feed = {
+            "input_ids": _padded([row.ids for row in rows], width),
+            "attention_mask": _padded([row.attention_mask for row in rows], width),
+            "token_type_ids": _padded([row.type_ids for row in rows], width),
+        }
+        wanted = {name: array for name, array in feed.items() if name in self._inputs}
+        return list(self._session.run(None, wanted)[0])
+
+
+def _open_session(path: Path, threads: int) -> Any:
+    # Must stand before the import: else onnxruntime writes a device id and asks the network.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # With the arena on, one large batch keeps gigabytes for good.
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _batches(encoded: Sequence[Encoding], tokens: int) -> Iterator[list[int]]:
+    """Places of texts of like length, at most `MAX_BATCH_TEXTS` and `tokens` a batch."""
+    batch: list[int] = []
+    for place in sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids)):
+        width = len(encoded[place].ids)
+        if batch and (len(batch) == MAX_BATCH_TEXTS or (len(batch) + 1) * width > tokens):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _padded(rows: list[list[int]], width: int) -> NDArray[np.int64]:
+    out = np.zeros((len(rows), width), dtype=np.int64)
+    for index, row in enumerate(rows):
+        out[index, : len(row)] = row
+    return out
