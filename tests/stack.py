@@ -26,6 +26,14 @@ from reverie.testing.servers import Database
 
 T = TypeVar("T")
 
+SETTINGS: dict[str, Any] = {
+    "outbox_grace": 0.5,
+    "key_cache_seconds": 0,
+    "log_level": "warning",
+    "recall_seconds": 12.0,
+}
+"""Those of tests: a busy machine makes no recall late."""
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -95,7 +103,7 @@ async def running_stack(
         home=model_home,
         database_url=SecretStr(database.service_url),
         nats_url=SecretStr(nats_url),
-        **{"outbox_grace": 0.5, "key_cache_seconds": 0, "log_level": "warning", **overrides},
+        **{**SETTINGS, **overrides},
     )
     urls: dict[str, str] = {}
     routes: dict[str, Sequence[Route]] = {}

@@ -17,12 +17,18 @@ OF_MEMORIES = {"content", "summary", "key", "git", "metadata"}
 SLUGS_AND_STATES = (
     {"scope", "project", "agent", "user_name", "kind", "tier", "status", "state", "role", "source"}
     | {"grade", "change", "part", "place", "reason", "parked", "worker", "error", "who", "route"}
-    | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers"}
+    | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""
 HASHES = {"hash", "body_hash", "key_id", "short", "commit", "after"}
-HOLD_NONE = {"anchor": {"name", "path"}, ANSWERS: {"key"}, "vault": {"key", "sealed", "value"}}
-"""An anchor goes with its node, an answer as a whole; the vault is where state belongs."""
+HOLD_NONE = {
+    "anchor": {"name", "path"},
+    ANSWERS: {"key"},
+    "vault": {"key", "sealed", "value"},
+    "recall_trace": {"told"},
+}
+"""An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
+ids and numbers are told."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:

@@ -46,6 +46,7 @@ ACROSS = {
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
     "ranks_due(integer)",
+    "recall_trace_sweep(interval)",
     "scopes_idle(interval,integer)",
     "scrub_claim(interval)",
     "tenant_end(integer)",
@@ -55,7 +56,7 @@ ACROSS = {
 }
 FOR_OPERATORS = {"tenant_names()"}
 READ = {"api_key", "edge_change", "git_event", "memory", "session"}
-CHANGED = {"dream_job", "idempotency", "outbox", "tenant", "vault_epoch"}
+CHANGED = {"dream_job", "idempotency", "outbox", "recall_trace", "tenant", "vault_epoch"}
 
 
 @pytest.fixture

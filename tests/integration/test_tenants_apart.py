@@ -141,6 +141,8 @@ PLAIN = {
     *("format", "include", "kind", "limit", "state", "status", "strategy", "valid_at"),
 }
 """Parameters that name nothing which belongs to somebody."""
+REPEATS = {"GET /v1/traces": "POST /v1/recall"}
+"""Lists of what the caller itself sent before, to that route."""
 ENDLESS = {"GET /v1/events"}
 UNKNOWN = "takes a parameter: add to PARAMETERS what names another's in it, or to PLAIN"
 ADVICE = "takes a body: add to BODIES what names another tenant's memory, session, scope ... in it"
@@ -234,7 +236,10 @@ async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
                 url, more = stack.urls[service] + path, _sent_as(route, body)
                 reply = await _reply(stack, route, url, mine, more)
                 assert reply.status < 500, (route.name, path, reply)
-                assert _leaks(reply, theirs, path, body) == [], (route.name, path, reply)
+                sent = (
+                    [body, BODIES[REPEATS[route.name]](theirs)] if route.name in REPEATS else body
+                )
+                assert _leaks(reply, theirs, path, sent) == [], (route.name, path, reply)
                 if theirs.memory in path:
                     other = url.replace(theirs.memory, nothing)
                     unknown = await stack.call(route.method, other, key=mine, **more)

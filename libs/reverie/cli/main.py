@@ -20,6 +20,7 @@ from reverie.cli import (
     reindex,
     serve,
     status,
+    trace,
     up,
     vault,
 )
@@ -47,6 +48,7 @@ app.add_typer(dead.app, name="dead")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
 app.command("import")(carry.import_)
+app.command("trace")(trace.trace)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)

@@ -114,6 +114,17 @@ class Unavailable(ReverieError):
 
 
 @dataclass(eq=False)
+class Crowded(ReverieError):
+    """{running} {what} are under way and {waiting} wait: try again shortly"""
+
+    code = "unavailable"
+    what: str
+    running: int
+    waiting: int
+    retry_after: float = 1.0
+
+
+@dataclass(eq=False)
 class Misconfigured(ReverieError):
     """{setting}: {reason}"""
 

@@ -193,6 +193,21 @@ class Settings(BaseSettings):
     preflow_on_demand_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
         800, description="tokens that what is recalled for it may take before a turn"
     )
+    recall_seconds: Seconds = Field(
+        6.0, description="seconds after which a recall answers with what it has"
+    )
+    recall_parallel: Count = Field(
+        8, description="recalls that one gateway carries out at once; more wait"
+    )
+    recall_queue: Count = Field(
+        64, description="recalls that may wait for their turn; more are refused (503)"
+    )
+    trace_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
+        24.0, description="hours that the trace of a recall is kept; 0 keeps none"
+    )
+    trace_limit: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        2000, description="traces kept of each tenant; the oldest give way"
+    )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )

@@ -23,6 +23,7 @@ TABLES = (
     "stale_mark",
     "api_key",
     "outbox",
+    "recall_trace",
     ANSWERS,
 )
 """The tables that hold texts, in the order in which they are gone through."""

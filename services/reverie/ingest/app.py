@@ -56,6 +56,7 @@ from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
+from reverie.store.traces import Traces
 from reverie.store.vault import Vault
 from reverie.store.watched import Watched
 
@@ -100,6 +101,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             links=Links(database),
             ranks=Ranks(database),
             tasks=Tasks(database),
+            traces=Traces(database),
             watched=Watched(database),
             claims=Claims(database),
             vault=vault,

@@ -26,6 +26,7 @@ from reverie.store.scrubbing import Scrubbing
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
+from reverie.store.traces import Traces
 from reverie.store.vault import Vault
 from reverie.store.watched import Watched
 
@@ -54,6 +55,7 @@ class Parts:
     links: Links
     ranks: Ranks
     tasks: Tasks
+    traces: Traces
     watched: Watched
     claims: Claims
     vault: Vault

@@ -77,6 +77,7 @@ async def do_rounds(parts: Parts, left: Left) -> list[Missed]:
     for tenant, name, scope in await parts.dreams.overdue(parts.settings.sweep_age):
         await _ask(parts, tenant, name, scope, "overdue")
     await parts.idempotency.sweep()
+    await parts.traces.sweep(parts.settings.trace_seconds)
     left.renewed(parts.model.embedder is not None, monotonic())
     return await _missed(parts, left)
 

@@ -22,6 +22,7 @@ class IngestSettings:
     import_limit: int
     half_lives: HalfLives
     event_watchers: int
+    trace_seconds: float
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
@@ -45,6 +46,7 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         import_limit=settings.import_limit,
         half_lives=half_lives(settings.half_life_days),
         event_watchers=settings.event_watchers,
+        trace_seconds=settings.trace_hours * 3600,
         delete_seconds=settings.request_timeout / 2,
         scrub_grace=settings.request_timeout,
     )

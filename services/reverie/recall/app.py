@@ -6,11 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.slot import ModelSlot
-from reverie.recall import export_routes, graph_routes, past_routes, preflow_routes, skill_routes
+from reverie.recall import (
+    export_routes,
+    graph_routes,
+    past_routes,
+    preflow_routes,
+    skill_routes,
+    trace_routes,
+)
+from reverie.recall.gate import Gate
 from reverie.recall.parts import Parts
+from reverie.recall.recorder import Recorder
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
-from reverie.runtime.needs import required
+from reverie.runtime.logs import hide
+from reverie.runtime.metrics import new_registry
+from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.active_sets import ActiveSets
@@ -24,10 +35,13 @@ from reverie.store.keys import Keys
 from reverie.store.memories import Memories
 from reverie.store.notes import Notes
 from reverie.store.past import Past
+from reverie.store.sealing import sealer_of
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.traces import Traces
 from reverie.store.uses import Uses
+from reverie.store.vault import Vault
 
 
 @asynccontextmanager
@@ -38,8 +52,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         settings.pool_max,
         min_size=settings.pool_min,
     ) as database:
+        own, registry = recall_settings(settings), new_registry()
+        vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
+        traces = Traces(database)
         parts = Parts(
-            settings=recall_settings(settings),
+            settings=own,
             model=ModelSlot(
                 settings.model,
                 settings.home,
@@ -60,6 +77,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             tasks=Tasks(database),
             uses=Uses(database),
             active_sets=ActiveSets(database),
+            gate=Gate(own.parallel, own.queue, own.seconds),
+            traces=traces,
+            recorder=Recorder(traces, vault.known, own.traces_kept, registry),
         )
         yield Service(
             name="recall",
@@ -71,10 +91,12 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *past_routes.routes(parts),
                 *preflow_routes.routes(parts),
                 *skill_routes.routes(parts),
+                *trace_routes.routes(parts),
             ],
             forwards=forwards(parts),
             keys=Keys(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check, "model": parts.model.check},
-            background=[parts.model.keep_loaded],
+            background=[parts.model.keep_loaded, parts.recorder.keep_writing],
+            registry=registry,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.inference.slot import ModelSlot
+from reverie.recall.gate import Gate
+from reverie.recall.recorder import Recorder
 from reverie.recall.settings import RecallSettings
 from reverie.store.active_sets import ActiveSets
 from reverie.store.briefing import Briefings
@@ -17,6 +19,7 @@ from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
+from reverie.store.traces import Traces
 from reverie.store.uses import Uses
 
 
@@ -38,3 +41,6 @@ class Parts:
     tasks: Tasks
     uses: Uses
     active_sets: ActiveSets
+    gate: Gate
+    traces: Traces
+    recorder: Recorder

@@ -31,8 +31,9 @@ from reverie.domain.question import Reading, read
 from reverie.domain.snippets import snippet
 from reverie.recall.arms import Arms
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Answer, Question, recall
+from reverie.recall.rank import Answer, Question
 from reverie.recall.seen import seen_in
+from reverie.recall.trace import traced
 from reverie.store.memories import VISIBLE
 from reverie.store.search import Filter
 from reverie.store.sessions import Session
@@ -134,13 +135,15 @@ async def _found(
             arms.ask(
                 "recall",
                 seconds,
-                recall(parts, who, question(None, wide)) if text else None,
+                traced(parts, who, question(None, wide), turn.session.id) if text else None,
                 nothing,
             ),
             arms.ask(
                 "files",
                 seconds,
-                recall(parts, who, question(files, OF_FILES)) if text and files else None,
+                traced(parts, who, question(files, OF_FILES), turn.session.id)
+                if text and files
+                else None,
                 nothing,
             ),
         )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from time import monotonic
 from uuid import UUID
 
 from reverie.domain.access import Principal
@@ -25,6 +26,9 @@ from reverie.store.search import Candidate, Filter, Link, TurnHit
 TURN_WEIGHT = 0.6
 POOL = 3
 """How many times the limit diversity chooses from."""
+
+SEEDS, JUDGED, GRAPH, STORE = 0.5, 0.55, 0.6, 0.8
+"""Shares of a recall's time by which its stages must be over; the last has all that is left."""
 
 Between = tuple[UUID, UUID, UUID, str, float]
 """An edge between two memories of an answer: id, source, target, type, weight."""
@@ -62,17 +66,29 @@ class Hit:
         return self.item.content
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Why a candidate is not in the answer, and which memory took its place if one did."""
+
+    why: str
+    by: UUID | None = None
+
+
 @dataclass
 class Story:
     """How an answer came about: what its trace is told from.
 
-    `left`: why a candidate is not in the answer. `took`: milliseconds by stage.
+    `found`: before weighing; `ranked`: after it; `turns`: raw ones. `alike`: how like one was to
+    what was chosen before it. `left`: what is not in the answer. `took`: milliseconds by stage.
     """
 
     reading: Reading
     arms: Mapping[str, Sequence[Scored]] = field(default_factory=dict)
+    found: Sequence[Found] = ()
     ranked: Sequence[Found] = ()
-    left: dict[UUID, str] = field(default_factory=dict)
+    turns: Sequence[Found] = ()
+    alike: Mapping[UUID, float] = field(default_factory=dict)
+    left: dict[UUID, Cut] = field(default_factory=dict)
     took: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -88,7 +104,15 @@ class Answer:
 
 
 async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
-    """Never raises because an arm failed; `degraded` names it."""
+    """Never raises because an arm failed or was late; `degraded` names it.
+
+    Raises `Crowded` where too many recalls are under way.
+    """
+    async with parts.gate.turn():
+        return await _recall(parts, who, question)
+
+
+async def _recall(parts: Parts, who: Principal, question: Question) -> Answer:
     now = question.as_of or datetime.now(UTC)
     asking = _Asking(parts, who, question, read(question.text, now), now)
     turns = await asking.seed()
@@ -113,9 +137,13 @@ class _Asking:
         self._parts, self._who, self._question, self._now = parts, who, question, now
         self._sight = Sight(parts, who, question.only, question.agent, question.as_of)
         self._arms = Arms()
-        self._seconds = parts.settings.arm_seconds
+        self._begun = monotonic()
         self._found: list[Found] = []
         self._story = Story(reading)
+
+    def _left(self, share: float = 1.0) -> float:
+        """The seconds until that share of the time is over."""
+        return max(0.0, self._parts.settings.seconds * share - (monotonic() - self._begun))
 
     async def seed(self) -> list[TurnHit]:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
@@ -123,16 +151,17 @@ class _Asking:
         words = query_text(question.text)
         no_scored: list[search.Scored] = []
         no_turns: list[TurnHit] = []
+        seconds = self._left(SEEDS)
         by_words, by_meaning, turns, weighed = await asyncio.gather(
-            ask("words", self._seconds, sight.words(words), no_scored),
+            ask("words", seconds, sight.words(words), no_scored),
             ask(
                 "meaning",
-                self._seconds,
+                seconds,
                 None if question.as_of else sight.meaning(question.text),
                 no_scored,
             ),
-            ask("turns", self._seconds, sight.turns(words) if question.turns else None, no_turns),
-            ask("sparse", self._seconds, self._weighed_words(), None),
+            ask("turns", seconds, sight.turns(words) if question.turns else None, no_turns),
+            ask("sparse", seconds, self._weighed_words(), None),
         )
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         settings = self._parts.settings
@@ -153,7 +182,8 @@ class _Asking:
             return
         settings, ids = self._parts.settings, [one.id for one in self._found]
         none: list[search.Scored] = []
-        hits = await self._arms.ask("sparse", self._seconds, self._sight.sparse(words, ids), none)
+        asked = self._sight.sparse(words, ids)
+        hits = await self._arms.ask("sparse", self._left(JUDGED), asked, none)
         self._story.arms = {**self._story.arms, "sparse": hits}
         self._found = rescore(self._found, "sparse", hits, settings.sparse_weight, settings.fusion)
 
@@ -166,7 +196,7 @@ class _Asking:
                 return
             ids = [one.id for one in seeds]
             links: list[Link] = await self._arms.ask(
-                "graph", self._seconds, self._sight.around(ids), []
+                "graph", self._left(GRAPH), self._sight.around(ids), []
             )
             seen.update(ids)
             self._found = expand(self._found, links, intent, only_new=hop > 0)
@@ -179,26 +209,32 @@ class _Asking:
 
     async def weigh(self) -> dict[UUID, Candidate]:
         """Multiplies each score by what the memory is worth; drops what may not be answered."""
+        self._story.found = self._found
         ids = [one.id for one in self._found]
         known: dict[UUID, Candidate] = {}
         if ids:
-            known = await self._arms.ask("store", self._seconds, self._sight.candidates(ids), known)
+            known = await self._arms.ask(
+                "store", self._left(STORE), self._sight.candidates(ids), known
+            )
         weighed = []
         for one in self._found:
             candidate = known.get(one.id)
-            why_not = "filtered" if candidate is None else self._unwanted(candidate)
+            why_not = self._missing() if candidate is None else self._unwanted(candidate)
             if candidate is None or why_not:
-                self._story.left[one.id] = why_not
+                self._story.left[one.id] = Cut(why_not)
                 continue
             weighed.append(self._weighed(one, candidate))
         self._found = best_first(one for one in weighed if self._sure_enough(one))
         self._story.ranked = self._found
         return known
 
+    def _missing(self) -> str:
+        return "not read in time" if "store" in self._arms.degraded else "filter"
+
     def _unwanted(self, candidate: Candidate) -> str:
         kinds, at = self._question.only.kinds, self._question.valid_at
         if kinds is None and candidate.facts.kind in ANCHORS:
-            return "an anchor"
+            return "anchor"
         return "not true then" if at and not was_true(candidate.facts, at) else ""
 
     def _weighed(self, one: Found, candidate: Candidate) -> Found:
@@ -218,7 +254,7 @@ class _Asking:
     def _sure_enough(self, one: Found) -> bool:
         sure = one.factors.get("confidence", 1.0) >= self._question.min_confidence
         if not sure:
-            self._story.left[one.id] = "less sure than asked for"
+            self._story.left[one.id] = Cut("confidence")
         return sure
 
     def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
@@ -227,11 +263,12 @@ class _Asking:
         for one in self._found:
             first = once.setdefault(known[one.id].facts.content_hash, one)
             if first is not one:
-                self._story.left[one.id] = f"a double of {first.id}"
+                self._story.left[one.id] = Cut("double", first.id)
         pool = list(once.values())[: self._question.limit * POOL]
         texts = [tokens(known[one.id].content) for one in pool]
         weight = self._parts.settings.diversity
         order = diversify([one.score for one in pool], texts, len(pool), weight)
+        self._story.alike = {pool[place].id: near for place, near in order}
         return [pool[place] for place, _ in order]
 
     async def load(self, chosen: Sequence[Found]) -> list[Hit]:
@@ -240,7 +277,9 @@ class _Asking:
         if not ids:
             return []
         none: dict[UUID, Memory] = {}
-        loaded = await self._arms.ask("load", self._seconds, self._sight.load(ids), none)
+        loaded = await self._arms.ask("load", self._left(), self._sight.load(ids), none)
+        late = "not read in time" if "load" in self._arms.degraded else "gone meanwhile"
+        self._story.left.update((one, Cut(late)) for one in ids if one not in loaded)
         return [Hit(one, loaded[one.id]) for one in chosen if one.id in loaded]
 
     async def edges(self, hits: Sequence[Hit]) -> list[Between]:
@@ -249,20 +288,35 @@ class _Asking:
         none: list[Between] = []
         if len(ids) < 2 or not self._question.depth:
             return none
-        return await self._arms.ask("edges", self._seconds, self._sight.among(ids), none)
+        return await self._arms.ask("edges", self._left(), self._sight.among(ids), none)
 
     def answer(
         self, hits: Sequence[Hit], kept: list[Hit], edges: list[Between], used: int
     ) -> Answer:
         """The answer, best first, with its story."""
-        shown = {hit.item.id for hit in kept}
-        cut = "budget" if len(kept) < self._question.limit else "limit or diversity"
-        for hit in hits:
-            if hit.item.id not in shown:
-                self._story.left.setdefault(hit.item.id, cut)
+        self._story.turns = [hit.found for hit in hits if isinstance(hit.item, TurnHit)]
+        self._story.left.update(cut_away(hits, kept, self._question.limit))
         self._story.took = self._arms.took
         ordered = sorted(kept, key=lambda hit: (-hit.found.score, hit.found.id))
         return Answer(ordered, edges, used, sorted(self._arms.degraded), self._story)
+
+
+def cut_away(hits: Sequence[Hit], kept: Sequence[Hit], limit: int) -> dict[UUID, Cut]:
+    """Why each of `hits`, in the order of choice, is not among those kept.
+
+    What was passed over did not fit the budget; of what stood behind the last one kept, that with a
+    better score than it gave way to diversity.
+    """
+    shown = {hit.item.id for hit in kept}
+    last = kept[-1] if len(kept) == limit else None
+    why: dict[UUID, Cut] = {}
+    behind = False
+    for hit in hits:
+        if hit.item.id not in shown:
+            above = last is not None and hit.found.score > last.found.score
+            why[hit.item.id] = Cut(("diversity" if above else "limit") if behind else "budget")
+        behind = behind or hit is last
+    return why
 
 
 def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
@@ -279,10 +333,15 @@ def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
     top = max((hit.found.score for hit in memories), default=1.0)
     fresh = [turn for turn in turns if turn.id not in told]
     raw = [
-        Hit(Found(turn.id, TURN_WEIGHT * top * turn.score / fresh[0].score, {"turns": rank}), turn)
+        Hit(_found_turn(turn, rank, TURN_WEIGHT * top / fresh[0].score), turn)
         for rank, turn in enumerate(fresh, start=1)
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
+
+
+def _found_turn(turn: TurnHit, rank: int, weight: float) -> Found:
+    score = weight * turn.score
+    return Found(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused=score)
 
 
 def within(

@@ -25,8 +25,9 @@ from reverie.domain.scopes import parse_scope, reading_scopes, slug
 from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Question, recall
+from reverie.recall.rank import Question
 from reverie.recall.seen import seen_in
+from reverie.recall.trace import traced
 from reverie.recall.use import note_use
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
@@ -128,7 +129,7 @@ class Doors:
         """`POST /v1/recall`."""
         who, body = call.principal, call.body
         question = await self._question(who, body)
-        answer = await recall(self._parts, who, question)
+        answer = await traced(self._parts, who, question, body.session)
         if body.as_of is None:
             call.after(partial(note_use, self._parts, who, body.session, answer))
         words = query_text(body.query)

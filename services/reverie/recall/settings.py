@@ -13,7 +13,10 @@ from reverie.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class RecallSettings:
-    """Times in seconds; `candidates` is how many each arm may bring."""
+    """Times in seconds; `candidates` is how many each arm may bring.
+
+    `seconds`: what a recall may take; `parallel` of them are under way at once, `queue` wait.
+    """
 
     ingest_url: str
     dream_url: str
@@ -28,7 +31,11 @@ class RecallSettings:
     diversity: float
     active_set: Budgets
     candidates: int = 100
+    seconds: float = 6.0
     arm_seconds: float = 3.0
+    parallel: int = 8
+    queue: int = 64
+    traces_kept: int = 2000
     hop_seeds: int = 20
     hop_fan_out: int = 8
     context_tokens: int = 2000
@@ -56,4 +63,9 @@ def recall_settings(settings: Settings) -> RecallSettings:
             settings.preflow_recent_tokens,
             settings.preflow_on_demand_tokens,
         ),
+        seconds=settings.recall_seconds,
+        arm_seconds=settings.recall_seconds / 2,
+        parallel=settings.recall_parallel,
+        queue=settings.recall_queue,
+        traces_kept=settings.trace_limit if settings.trace_hours else 0,
     )

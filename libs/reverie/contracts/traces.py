@@ -1,0 +1,121 @@
+"""Bodies of traces: how recalls came to their answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.base import Answer
+
+
+class TraceArm(Answer):
+    """Where an arm had a candidate, from 1, and the arm's own score of it."""
+
+    rank: int
+    score: float | None = None
+
+
+class TraceHop(Answer):
+    """From which memory a candidate was reached, along which type of edge, and what that lent."""
+
+    source: UUID
+    type: str
+    lent: float
+
+
+class TraceCandidate(Answer):
+    """What was found, and what became of it.
+
+    `rank`: its place in the answer; `place`: among all that were weighed. `score` is what the arms
+    gave (`fused`) and the hops lent, times `factors`, of which those of 1 are left out. `likeness`,
+    0..1: to what was chosen before it. `cut`: what kept it out of the answer; `cut_by`: in favour
+    of which memory.
+    """
+
+    id: UUID
+    type: Literal["memory", "turn"] = "memory"
+    kind: str | None = None
+    scope: str | None = None
+    status: str | None = None
+    label: str | None = None
+    rank: int | None = None
+    place: int | None = None
+    score: float
+    fused: float = 0.0
+    arms: dict[str, TraceArm] = Field(default_factory=dict)
+    hops: list[TraceHop] = Field(default_factory=list)
+    factors: dict[str, float] = Field(default_factory=dict)
+    likeness: float | None = None
+    cut: str | None = None
+    cut_by: UUID | None = None
+
+
+class TracePeriod(Answer):
+    """The time that a question speaks of; `until` is excluded."""
+
+    since: AwareDatetime
+    until: AwareDatetime
+
+
+class TraceHead(Answer):
+    """A recall in a line. `trace_id`: of the request, as the answer named it."""
+
+    id: UUID
+    trace_id: str | None = None
+    at: AwareDatetime
+    actor: str
+    session: UUID | None = None
+    query: str
+    intent: str
+    found: int
+    returned: int
+    milliseconds: float
+    degraded: list[str] = Field(default_factory=list)
+
+
+class Trace(TraceHead):
+    """`GET /v1/traces/{id}`: everything about one recall.
+
+    `agent`: whose turns were looked through, none for all. `arms`: how much each brought.
+    `took`: milliseconds by stage. `omitted`: candidates that are not listed. `others`: recalls that
+    the same request led to. Memories that may not be read, or no longer, are left out.
+    """
+
+    agent: str | None = None
+    scopes: list[str]
+    language: str
+    keywords: list[str] = Field(default_factory=list)
+    identifiers: list[str] = Field(default_factory=list)
+    paths: list[str] = Field(default_factory=list)
+    phrases: list[str] = Field(default_factory=list)
+    period: TracePeriod | None = None
+    wants: list[str] = Field(default_factory=list)
+    limit: int
+    budget_tokens: int | None = None
+    depth: int
+    min_confidence: float = 0.0
+    turns: bool = False
+    as_of: AwareDatetime | None = None
+    valid_at: AwareDatetime | None = None
+    statuses: list[str] = Field(default_factory=list)
+    kinds: list[str] | None = None
+    tiers: list[str] | None = None
+    tags: list[str] | None = None
+    files: list[str] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    tokens: int
+    arms: dict[str, int] = Field(default_factory=dict)
+    took: dict[str, float] = Field(default_factory=dict)
+    candidates: list[TraceCandidate] = Field(default_factory=list)
+    omitted: int = 0
+    others: list[UUID] = Field(default_factory=list)
+
+
+class TracePage(Answer):
+    """`GET /v1/traces`: the newest first."""
+
+    items: list[TraceHead]
+    next: str | None = None

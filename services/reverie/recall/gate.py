@@ -1,0 +1,42 @@
+"""How many recalls are carried out at once: what else the gateway does must not starve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from reverie.domain.errors import Crowded
+
+
+class Gate:
+    """Lets `parallel` in at once; `queue` more wait their turn for `seconds` at most."""
+
+    def __init__(self, parallel: int, queue: int, seconds: float) -> None:
+        self._parallel, self._queue, self._seconds = parallel, queue, seconds
+        self._free = asyncio.Semaphore(parallel)
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """A place inside, given back at the end. Raises `Crowded` where there is none in time."""
+        await self._enter()
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _enter(self) -> None:
+        if self._free.locked() and self._waiting >= self._queue:
+            raise self._crowded()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise self._crowded() from None
+        finally:
+            self._waiting -= 1
+
+    def _crowded(self) -> Crowded:
+        return Crowded("recalls", self._parallel, self._waiting)

@@ -1,0 +1,185 @@
+"""How an answer came about, told for keeping: texts without secrets, the rest ids and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, islice
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.access import Principal
+from reverie.domain.ids import new_id
+from reverie.domain.question import Reading, read
+from reverie.domain.ranking import Found
+from reverie.domain.redaction import redact, redact_value
+from reverie.domain.words import query_text
+from reverie.recall.parts import Parts
+from reverie.recall.rank import Answer, Cut, Question, Story, recall
+from reverie.runtime.telemetry import current_trace_id
+from reverie.store.traces import StoredTrace
+
+LISTED = 100
+"""Candidates that a trace tells of, the best first."""
+KEYWORDS = 100
+QUERY_CHARS = 2_000
+
+
+@dataclass(frozen=True)
+class Told:
+    """A recall that was answered: by whom, under which request, in how many milliseconds."""
+
+    id: UUID
+    trace_id: str | None
+    at: datetime
+    who: Principal
+    session: UUID | None
+    question: Question
+    answer: Answer
+    milliseconds: float
+
+
+async def traced(parts: Parts, who: Principal, question: Question, session: UUID | None) -> Answer:
+    """`recall`; its trace is made and kept beside the requests."""
+    begun = perf_counter()
+    answer = await recall(parts, who, question)
+    spent = (perf_counter() - begun) * 1000
+    now, request = datetime.now(UTC), current_trace_id()
+    told = Told(new_id(), request, now, who, session, question, answer, spent)
+    parts.recorder.take(who.tenant, partial(stored, told))
+    return answer
+
+
+def stored(told: Told) -> StoredTrace:
+    """The trace as it is kept: nothing in it that redaction takes out of a text."""
+    question, story = told.question, told.answer.story
+    clean = redact(question.text)
+    reading = read(clean.text, told.at) if clean.count else story.reading
+    asked = {
+        **_read(clean.text, reading),
+        **redact_value(_asked(question)).value,
+        **_outcome(told),
+        "intent": story.reading.intent.value,
+    }
+    return StoredTrace(
+        id=told.id,
+        trace=UUID(told.trace_id) if told.trace_id else None,
+        at=told.at,
+        actor=told.who.actor,
+        session=told.session,
+        agent=question.agent,
+        scopes=question.only.scopes,
+        query=clean.text[:QUERY_CHARS],
+        asked=asked,
+        told=_told(told.answer),
+    )
+
+
+def _read(text: str, reading: Reading) -> dict[str, Any]:
+    period = reading.period
+    return {
+        "language": reading.language,
+        "keywords": query_text(text).split()[:KEYWORDS],
+        "identifiers": reading.identifiers,
+        "paths": reading.paths,
+        "phrases": reading.phrases,
+        "period": period and {"since": period.since.isoformat(), "until": period.until.isoformat()},
+        "wants": sorted(kind.value for kind in reading.wants),
+    }
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    """What was asked beside the text, less what was not."""
+    only = question.only
+    moments = {
+        "as_of": question.as_of,
+        "valid_at": question.valid_at,
+        "since": only.since,
+        "until": only.until,
+    }
+    lists = {"kinds": only.kinds, "tiers": only.tiers, "tags": only.tags, "files": only.files}
+    return {
+        "limit": question.limit,
+        "budget_tokens": question.budget_tokens,
+        "depth": question.depth,
+        "min_confidence": question.min_confidence,
+        "turns": question.turns,
+        "statuses": list(only.status),
+        **{name: list(one) for name, one in lists.items() if one is not None},
+        **{name: at.isoformat() for name, at in moments.items() if at is not None},
+    }
+
+
+def _outcome(told: Told) -> dict[str, Any]:
+    answer = told.answer
+    return {
+        "found": len(answer.story.found) + len(answer.story.turns),
+        "returned": len(answer.hits),
+        "tokens": answer.tokens,
+        "milliseconds": round(told.milliseconds, 2),
+        "degraded": answer.degraded,
+    }
+
+
+def _told(answer: Answer) -> dict[str, Any]:
+    story = answer.story
+    places = {one.id: place for place, one in enumerate(story.ranked, start=1)}
+    listed = [
+        _numbers(one) | _fate(story, one.id, rank, places.get(one.id))
+        for one, rank in islice(_in_order(answer), LISTED)
+    ]
+    arms = {name: len(found) for name, found in story.arms.items()}
+    return {
+        "arms": arms | ({"turns": len(story.turns)} if story.turns else {}),
+        "took": dict(story.took),
+        "candidates": listed,
+        "omitted": len(story.found) + len(story.turns) - len(listed),
+    }
+
+
+def _in_order(answer: Answer) -> Iterator[tuple[Found, int | None]]:
+    """Each candidate once, as it last stood: the answer, what was weighed, turns, the rest."""
+    seen = set[UUID]()
+    story = answer.story
+    answered = ((hit.found, rank) for rank, hit in enumerate(answer.hits, start=1))
+    others = ((one, None) for one in chain(story.ranked, story.turns, story.found))
+    for one, rank in chain(answered, others):
+        if one.id not in seen:
+            seen.add(one.id)
+            yield one, rank
+
+
+def _fate(story: Story, one: UUID, rank: int | None, place: int | None) -> dict[str, Any]:
+    """Where a candidate ended, and what cut it if it is not in the answer."""
+    fate: dict[str, Any] = {"rank": rank, "place": place}
+    if story.alike.get(one):
+        fate["likeness"] = round(story.alike[one], 4)
+    if rank is None:
+        cut = story.left.get(one, Cut("limit"))
+        fate |= {"cut": cut.why, "cut_by": cut.by and str(cut.by)}
+    return {name: value for name, value in fate.items() if value is not None}
+
+
+def _numbers(one: Found) -> dict[str, Any]:
+    """What a candidate's score is made of."""
+    told: dict[str, Any] = {
+        "id": str(one.id),
+        "type": "turn" if "turns" in one.arms else "memory",
+        "score": round(one.score, 6),
+        "fused": round(one.fused, 6),
+        "arms": {name: _arm(rank, one.raw.get(name)) for name, rank in one.arms.items()},
+        "factors": dict(one.factors),
+    }
+    if one.hops:
+        told["hops"] = [
+            {"source": str(hop.source), "type": hop.kind, "lent": round(hop.lent, 6)}
+            for hop in one.hops
+        ]
+    return told
+
+
+def _arm(rank: int, score: float | None) -> dict[str, float]:
+    return {"rank": rank} if score is None else {"rank": rank, "score": round(score, 6)}

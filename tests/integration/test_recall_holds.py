@@ -1,0 +1,145 @@
+"""Recall under strange questions, a slow database and a crowd."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reverie.domain.errors import Crowded
+from reverie.recall.gate import Gate
+from reverie.testing.models import model_home
+from reverie.testing.proxy import ChaosProxy
+from reverie.testing.servers import Database
+from tests.ports import at_port, port_of
+from tests.stack import Reply, Stack, eventually, running_stack
+from tests.tables import value
+
+OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
+
+
+async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
+    body = {"content": "the walrus queue holds orders", "scope": "global"}
+    memory = (await stack.post("/v1/remember", body))["id"]
+    answered = (
+        "?!.,;:()[]{}<>@#$%^&*-=+~`'\"/\\|",
+        "… — “ ” « » ¿ ¡ 。、！？",
+        "🦭🦭🦭 👩‍👩‍👧‍👦 🏳️‍🌈",
+        "🦭",
+        "\u200b\u200d\u202e\ufeff",
+        OPERATORS,
+        "& | ! ( ) : * <->",
+        "a" * 65_536,
+        "\u00e9" * 32_768,
+        "? " * 32_000,
+        "walrus " * 9_000,
+        "(" * 30_000,
+        'say "' * 10_000,
+        "a/" * 30_000,
+        "数据库" * 7_000,
+    )
+    for question in answered:
+        asked = {"query": question, "include": ["turns", "archived"]}
+        reply = await stack.call("POST", "/v1/recall", asked)
+        assert reply.status == 200, (question[:40], reply.body)
+        assert reply.body["degraded"] == [], question[:40]
+    for question in (f"walrus {OPERATORS}", "🦭 walrus 🦭", "walrus " * 9_000):
+        found = await stack.post("/v1/recall", {"query": question})
+        assert memory in [hit["id"] for hit in found["memories"]], question[:40]
+    refused = {"walrus\x00queue": 422, "\x00": 422, "a" * 65_537: 413, "\ud800": 422, " \n": 422}
+    for question, status in refused.items():
+        reply = await stack.call("POST", "/v1/recall", {"query": question})
+        assert (reply.status, reply.body["field"]) == (status, "query"), question[:40]
+
+
+@asynccontextmanager
+async def _behind_a_proxy(
+    database: Database, nats_url: str, **overrides: Any
+) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
+    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
+        behind = replace(database, service_url=at_port(database.service_url, proxy.port))
+        async with running_stack(
+            behind, nats_url, model_home(), key_cache_seconds=600, pool_min=4, **overrides
+        ) as stack:
+            yield stack, proxy
+
+
+async def test_a_recall_answers_within_its_time_with_what_it_has(
+    database: Database, nats_url: str
+) -> None:
+    asked = {"query": "which queue holds walrus orders", "depth": 5}
+    async with _behind_a_proxy(database, nats_url, recall_seconds=4) as (stack, proxy):
+        memory = (await stack.post("/v1/remember", {"content": "the walrus queue"}))["id"]
+        late = "select count(*) from memory where enriched_version < version"
+        await eventually(lambda: _is(value(stack.admin_url, late) == 0))
+        crowd = [stack.post("/v1/recall", asked) for _ in range(6)]
+        for answer in await asyncio.gather(*crowd):
+            assert [hit["id"] for hit in answer["memories"]] == [memory]
+        proxy.delay(0.08)
+        slow = await stack.post("/v1/recall", asked)
+        assert [hit["id"] for hit in slow["memories"]] == [memory]
+        proxy.delay(1.5)
+        late_answer = await stack.post("/v1/recall", asked)
+        assert {"words", "meaning"} <= set(late_answer["degraded"])
+        assert late_answer["search_mode"] == "none"
+        proxy.restore()
+
+
+async def _is(fact: bool) -> bool:
+    return fact
+
+
+async def test_a_crowd_of_recalls_does_not_starve_remember_and_beyond_the_queue_is_told_to_wait(
+    database: Database, nats_url: str
+) -> None:
+    limits = {"recall_parallel": 2, "recall_queue": 20, "recall_seconds": 30}
+    async with running_stack(database, nats_url, model_home(), **limits) as stack:
+        for n in range(5):
+            await stack.post("/v1/remember", {"content": f"order {n} went to the walrus queue"})
+
+        async def recalled() -> Reply:
+            asked = {"query": "which orders went to the walrus queue"}
+            return await stack.call("POST", "/v1/recall", asked)
+
+        async def remembered(n: int) -> str:
+            made = await stack.post("/v1/remember", {"content": f"a note beside the crowd {n}"})
+            return str(made["status"])
+
+        crowd = [asyncio.create_task(recalled()) for _ in range(50)]
+        written = await asyncio.gather(*(remembered(n) for n in range(10)))
+        assert written == ["created"] * 10
+        replies = await asyncio.gather(*crowd)
+        assert {reply.status for reply in replies} == {200, 503}
+        served = [reply for reply in replies if reply.status == 200]
+        assert len(served) >= 22
+        assert all(reply.body["memories"] and not reply.body["degraded"] for reply in served)
+        refused = next(reply for reply in replies if reply.status == 503)
+        assert refused.headers["Retry-After"] == "1"
+        assert "2 recalls are under way and 20 wait" in refused.body["detail"]
+        assert (await recalled()).status == 200
+
+
+async def test_a_gate_lets_in_in_order_refuses_what_waits_too_long_and_gives_places_back() -> None:
+    gate = Gate(1, 1, 0.05)
+    order: list[str] = []
+    inside, leave = asyncio.Event(), asyncio.Event()
+
+    async def stay() -> None:
+        async with gate.turn():
+            inside.set()
+            await leave.wait()
+
+    staying = asyncio.create_task(stay())
+    await inside.wait()
+    with pytest.raises(Crowded):
+        async with gate.turn():
+            order.append("never")
+    leave.set()
+    await staying
+    async with gate.turn():
+        order.append("after")
+    assert order == ["after"]

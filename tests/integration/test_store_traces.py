@@ -1,0 +1,47 @@
+"""Traces in the store: the newest of each tenant, for a while."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from reverie.domain.errors import NotFound
+from reverie.domain.ids import new_id
+from reverie.store.traces import StoredTrace, Traces
+from reverie.testing.servers import Database
+from tests.integration.store_parts import admin_rows, open_store
+
+
+def _trace(query: str) -> StoredTrace:
+    told = {"arms": {"words": 1}, "candidates": []}
+    now = datetime.now(UTC)
+    return StoredTrace(
+        new_id(), uuid4(), now, "ann", None, None, ["global"], query, {"limit": 1}, told
+    )
+
+
+async def test_the_newest_are_kept_and_the_sweep_forgets_only_old_ones_of_all_tenants(
+    database: Database,
+) -> None:
+    async with open_store(database) as store:
+        traces = Traces(store.db)
+        made = [_trace(f"question {n}") for n in range(5)]
+        await traces.add(store.me.tenant, made[:3], 3)
+        await traces.add(store.me.tenant, made[3:], 3)
+        await traces.add(store.other.tenant, [_trace("theirs")], 3)
+        page = await traces.page(store.me, None, 10, None)
+        assert [one.id for one in page] == [one.id for one in reversed(made[2:])]
+        assert [one.query for one in await traces.page(store.me, made[3].id, 10, None)] == [
+            "question 2"
+        ]
+        assert await traces.find(store.me, made[4].id) == [made[4]]
+        assert await traces.find(store.me, made[4].trace or new_id()) == [made[4]]
+        with pytest.raises(NotFound):
+            await traces.find(store.me, made[0].id)
+        old = "update recall_trace set at = at - interval '25 h' where query <> 'question 4'"
+        admin_rows(store.admin_url, old)
+        assert await traces.sweep(24 * 3600) == 3
+        left = admin_rows(store.admin_url, "select query from recall_trace")
+        assert left == [("question 4",)]
