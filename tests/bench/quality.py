@@ -1,8 +1,8 @@
 """How well recall finds what answers, through REST, beside BM25 over the same documents.
 
 Run from the root of the project: `python -m tests.bench.quality`; `--ablations` turns each stage
-off in turn. `any@k`: at least one of the documents that answer is among the first k; `all@k`:
-every one; `share@k`: what share of them.
+off in turn; a word after it names the sets to ask. `any@k`: at least one of the documents that
+answer is among the first k; `all@k`: every one; `share@k`: what share of them.
 """
 
 from __future__ import annotations
@@ -159,11 +159,12 @@ def report(title: str, found: Mapping[str, Any], floor: Mapping[str, Any]) -> No
         show(f"{name}: {title}", ["", *COLUMNS], rows)
 
 
-async def measure(run: servers.TestRun, ablations: bool) -> None:
+async def measure(run: servers.TestRun, words: Sequence[str], ablations: bool) -> None:
     """Remembers all sets in a system of its own, asks, and prints."""
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, model_home()) as stack:
-            filled = [await fill(stack, one) for one in all_sets()]
+            wanted = [one for one in all_sets() if any(word in one.name for word in words)]
+            filled = [await fill(stack, one) for one in wanted]
             await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
             floors = by_name(
                 (one.set.name, [(q, Floor(one.set).best(q.text)) for q in one.set.questions])
@@ -222,7 +223,8 @@ def main() -> int:
     run = servers.new_run()
     membership = servers.join(run)
     try:
-        asyncio.run(measure(run, "--ablations" in sys.argv))
+        words = [word for word in sys.argv[1:] if not word.startswith("-")] or [""]
+        asyncio.run(measure(run, words, "--ablations" in sys.argv))
     finally:
         os.close(membership)
         servers.end(run)

@@ -17,12 +17,14 @@ from reverie.domain.kinds import Kind, Tier
 from reverie.domain.memory import Status
 from reverie.domain.question import Intent, read
 from reverie.domain.ranking import (
+    EDGE_WEIGHTS,
     HOP_WEIGHT,
-    STRONGEST_LOANS,
+    TURN_LOAN,
     Found,
     best_first,
     expand,
     fuse,
+    in_order,
     rescore,
     times,
 )
@@ -192,30 +194,42 @@ def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
     assert "graph" in second.arms
 
 
-def test_what_was_found_gains_by_its_neighbours_and_never_loses() -> None:
+def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour() -> None:
     found = [Found(uid(1), 0.8, {"words": 1}), Found(uid(2), 0.1, {"words": 2})]
     [first, second] = _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1)))
-    assert first.score == pytest.approx(0.8 + 0.1 * HOP_WEIGHT)
-    assert second.score == pytest.approx(0.1 + 0.8 * HOP_WEIGHT)
+    assert first == found[0]
+    assert second.score == pytest.approx(0.8 * HOP_WEIGHT)
     assert second.arms == {"words": 2}
     [hop] = second.hops
     assert (hop.source, hop.kind) == (uid(1), "led_to")
 
 
-def test_of_two_edges_between_two_memories_the_stronger_counts_in_any_order() -> None:
+def test_what_was_said_beside_adds_to_the_score() -> None:
+    found = [Found(uid(1), 0.8), Found(uid(2), 0.6), Found(uid(3), 0.4)]
+    lines = [
+        Line(uid(1), uid(2), kind="follows"),
+        Line(uid(3), uid(2), kind="follows", weight=0.5),
+        Line(uid(1), uid(2), kind="relates_to"),
+    ]
+    [beside] = [one for one in _expanded(found, *lines) if one.id == uid(2)]
+    lent = (0.8 + 0.5 * 0.4) * EDGE_WEIGHTS["follows"] * HOP_WEIGHT
+    assert beside.score == pytest.approx(0.6 + lent)
+
+
+def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> None:
     found = [Found(uid(1), 0.8), Found(uid(2), 0.4)]
     lines = [Line(uid(2), uid(3)), Line(uid(1), uid(3)), Line(uid(1), uid(3), weight=0.2)]
     one, other = _expanded(found, *lines), _expanded(found, *lines[::-1])
     assert one == other
     [third] = [f for f in one if f.id == uid(3)]
-    assert third.score == pytest.approx((0.8 + 0.4) * HOP_WEIGHT)
+    assert third.score == pytest.approx(0.8 * HOP_WEIGHT)
 
 
-def test_a_memory_with_many_neighbours_takes_the_strongest_loans_only() -> None:
+def test_many_edges_to_what_is_alike_do_not_make_it_the_best() -> None:
     found = [Found(uid(n), 0.5) for n in range(1, 30)]
-    lines = [Line(uid(n), uid(99)) for n in range(1, 30)]
+    lines = [Line(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
     [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
-    assert hub.score == pytest.approx(STRONGEST_LOANS * 0.5 * HOP_WEIGHT)
+    assert hub.score < 0.5
 
 
 def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
@@ -268,3 +282,17 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     assert rescore(found, "sparse", [], 0.4) == found
     by_rank = rescore(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
     assert by_rank[1].score == pytest.approx(0.24 + 0.4)
+
+
+def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:
+    here, there = uid(1), uid(2)
+    lent = in_order(
+        {
+            uid(11): (here, 4, 1.0),
+            uid(12): (here, 5, 0.2),
+            uid(13): (here, 9, 0.2),
+            uid(14): (there, 5, 0.2),
+        }
+    )
+    assert lent[uid(12)] == pytest.approx(0.2 + TURN_LOAN)
+    assert lent[uid(13)] == lent[uid(14)] == 0.2

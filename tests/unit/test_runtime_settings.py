@@ -217,7 +217,14 @@ def test_every_setting_is_documented() -> None:
     assert {doc.name for doc in docs} == set(Settings.model_fields)
     assert all(len(doc.description) > 10 for doc in docs)
     secrets = {doc.name for doc in docs if doc.secret}
-    assert secrets == {"database_url", "migrate_database_url", "nats_url", "vault_key", "api_key"}
+    assert secrets == {
+        "database_url",
+        "migrate_database_url",
+        "nats_url",
+        "vault_key",
+        "api_key",
+        "rerank_key",
+    }
 
 
 def test_a_mistyped_variable_is_pointed_out() -> None:

@@ -20,8 +20,9 @@ ARM_WEIGHTS: Mapping[str, float] = {"words": 0.45, "meaning": 0.55}
 Fusion = Literal["weighted", "reciprocal"]
 RECIPROCAL_K = 60
 NEAR = 0.6
-STRONGEST_LOANS = 4
-HOP_WEIGHT = 0.25
+HOP_WEIGHT = 0.4
+BACKBONE = "follows"
+TURN_LOAN = 0.4
 
 EDGE_WEIGHTS: Mapping[str, float] = {
     "led_to": 1.0,
@@ -30,7 +31,7 @@ EDGE_WEIGHTS: Mapping[str, float] = {
     "depends_on": 0.8,
     "part_of": 0.8,
     "relates_to": 0.7,
-    "follows": 0.8,
+    "follows": 0.5,
     "learned_in": 0.4,
     "touches": 0.0,
 }
@@ -166,22 +167,25 @@ def expand(
     *,
     only_new: bool = False,
 ) -> list[Found]:
-    """What was found lends to its neighbours: score × edge × hop, the four strongest loans each.
+    """What was found lends to its neighbours: score × edge × hop.
 
-    Neighbours that no arm found join by their loans alone. All loans are reckoned from the
-    scores before any of them, so that the order of edges does not matter. `only_new`: a further
-    hop, which lends nothing to what stands already.
+    A neighbour has at least the strongest loan along an edge, and what its neighbours in the
+    session lend is added: what answers is often said beside what has the words of the question,
+    while many edges only say that texts are alike, which the arms know. All loans are reckoned
+    from the scores before any of them, so that the order of edges does not matter. `only_new`:
+    a further hop, which lends nothing to what stands already.
     """
     standing = {one.id: one for one in found}
-    loans: dict[UUID, dict[UUID, Hop]] = defaultdict(dict)
+    loans: dict[UUID, dict[tuple[UUID, bool], Hop]] = defaultdict(dict)
     for edge in edges:
         lender = standing.get(edge.near)
         if lender is None or (only_new and edge.far in standing):
             continue
         lent = lender.score * edge.weight * edge_weight(edge.kind, intent) * HOP_WEIGHT
-        held = loans[edge.far].get(edge.near)
+        way = (edge.near, edge.kind == BACKBONE)
+        held = loans[edge.far].get(way)
         if lent > 0 and (held is None or (lent, edge.kind) > (held.lent, held.kind)):
-            loans[edge.far][edge.near] = Hop(edge.near, edge.kind, lent)
+            loans[edge.far][way] = Hop(edge.near, edge.kind, lent)
     for far, given in loans.items():
         if given:
             base = standing.get(far, Found(far, 0.0, {"graph": 1}))
@@ -190,9 +194,29 @@ def expand(
 
 
 def _with_loans(one: Found, loans: Iterable[Hop]) -> Found:
-    strongest = sorted(loans, key=lambda hop: (-hop.lent, hop.source))[:STRONGEST_LOANS]
-    lent = sum(hop.lent for hop in strongest)
-    return replace(one, score=one.score + lent, hops=one.hops + tuple(strongest))
+    hops = sorted(loans, key=lambda hop: (-hop.lent, hop.source))
+    beside = [hop for hop in hops if hop.kind == BACKBONE]
+    linked = [hop for hop in hops if hop.kind != BACKBONE and hop.lent > one.score][:1]
+    score = max(one.score, *(hop.lent for hop in linked)) if linked else one.score
+    return replace(
+        one, score=score + sum(hop.lent for hop in beside), hops=(*one.hops, *linked, *beside)
+    )
+
+
+def in_order(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
+    """Turns by (session, place, score): each lends to the two before and the two after it.
+
+    What answers a question is often said beside the turn that has its words.
+    """
+    at = {(session, place): score for session, place, score in turns.values()}
+    return {
+        turn: score
+        + sum(
+            TURN_LOAN / abs(steps) * at.get((session, place + steps), 0.0)
+            for steps in (-2, -1, 1, 2)
+        )
+        for turn, (session, place, score) in turns.items()
+    }
 
 
 def times(one: Found, factors: Mapping[str, float]) -> Found:
@@ -202,6 +226,13 @@ def times(one: Found, factors: Mapping[str, float]) -> Found:
         score *= factor
     told = {name: round(factor, 4) for name, factor in factors.items() if factor != 1.0}
     return replace(one, score=score, factors=told)
+
+
+def moved_to(one: Found, score: float) -> Found:
+    """The same with another score; the factor `rerank` says by how much it changed."""
+    if one.score in (0.0, score):
+        return one
+    return replace(one, score=score, factors={**one.factors, "rerank": round(score / one.score, 4)})
 
 
 def best_first(found: Iterable[Found]) -> list[Found]:

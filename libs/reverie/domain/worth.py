@@ -15,7 +15,7 @@ from reverie.domain.question import Reading
 UNUSED = Use()
 STALE_WEIGHT = 0.5
 SUPERSEDED_WEIGHT = 0.5
-IN_PERIOD = 1.25
+IN_PERIOD = 1.15
 WANTED_KIND = 1.1
 HOLDS_PHRASE = 1.3
 PINNED = 1.05

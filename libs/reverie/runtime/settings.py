@@ -208,6 +208,14 @@ class Settings(BaseSettings):
     trace_limit: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         2000, description="traces kept of each tenant; the oldest give way"
     )
+    rerank_url: WebUrl | None = Field(
+        None, description="address that reranks the first 20 hits of a recall; unset: none does"
+    )
+    rerank_model: str = Field("", description="the model asked for at rerank_url")
+    rerank_key: SecretStr | None = Field(None, description="the key for rerank_url")
+    rerank_seconds: Seconds = Field(
+        0.5, description="seconds that reranking may take; late, a recall answers as it stands"
+    )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from reverie.inference.rerank import EndpointReranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
     export_routes,
@@ -47,11 +48,14 @@ from reverie.store.vault import Vault
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Reads are answered here; writes are passed on. It needs no bus."""
-    async with open_database(
-        required(settings.database_url, "database_url"),
-        settings.pool_max,
-        min_size=settings.pool_min,
-    ) as database:
+    async with (
+        open_database(
+            required(settings.database_url, "database_url"),
+            settings.pool_max,
+            min_size=settings.pool_min,
+        ) as database,
+        _reranker(settings) as reranker,
+    ):
         own, registry = recall_settings(settings), new_registry()
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         traces = Traces(database)
@@ -80,6 +84,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             gate=Gate(own.parallel, own.queue, own.seconds),
             traces=traces,
             recorder=Recorder(traces, vault.known, own.traces_kept, registry),
+            reranker=reranker,
         )
         yield Service(
             name="recall",
@@ -100,3 +105,16 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             background=[parts.model.keep_loaded, parts.recorder.keep_writing],
             registry=registry,
         )
+
+
+@asynccontextmanager
+async def _reranker(settings: Settings) -> AsyncIterator[EndpointReranker | None]:
+    if settings.rerank_url is None:
+        yield None
+        return
+    key = settings.rerank_key.get_secret_value() if settings.rerank_key else None
+    reranker = EndpointReranker(str(settings.rerank_url), settings.rerank_model, key)
+    try:
+        yield reranker
+    finally:
+        await reranker.close()

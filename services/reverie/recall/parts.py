@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reverie.inference.rerank import Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall.gate import Gate
 from reverie.recall.recorder import Recorder
@@ -44,3 +45,4 @@ class Parts:
     gate: Gate
     traces: Traces
     recorder: Recorder
+    reranker: Reranker | None = None

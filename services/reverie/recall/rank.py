@@ -14,7 +14,17 @@ from reverie.domain.diversity import diversify, tokens
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
 from reverie.domain.question import Reading, read
-from reverie.domain.ranking import Found, Scored, best_first, expand, fuse, rescore, times
+from reverie.domain.ranking import (
+    Found,
+    Scored,
+    best_first,
+    expand,
+    fuse,
+    in_order,
+    moved_to,
+    rescore,
+    times,
+)
 from reverie.domain.words import query_text
 from reverie.domain.worth import factors, holds_phrase, was_true
 from reverie.inference.sparse import Words
@@ -24,6 +34,7 @@ from reverie.store import search
 from reverie.store.search import Candidate, Filter, Link, TurnHit
 
 TURN_WEIGHT = 0.6
+RERANKED = 20
 POOL = 3
 """How many times the limit diversity chooses from."""
 
@@ -118,6 +129,7 @@ async def _recall(parts: Parts, who: Principal, question: Question) -> Answer:
     turns = await asking.seed()
     await asking.spread()
     known = await asking.weigh()
+    await asking.rerank(known)
     chosen = asking.choose(known)
     memories = await asking.load(chosen)
     hits = _together(memories, turns)
@@ -257,6 +269,26 @@ class _Asking:
             self._story.left[one.id] = Cut("confidence")
         return sure
 
+    async def rerank(self, known: Mapping[UUID, Candidate]) -> None:
+        """The first hits in the order of a cross-encoder, where there is one and it is in time.
+
+        They share out the scores they had, so that what follows them stays below them.
+        """
+        reranker, first = self._parts.reranker, self._found[:RERANKED]
+        if reranker is None or len(first) < 2:
+            return
+        order = await self._arms.ask(
+            "rerank",
+            self._parts.settings.rerank_seconds,
+            reranker.order(self._question.text, [known[one.id].content for one in first]),
+            list(range(len(first))),
+        )
+        moved = [
+            moved_to(first[place], stands.score) for place, stands in zip(order, first, strict=True)
+        ]
+        self._found = best_first([*moved, *self._found[RERANKED:]])
+        self._story.ranked = self._found
+
     def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
         """Doubles collapsed, then the most telling that are not too alike, best first."""
         once: dict[bytes, Found] = {}
@@ -331,16 +363,18 @@ def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
         turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
     }
     top = max((hit.found.score for hit in memories), default=1.0)
+    lent = in_order({turn.id: (turn.session, turn.ord, turn.score) for turn in turns})
+    rank = {turn.id: place for place, turn in enumerate(turns, start=1)}
     fresh = [turn for turn in turns if turn.id not in told]
+    best = max((lent[turn.id] for turn in fresh), default=1.0)
     raw = [
-        Hit(_found_turn(turn, rank, TURN_WEIGHT * top / fresh[0].score), turn)
-        for rank, turn in enumerate(fresh, start=1)
+        Hit(_found_turn(turn, rank[turn.id], TURN_WEIGHT * top * lent[turn.id] / best), turn)
+        for turn in fresh
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
 
 
-def _found_turn(turn: TurnHit, rank: int, weight: float) -> Found:
-    score = weight * turn.score
+def _found_turn(turn: TurnHit, rank: int, score: float) -> Found:
     return Found(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused=score)
 
 

@@ -29,6 +29,7 @@ class RecallSettings:
     arm_weights: Mapping[str, float]
     sparse_weight: float
     diversity: float
+    rerank_seconds: float
     active_set: Budgets
     candidates: int = 100
     seconds: float = 6.0
@@ -68,4 +69,5 @@ def recall_settings(settings: Settings) -> RecallSettings:
         parallel=settings.recall_parallel,
         queue=settings.recall_queue,
         traces_kept=settings.trace_limit if settings.trace_hours else 0,
+        rerank_seconds=settings.rerank_seconds,
     )
