@@ -121,6 +121,7 @@ BODIES: dict[str, Bodies] = {
     "POST /v1/tasks/{id}/claim": lambda of: [{"agent": "bob"}],
     "POST /v1/tasks/{id}/release": lambda of: [{"agent": "ann"}],
     "PUT /v1/vault/{key}": lambda of: [{"value": 1}],
+    "PATCH /v1/projects/{name}/settings": lambda of: [{"context": {"hot": 700}}],
     "POST /v1/import": lambda of: [
         {"type": "memory", "id": of.memory, "scope": "global", "content": "x", "kind": "context"}
     ],
@@ -130,6 +131,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "project": lambda of: ["shop"],
     "scope": lambda of: ["project/shop", of.scope],
     "path": lambda of: ["src/wren.py"],
+    "files": lambda of: ["src/wren.py"],
     "tag": lambda of: [WORD],
     "entity": lambda of: [WORD],
     "topic": lambda of: ["birds"],

@@ -12,15 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.context import (
-    HEADING,
-    LINE_CHARS,
-    REASON_CHARS,
-    Block,
-    Briefing,
-    Count,
-    render,
-)
+from reverie.domain import context
+from reverie.domain.briefing import LINE_CHARS, REASON_CHARS, Briefing, Count
+from reverie.domain.budgets import DEFAULT
+from reverie.domain.context import HEADING, Block
 from reverie.domain.fence import CLOSE, OPEN
 from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.memory import Memory, Status
@@ -47,6 +42,12 @@ def characters(text: str) -> int:
 
 
 COUNTERS = (words, quarters, pieces, characters)
+
+
+def render(briefing: Briefing, budget: int, count: Count) -> Block:
+    """All budgets in the usual proportions, and room for every entry."""
+    budgets = replace(DEFAULT, entries=500).without_files().within(budget)
+    return context.render(briefing, budgets, count, lend=True)
 
 
 def memory(n: int, kind: Kind, content: str, **fields: object) -> Memory:
@@ -106,9 +107,9 @@ def test_every_line_is_shown_or_counted_as_omitted(
     given_: Briefing, budget: int, count: Count
 ) -> None:
     whole = render(given_, 1_000_000, count)
-    assert whole.omitted == 0
+    assert whole.omitted == ()
     block = render(given_, budget, count)
-    assert _lines(block) + block.omitted == _lines(whole)
+    assert _lines(block) + len(block.omitted) == _lines(whole)
     assert block == render(given_, budget, count)
 
 
@@ -125,7 +126,7 @@ def _headings(block: Block) -> list[str]:
 
 
 def test_nothing_to_show_is_an_empty_block() -> None:
-    assert render(Briefing(), 1000, words) == Block("", 0, (), 0)
+    assert render(Briefing(), 1000, words) == Block()
 
 
 def test_the_block_says_that_it_is_data_and_groups_by_kind() -> None:
@@ -145,10 +146,10 @@ def test_the_block_says_that_it_is_data_and_groups_by_kind() -> None:
         f"{OPEN}\n{HEADING}",
         "### Identity\n- [global 00000002] I am Ann",
         "### Conventions (always follow)\n- [global 00000003] Use tabs",
-        f"### Lessons\n- [global 00000001] Restart the worker\n"
-        f"- [global 00000004] Drain the queue\n{CLOSE}",
+        f"### Lessons\n- [global 00000004] Drain the queue\n"
+        f"- [global 00000001] Restart the worker\n{CLOSE}",
     ]
-    assert block.shown == (UUID(int=2), UUID(int=3), UUID(int=1), UUID(int=4))
+    assert block.shown == (UUID(int=2), UUID(int=3), UUID(int=4), UUID(int=1))
 
 
 def test_a_small_budget_drops_the_lightest_first() -> None:
@@ -158,7 +159,7 @@ def test_a_small_budget_drops_the_lightest_first() -> None:
     whole = render(given_, 1000, words)
     block = render(given_, whole.tokens - 1, words)
     assert block.shown == (UUID(int=1),)
-    assert block.omitted == 1
+    assert [(one.memory.id, one.reason) for one in block.omitted] == [(UUID(int=2), "budget")]
 
 
 def test_a_long_identity_is_shortened_at_a_word() -> None:

@@ -68,16 +68,3 @@ class RecallAnswer(Answer):
     tokens: int = 0
     intent: str | None = None
     trace_id: str | None = None
-
-
-class ContextAnswer(Answer):
-    """`GET /v1/context`: the session-start block; `omitted` counts what the budget left out.
-
-    `summaries`: the condensed state of each scope that has been dreamt over.
-    """
-
-    markdown: str
-    tokens: int
-    memories: list[UUID] = Field(default_factory=list)
-    omitted: int = 0
-    summaries: dict[str, str] = Field(default_factory=dict)

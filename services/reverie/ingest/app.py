@@ -19,6 +19,7 @@ from reverie.ingest import (
     event_routes,
     import_routes,
     link_routes,
+    project_routes,
     restore_routes,
     task_routes,
 )
@@ -120,6 +121,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *event_routes.routes(parts),
                 *claim_routes.routes(parts),
                 *vault_routes(parts),
+                *project_routes.routes(parts),
                 *restore_routes.routes(parts),
             ],
             keys=Keys(database),

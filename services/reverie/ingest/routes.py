@@ -29,7 +29,7 @@ from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import agent_name, home_scope, matches, reading_scopes, slug
+from reverie.domain.scopes import agent_name, home_scope, matches, project_of, reading_scopes, slug
 from reverie.domain.state import USE_VAULT
 from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
@@ -39,8 +39,6 @@ from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.memories import events_of
-
-START_BUDGET = 2000
 
 Place = tuple[str, str | None]
 """A scope and a key in it."""
@@ -154,8 +152,9 @@ class Doors:
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
         acting = replace(who, agent=agent)
         scopes = acting.seen_through(reading_scopes(scope, agent, fields["user"]))
-        briefing = await self._parts.briefings.read(who, scopes)
-        block = render(briefing, START_BUDGET, self._parts.model.counter.count)
+        briefing = await self._parts.briefings.read(who, scopes, project_of(scope))
+        budgets = briefing.budgets.without_files()
+        block = render(briefing, budgets, self._parts.model.counter.count)
         return StartedSession(session=session, scope=scope, context=block.markdown)
 
     async def end(self, call: Call[EndSession, None]) -> EndedSession:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from reverie.inference.rerank import EndpointReranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
+    context_routes,
     export_routes,
     graph_routes,
     past_routes,
@@ -91,6 +92,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.recall_port,
             routes=[
                 *routes(parts),
+                *context_routes.routes(parts),
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
                 *past_routes.routes(parts),

@@ -24,7 +24,7 @@ from reverie.domain.active_set import (
     resident,
 )
 from reverie.domain.anchors import paths
-from reverie.domain.context import Briefing
+from reverie.domain.briefing import Briefing
 from reverie.domain.keywords import asked, keywords
 from reverie.domain.memory import Memory
 from reverie.domain.question import Reading, read

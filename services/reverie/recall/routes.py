@@ -10,18 +10,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from reverie.contracts.base import Moment, Name, Tag, Text
+from reverie.contracts.base import Moment, Name, Tag
 from reverie.contracts.memories import MemoryDetail, MemoryPage
-from reverie.contracts.recall import ContextAnswer, Recall, RecallAnswer
+from reverie.contracts.recall import Recall, RecallAnswer
 from reverie.contracts.sessions import TurnPage
 from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
-from reverie.domain.context import render
 from reverie.domain.errors import Invalid, TooLarge
 from reverie.domain.fields import naming
 from reverie.domain.kinds import Kind, parse_kind
 from reverie.domain.memory import Memory, Status
-from reverie.domain.scopes import parse_scope, reading_scopes, slug
+from reverie.domain.scopes import parse_scope
 from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
@@ -36,16 +35,6 @@ from reverie.runtime.paging import ById, PageQuery, Position, ScopedQuery, cut_p
 from reverie.runtime.routes import Route
 from reverie.store.memories import VISIBLE, ListFilter
 from reverie.store.search import Filter
-from reverie.store.sessions import Session
-
-
-class ContextQuery(Query):
-    """Whose context: a session's, a project's, or all that the key may read."""
-
-    session: UUID | None = None
-    project: Name | None = None
-    scope: list[Text] | None = None
-    budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
 
 
 class AsOf(Query):
@@ -77,8 +66,6 @@ def routes(parts: Parts) -> list[Route]:
     return [
         Route("POST", "/v1/recall", doors.recall, Recall, answer=RecallAnswer,
               summary="Find the memories that answer a question"),
-        Route("GET", "/v1/context", doors.context, query=ContextQuery, answer=ContextAnswer,
-              summary="What an agent should know at session start"),
         Route("GET", "/v1/memories", doors.memories, query=MemoryQuery, answer=MemoryPage,
               summary="List memories, newest first"),
         Route("GET", "/v1/memories/{id}", doors.memory, query=AsOf, answer=MemoryDetail,
@@ -96,6 +83,7 @@ def forwards(parts: Parts) -> list[Forward]:
         "/v1/claims",
         "/v1/links",
         "/v1/memories/{id}",
+        "/v1/projects",
         "/v1/remember",
         "/v1/sessions",
         "/v1/tasks",
@@ -150,7 +138,7 @@ class Doors:
         status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
         kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
         named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
-        session = await self._session(who, body.session)
+        session = await self._parts.sessions.get(who, body.session) if body.session else None
         scopes = seen_in(who, named, session)
         return Question(
             text=body.query,
@@ -163,26 +151,6 @@ class Doors:
             min_confidence=body.min_confidence,
             as_of=body.as_of,
             valid_at=body.valid_at,
-        )
-
-    async def _session(self, who: Principal, session: UUID | None) -> Session | None:
-        """The session that is acted in, if one is named. Raises `NotFound`."""
-        return await self._parts.sessions.get(who, session) if session else None
-
-    async def context(self, call: Call[None, ContextQuery]) -> ContextAnswer:
-        """`GET /v1/context`."""
-        who, query = call.principal, call.query
-        named = _named(who, query)
-        scopes = seen_in(who, named, await self._session(who, query.session))
-        briefing = await self._parts.briefings.read(who, scopes)
-        budget = query.budget_tokens or self._parts.settings.context_tokens
-        block = render(briefing, budget, self._parts.model.counter.count)
-        return ContextAnswer(
-            markdown=block.markdown,
-            tokens=block.tokens,
-            memories=list(block.shown),
-            omitted=block.omitted,
-            summaries=dict(briefing.summaries),
         )
 
     async def memories(self, call: Call[None, MemoryQuery]) -> MemoryPage:
@@ -249,18 +217,6 @@ class Doors:
         )
         items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
         return TurnPage(items=[turn_body(one) for one in items], next=following)
-
-
-def _named(who: Principal, query: ContextQuery) -> list[str] | None:
-    """The scopes that the parameters name; None where they name none or a session."""
-    given = [name for name in ("project", "scope", "session") if getattr(query, name)]
-    if len(given) > 1:
-        raise Invalid(given[-1], "give a project, scopes or a session, not several of them")
-    if query.project:
-        home = f"project/{slug(query.project)}"
-        who.check_read([home])
-        return who.seen_through(reading_scopes(home, who.agent, None))
-    return None if query.scope is None else _each("scope", parse_scope, query.scope)
 
 
 def _filter(body: Recall, scopes: list[str], status: list[str], kinds: list[str] | None) -> Filter:

@@ -39,7 +39,6 @@ class RecallSettings:
     traces_kept: int = 2000
     hop_seeds: int = 20
     hop_fan_out: int = 8
-    context_tokens: int = 2000
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
