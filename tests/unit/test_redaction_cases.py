@@ -358,6 +358,13 @@ def test_recall_and_precision_hold_on_the_held_out_half() -> None:
     assert precision >= 0.95, wrong
 
 
+def test_recall_and_precision_hold_on_the_third_set() -> None:
+    missed, wrong, precision, recall = thirds.third()
+    assert min(len(thirds.third_found()), len(thirds.third_kept())) >= 200
+    assert recall >= 0.95, missed
+    assert precision >= 0.95, wrong
+
+
 def test_no_file_of_templates_holds_a_credential() -> None:
     for path in (FOUND, KEPT, thirds.FOUND, thirds.KEPT):
         assert [v for line in path.read_text("utf-8").splitlines() for v in _whole(line)] == []
@@ -369,7 +376,7 @@ def _whole(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "text", [text for text, _ in positives()] + [text for text, _ in held_out_found()]
+    "text", [text for text, _ in [*positives(), *held_out_found(), *thirds.third_found()]]
 )
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact(text)

@@ -4,7 +4,7 @@ Each becomes a typed placeholder such as `[REDACTED_API_KEY]`. Pure and linear i
 redacting what was redacted changes nothing. Told apart by form (`redaction_shapes`,
 `redaction_patterns`), by the
 names they are given (`redaction_assignments`, `redaction_values`) and by the commands they stand
-in (`redaction_commands`).
+in (`redaction_commands`), or the calls they are given to (`redaction_calls`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from reverie.domain.known_secrets import VAULT, is_number, without_known
 from reverie.domain.redaction_assignments import WEAK, Judged, assigned, name_kind
+from reverie.domain.redaction_calls import called
 from reverie.domain.redaction_commands import commanded
 from reverie.domain.redaction_patterns import (
     PASSWORD,
@@ -98,6 +99,7 @@ def _found(text: str, window: tuple[int, int], judged: Judged) -> list[Span]:
         headers(part, lower),
         assigned(part, lower, judged),
         commanded(part, lower),
+        called(part, lower),
     )
     ranked = [
         (start + offset, end + offset, rank, kind)

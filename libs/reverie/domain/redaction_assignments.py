@@ -12,7 +12,7 @@ from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
 WEAK = "WEAK"
-MOST_JUDGED = 12_000
+MOST_JUDGED = 5_000
 """Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
 such a text is made to be slow."""
 
@@ -46,30 +46,41 @@ _KEYWORDS = (
     (WEAK, r"cookie"),
     (WEAK, r"sig(?<![a-z0-9]sig)"),
     (WEAK, r"signature"),
-    (WEAK, r"salt"),
+    (SECRET, r"salt"),
+    (SECRET, r"pepper"),
+    (SECRET, r"mnemonic"),
+    (TOKEN, r"nonce"),
+    (TOKEN, r"seed"),
 )
 _KEY_OF = re.compile(
     r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
     r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
-    r"license|deploy|webhook|secret)[_\- ]?\Z"
+    r"license|deploy|webhook|secret|validation|instrumentation)[_\-. ]?\Z"
 )
-_TYPED = r":[ ]{0,2}[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
+_TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
     r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was):?(?=[ ])|是|は"
-    r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—]|->|→)(?=[ ])"
+    r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
-_SEP = rf"{_TYPED}|===?|!==?|:=|=>|[=:>：]|[(,](?=[ ]{{0,4}}[\"'`])|{_PROSE}"
+# What is typed into a field, and what an option holds where nothing is given.
+_GIVEN = r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set_?text|default|with)[=:(][ ]?(?=[\"'])"
+_SEP = (
+    rf"=(?![=>])|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]|[(,{{](?=[ ]{{0,4}}[@rbfu]?[\"'`])|{_GIVEN}"
+    rf"|{_PROSE}|[ ](?=[\"'`])"
+)
 _VALUE = (
-    r"\\{1,7}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
-    r"|[rbfun]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
+    r"[\"']?\\{1,7}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
+    r"|[rbfunl@]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
     r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
 )
 _REST = (
-    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\\{{0,7}}[\"'`]?\]?)"
-    rf"(?:[ ](?:string|str|&str))?(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
+    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
+    rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
+    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
     rf"(?:{_VALUE})"
 )
 _ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in _KEYWORDS)
+_ABROAD = {index for index, (_, word) in enumerate(_KEYWORDS) if not word.isascii()}
 _NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token)"
@@ -85,15 +96,29 @@ _TAILS = words_of(
 )
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _QUOTES = frozenset("'\"`<")
-_COMPARING = frozenset({"(", ",", "==", "===", "!=", "!=="})
+_COMPARING = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
-_SAID = re.compile(r"(?:.*(?:is|was|是|は)|for .*|[-–—]|->|→)")
+_SAID = re.compile(r"(?:.*(?:is|was|是|は)|for .*|[-–—|]|->|→)")
 _SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
 _PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
-_STOPS = frozenset(" \t\n\r\"'`")
+_BLANKS = frozenset(" \t\n\r")
+_STOPS = _BLANKS | frozenset("\"'`")
 _MORE_STOPS = _STOPS | frozenset(",;<>")
 _NEAREST, _FARTHEST = 52, 600
 _CALLS = re.compile(r"[()\[\]{}<|\\]")
+_BEFORE = 48
+_NO_SECRET = re.compile(
+    r"(?:pub|public)[_\-]?(?:key[_\-]?)?$|\[REDACTED_(?:[A-Z]+_)?$"
+    r"|arn:[\w:.\-/*]*$",
+    re.IGNORECASE,
+)
+"""What stands before a keyword that promises none then: `publicKeyToken`, `arn:aws:...:secret`."""
+_HEX_KEY = re.compile(r"[0-9a-f]{32}|[0-9a-f]{48}|[0-9a-f]{64}")
+_NAMED_BEFORE = re.compile(
+    r"(?:[({][ ]{0,4}|\w[ (][ ]?[\"'][^\"'\n,]{0,24}[\"'],[ ]?)[\"'][^\"'\n]{0,30}$"
+)
+_COMPARED = re.compile(r"(?:cmp|equals|compare)\w{0,12}\([^\"'(),]{0,20}$", re.IGNORECASE)
+_WRAPPED = re.compile(r"[\w.:\[\]]{1,30}+\([@bru]?[\"']([^\"'\n]{1,512}+)")
 _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
@@ -102,7 +127,10 @@ def assigned(text: str, lower: str, judged: Judged) -> Iterator[Span]:
 
     `judged` holds what was judged in the text before, and may be empty.
     """
+    ascii_only = lower.isascii()
     for index, (kind, pattern) in enumerate(_ASSIGNMENTS):
+        if ascii_only and index in _ABROAD:
+            continue
         yield from _assigned_to(kind, pattern, text, lower, judged.setdefault(index, {}))
     if "--" in lower:
         yield from _flags(text, lower)
@@ -114,12 +142,17 @@ def _assigned_to(
     position, looked = 0, -1
     while match := pattern.search(lower, position):
         begin, end = match.span()
-        if text[end : end + 1] in _STOPS:
-            around = text[max(0, begin - _NEAREST) : end + 1]
+        if len(judged) >= MOST_JUDGED and (found := _unjudged(kind, lower, match)):
+            yield begin + found[0], begin + found[1], found[2]
+            position = begin + found[1]
+            continue
+        following = text[end : end + 1]
+        if following in _BLANKS or (following in _STOPS and "(" not in text[end - 2 : end]):
+            stop = end + 1
         else:
-            around = text[max(0, begin - _NEAREST) : end + _reach(text, match)]
+            stop = end + _reach(text, match)
         # Near the start of the text, its length does not tell where in it the match begins.
-        seen = around if begin >= _NEAREST else (begin, around)
+        seen = text[begin - _NEAREST : stop] if begin >= _NEAREST else (begin, text[:stop])
         if seen in judged:
             found = judged[seen]
         else:
@@ -138,6 +171,8 @@ def _assigned_to(
 
 def _reach(text: str, match: re.Match[str]) -> int:
     """How many characters after a match its judgement can depend on."""
+    if "(" in text[match.end() - 2 : match.end()]:
+        return _FARTHEST
     apart = match["sep"] != "=" and text[match.end() : match.end() + 1] in _MORE_STOPS
     return 2 if apart else _FARTHEST
 
@@ -190,7 +225,7 @@ def _promised(kind: str, lower: str, match: re.Match[str]) -> str | None:
         rest = rest.replace("_", "").replace("-", "").rstrip("0123456789")
         if rest and rest != "s" and rest not in _TAILS:
             return None
-    if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 14), match.start()):
+    if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 16), match.start()):
         return WEAK
     return WEAK if rest == "s" and kind != PASSWORD else kind
 
@@ -200,14 +235,22 @@ def _judged(kind: str, text: str, lower: str, match: re.Match[str]) -> Span | No
     if promised is None or (match["word"] == "pass" and not _pass_alone(text, match.start())):
         return None
     form, start, end = _placed(text, match)
-    if form is None:
+    if form is None or _NO_SECRET.search(text, max(0, match.start() - _BEFORE), match.start()):
         return None
     value = text[start:end]
+    if form is Form.QUOTED and _plain_key(text, match) and _HEX_KEY.fullmatch(value):
+        return start, end, SECRET
     if is_aws_secret(value) and promised in {SECRET, API_KEY, WEAK} and _says_aws(text, match):
         return start, end, AWS_KEY
     if not is_secret(promised, value, form):
         return None
     return start, end, SECRET if promised == WEAK else promised
+
+
+def _plain_key(text: str, match: re.Match[str]) -> bool:
+    """Whether a variable is called `key` and no more: `$key = "..."`."""
+    named = match["word"] == "key" and not match["tail"] and not match["close"]
+    return named and match["sep"].strip() == "=" and not _left(text, match)
 
 
 def _says_aws(text: str, match: re.Match[str]) -> bool:
@@ -229,7 +272,9 @@ def _placed(text: str, match: re.Match[str]) -> tuple[Form | None, int, int]:
     end = _after(_SPECIAL_REST, text, end)
     if _SAID.fullmatch(sep):
         return Form.PROSE, start, _trimmed(text, start, end, ").]}!?:")
-    calls = text[end : end + 1] in _QUOTES and _CALLS.search(text, start, end)
+    if text[end : end + 1] in _QUOTES and (wrapped := _WRAPPED.match(text, start)):
+        return Form.WRAPPED, *wrapped.span(1)
+    calls = text[end : end + 1] in _QUOTES and _CALLS.search(text[start:end].rstrip(")}]"))
     if sep not in _BARE_SEPS or _is_verdict(text, match) or calls:
         return None, start, end
     return _bare_form(text, match, end), start, _trimmed(text, start, end, ").]}:")
@@ -253,9 +298,14 @@ def _begins_line(text: str, match: re.Match[str]) -> bool:
 
 def _quoted_form(text: str, match: re.Match[str]) -> Form | None:
     sep = match["sep"].strip(" ")
-    if sep == "," and not _first_argument(text, match):
+    if (sep == "," and not _first_argument(text, match)) or (not sep and _is_said(text, match)):
         return None
-    return Form.CALL if sep in _COMPARING else Form.QUOTED
+    return Form.CALL if sep in _COMPARING or sep[0] in ").," else Form.QUOTED
+
+
+def _is_said(text: str, match: re.Match[str]) -> bool:
+    """Whether a text in quotes stands beside a verb: "pass `strict=True`"."""
+    return match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]
 
 
 def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
@@ -265,9 +315,12 @@ def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _first_argument(text: str, match: re.Match[str]) -> bool:
-    """Whether the name is a quoted first argument: `get("API_KEY", "...")`."""
+    """Whether the name is quoted (`get("API_KEY", "...")`), an atom, or what is compared."""
     start = match.start() - len(_left(text, match))
-    return bool(match["close"]) and text[max(0, start - 2) : start - 1] == "("
+    before = text[max(0, start - _BEFORE) : start]
+    if match["close"]:
+        return _NAMED_BEFORE.search(before) is not None
+    return before[-1:] == "{" or _COMPARED.search(before) is not None
 
 
 def _pass_alone(text: str, start: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from reverie.domain.redaction_assignments import WEAK, name_kind
 from reverie.domain.redaction_patterns import PASSWORD, SECRET, Span
-from reverie.domain.redaction_values import Form, is_secret
+from reverie.domain.redaction_values import Form, is_secret, words_of
 
 _BARE = r"(?P<value>[^\s\"'`;|<>]{4,256}+)"
 _WORD = rf"[\"']?{_BARE}"
@@ -44,13 +44,46 @@ _COMMANDS = tuple(
         ("openssl enc", rf"openssl enc{_BEFORE}-k[ ]{{1,4}}{_WORD}"),
         ("smbclient", rf"smbclient{_BEFORE}-u[ ]{{1,4}}[^\s%]{{1,64}}+%{_BARE}"),
         ("/p:", rf"freerdp{_BEFORE}/p:{_WORD}"),
-        ("net use", rf"net use{_BEFORE}/user:[^\s]{{1,64}}+[ ]{{1,4}}{_WORD}"),
+        ("/user:", rf"net use{_BEFORE}/user:[^\s]{{1,64}}+[ ]{{1,4}}{_WORD}"),
         ("sudo", rf"echo[ ]{{1,4}}{_WORD}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}sudo[ ]-s"),
         (
             "chpasswd",
             rf"[\"']?[\w.\-]{{1,32}}+:{_BARE}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}(?:sudo[ ])?chpasswd",
         ),
-        ("aws_secret_access_key", rf"set[ ][\w.\-]{{0,40}}aws_secret_access_key[ ]{{1,4}}{_WORD}"),
+        ("secret_access_key", rf"secret_access_key[ ]{{1,4}}{_HAS_DIGIT}{_WORD}"),
+        *(
+            (flag, rf"{flag}[ ]{{1,4}}{_WORD}")
+            for flag in ("-storepass", "-keypass", "-srcstorepass", "-deststorepass")
+        ),
+        (
+            "htpasswd",
+            rf"htpasswd[ ]-\w{{0,4}}b\w{{0,4}}[ ][^\s]{{1,80}}+[ ][^\s]{{1,64}}+[ ]{_WORD}",
+        ),
+        ("--password-stdin", rf"echo[ ](?:-n[ ])?{_WORD}[\"']?[ ]?\|{_BEFORE}--password-stdin"),
+        ("--stdin", rf"echo[ ](?:-n[ ])?{_WORD}[\"']?[ ]?\|{_BEFORE}passwd[ ]--stdin"),
+        *(
+            (
+                literal,
+                rf"[\"'][\w.\-]{{1,32}}+:(?P<value>[^\s@\"':/]{{4,128}}+){re.escape(literal)}",
+            )
+            for literal in ("@tcp(", "@unix(", "@/")
+        ),
+        (
+            ":",
+            r":(?:\d{4,5}|\*):[\w.\-*]{1,64}+:[\w.\-]{1,64}+:"
+            rf"{_HAS_DIGIT}(?P<value>[^\s:/]{{6,128}}+)(?=\s|$)",
+        ),
+        (
+            "credentials",
+            r"credentials?[ ](?:is|are)[ ](?:for[ ])?[`\"']?[\w.@\-]{1,40}+[ ]?[/:][ ]?"
+            rf"{_HAS_DIGIT}{_BARE}",
+        ),
+        (
+            "token",
+            rf"token[ ](?<=[a-z][ ]token[ ])(?=[\w\-]{{20}}){_HAS_DIGIT}"
+            r"(?P<value>[\w\-]{20,256}+)",
+        ),
+        ("sonar.login", r"sonar\.login=(?P<value>[0-9a-f]{40})"),
         ("requirepass", rf"requirepass[ ]{{1,4}}{_WORD}"),
         ("masterauth", rf"masterauth[ ]{{1,4}}{_WORD}"),
         ("password", rf"(?:store|key)password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}"),
@@ -71,7 +104,7 @@ _NAMED = (
     (
         "#define",
         re.compile(
-            r"#define[ \t]{1,8}(?P<name>\w{1,64}+)[ \t]{1,40}l?\"(?P<value>[^\"\n]{4,256}+)"
+            r"#define[ \t]{1,8}(?P<name>\w{1,64}+)[ \t]{1,40}[l@]?\"(?P<value>[^\"\n]{4,256}+)"
         ),
     ),
     (
@@ -93,13 +126,21 @@ _NAMED = (
 )
 
 
+_PLAIN = words_of(
+    "/p: /user: : :thin: @/ @tcp( @unix( auth chpasswd credentials identified masterauth password "
+    "requirepass secret_access_key securestring sonar.login token"
+)
+"""Those that need no option: the others are not sought where a text holds none."""
+
+
 def commanded(text: str, lower: str) -> Iterator[Span]:
     """Credentials of shell commands, SQL, netrc, Dockerfiles and name/value pairs.
 
     `lower` is the text in ASCII lower case, of the same length.
     """
+    options = " -" in lower
     for literal, pattern in _COMMANDS:
-        if literal in lower:
+        if (options or literal in _PLAIN) and literal in lower:
             yield from _judged(text, pattern.finditer(lower))
     for literal, pattern in _NAMED:
         if literal in lower:

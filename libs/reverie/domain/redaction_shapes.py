@@ -162,7 +162,8 @@ _azure = rf"(?<![{_SAFE}.~])([{_SAFE}.]{{3}}[0-9]Q~[{_SAFE}.~]{{31,34}}+)(?![{_S
 _mailchimp = rf"-us(?<=(?<![{_ALNUM}])([{_HEX}]{{32}}-us))(?=\d{{1,2}}(?!\w))"
 _atlas = rf"(?<![{_ALNUM}])([{_ALNUM}]{{14}}\.atlasv1\.[{_SAFE}=]{{60,70}}+)"
 _braintree = rf"access_token(\$(?:production|sandbox)\$[{_ALNUM}]{{16}}\$[{_HEX}]{{32}})"
-_plaid = rf"(?<!\w)(access-(?:sandbox|development|production)-{_UUID})"
+_plaid = rf"access-(?<!\waccess-)(?:sandbox|development|production)-({_UUID})"
+_ldap = rf"(\{{S?(?:SHA|MD5|SSHA)\d{{0,3}}\}}[{_ALNUM}+/=]{{20,256}}+)"
 _crypted = r"(\$(?:1|2[abxy]?|5|6|7|y|apr1|argon2id?|scrypt)\$[\w./$=,+\-]{22,256}+)"
 
 # Those told by a literal within: the literal, the expression, and what else must hold.
@@ -179,6 +180,7 @@ _INNER: tuple[tuple[str, str, re.Pattern[str], Callable[[str], bool]], ...] = (
     (TOKEN, "access_token$", re.compile(_braintree), has_digit),
     (TOKEN, "access-", re.compile(_plaid), has_digit),
     (SECRET, "$", re.compile(_crypted), has_digit),
+    (SECRET, "}", re.compile(_ldap), has_digit),
 )
 
 

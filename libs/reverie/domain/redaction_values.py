@@ -11,15 +11,16 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-from reverie.domain.redaction_patterns import PASSWORD, SECRET, looks_random
+from reverie.domain.redaction_patterns import PASSWORD, SECRET, looks_random, unspoken
 
 
 class Form(StrEnum):
-    """How a value is written: quoted, an argument, in an environment file, in code, in prose, and
-    alone on a line of settings."""
+    """How a value is written: quoted, an argument, in a call of its own, in an environment file,
+    in code, in prose, and alone on a line of settings."""
 
     QUOTED = "quoted"
     CALL = "call"
+    WRAPPED = "wrapped"
     ENV = "env"
     BARE = "bare"
     PROSE = "prose"
@@ -38,7 +39,7 @@ def any_of(text: str) -> re.Pattern[str]:
 
 _STANDS_FOR = any_of(
     "passw passphrase secret token apikey api_key api-key credential placeholder example redacted "
-    "changeme change_me change-me your_ your- dummy fake sample insert replace todo"
+    "changeme changeit change_me change-me your_ your- dummy fake sample insert replace todo"
 )
 _WORDS = words_of(
     "none null nil undefined true false string bytes object number required optional missing "
@@ -54,12 +55,13 @@ _SAYING = words_of(
     "old invalid incorrect required reset least does did but all any its into characters"
 )
 _TYPE_NAME = re.compile(
-    r"(?:u?int|float|uint|sha|md|base|utf|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d{1,5}"
+    r"(?:u?int|float|uint|sha|md|base|utf|latin|cp|iso|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d{1,5}"
     r"(?:_?[a-z]{0,6}|\.[a-z]\w{0,60})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"\?[a-z]|\[[A-Za-z_ ]+\]$"
+    r"\?[a-z]|[A-Z][a-z]{2,}[?!]$|!(?:Ref|Sub|GetAtt|ImportValue|Join|If|Select|vault|secret|env|reference|var)\b"
+    r"|\[[A-Za-z_ ]+\]$"
     r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
     r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
     r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
@@ -77,9 +79,12 @@ _DIGEST = re.compile(
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     re.IGNORECASE,
 )
+_RULES = re.compile(r"[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+")
+_CAMEL = re.compile(r"[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})+")
 _AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
 _KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
 _PHRASE = re.compile(r"[a-z]{3,}(?: [a-z]{3,}){3,11}")
+_MNEMONIC = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}")
 _SPECIAL = re.compile(r"[!@#$%^&*+=~?€£]")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -115,7 +120,18 @@ def _stands_for(value: str) -> bool:
         return True
     if _REFERENCE.match(value) or _TEMPLATE.search(value) or _CONSTANT.fullmatch(value):
         return True
+    if _RULES.fullmatch(value) or _type_like(value):
+        return True
     return _STANDS_FOR.search(lower) is not None and _WORDY.fullmatch(value) is not None
+
+
+def _type_like(value: str) -> bool:
+    """Whether most of a dotted name's last part are words in camel case: `X25519PrivateKey`."""
+    last = value.rpartition(".")[2]
+    camel = _CAMEL.search(last)
+    if camel is None or unspoken(camel[0]):
+        return False
+    return len(camel[0]) >= 0.6 * len(last) and value.isascii()
 
 
 def _digit(value: str) -> bool:
@@ -130,7 +146,12 @@ def _quoted_password(value: str) -> bool:
     words = value.split()
     if len(words) > 1:
         short = len(words) <= 3 and _digit(value) and _SPECIAL.search(value)
-        return bool(short) or (_PHRASE.fullmatch(value) is not None and _SAYING.isdisjoint(words))
+        numbered = len(words) <= 6 and all(_digit(word) and _letter(word) for word in words)
+        return (
+            bool(short)
+            or numbered
+            or (_PHRASE.fullmatch(value) is not None and _SAYING.isdisjoint(words))
+        )
     if _digit(value) or _SPECIAL.search(value):
         return True
     pieces = _PIECES.split(value)
@@ -156,12 +177,22 @@ def _line_password(value: str) -> bool:
 
 def _prose_password(value: str) -> bool:
     inner = value.rstrip("!?*.")
-    return len(value) >= 6 and _letter(value) and bool(_digit(inner) or _SPECIAL.search(inner))
+    return (
+        len(value) >= 6
+        and not _operators(value)
+        and _letter(value)
+        and bool(_digit(inner) or _SPECIAL.search(inner))
+    )
 
 
 def _called_password(value: str) -> bool:
     marked = _digit(value) or _SPECIAL.search(value.rstrip("!?"))
     return bool(marked) and _quoted_password(value)
+
+
+def _wrapped_password(value: str) -> bool:
+    plain = value[0] not in "#./*" and not _operators(value) and "%" not in value
+    return plain and _digit(value) and _letter(value) and _quoted_password(value)
 
 
 def _operators(value: str) -> bool:
@@ -170,19 +201,22 @@ def _operators(value: str) -> bool:
 
 
 def _short_secret(value: str) -> bool:
-    if len(value.split()) != 1 or _SLUG.fullmatch(value):
+    if len(value.split()) != 1 or (_SLUG.fullmatch(value) and not unspoken(value)):
+        return False
+    if value[0] == "\\" and len(value) < 12:
         return False
     return (_digit(value) and _letter(value)) or (len(value) >= 6 and bool(_SPECIAL.search(value)))
 
 
 def _key_like(value: str) -> bool:
     """Enough for `token = "..."`: digits within letters, or one long run, or a random mix."""
-    if len(value.split()) != 1 or len(value) < 8:
-        return False
+    words = value.split()
+    if len(words) != 1 or len(value) < 8:
+        return len(words) >= 12 and _MNEMONIC.fullmatch(value) is not None
     if len(value) >= 20 and value.isalnum() and not value.isdigit():
         return True
     if _SLUG.fullmatch(value):
-        return len(value) >= 16 and looks_random(value)
+        return (len(value) >= 16 and looks_random(value)) or (_digit(value) and unspoken(value))
     return _digit(value) and _letter(value)
 
 
@@ -194,16 +228,28 @@ def _bare_key(value: str) -> bool:
     return len(value) >= 12 and _key_like(value) and looks_random(value)
 
 
+def _line_key(value: str) -> bool:
+    if _bare_key(value):
+        return True
+    return len(value) >= 8 and _digit(value) and not _operators(value) and unspoken(value)
+
+
 def _called_key(value: str) -> bool:
-    return len(value) >= 12 and _digit(value) and looks_random(value)
+    return len(value) >= 12 and _digit(value) and (looks_random(value) or unspoken(value))
 
 
 def _hinted(value: str) -> bool:
     """Enough for `key: ...`: long and random, and neither a digest, an id nor a path."""
+    value = value.removeprefix("base64:")
     if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
         return False
     pieces = [piece for piece in _PIECES.split(value) if piece]
-    return not any(piece.isalpha() and len(piece) >= 4 for piece in pieces)
+    return not any(_word_like(piece) for piece in pieces)
+
+
+def _word_like(piece: str) -> bool:
+    cased = piece.islower() or piece.isupper() or piece.istitle() or len(piece) < 8
+    return piece.isalpha() and len(piece) >= 4 and (cased or _CAMEL.fullmatch(piece) is not None)
 
 
 _Rule = Callable[[str], bool]
@@ -214,12 +260,14 @@ _PASSWORD_RULES: dict[Form, _Rule] = {
     Form.PROSE: _prose_password,
     Form.LINE: _line_password,
     Form.CALL: _called_password,
+    Form.WRAPPED: _wrapped_password,
 }
 _KEY_RULES: dict[Form, _Rule] = {
     Form.QUOTED: _key_like,
     Form.ENV: _key_like,
     Form.BARE: _bare_key,
     Form.PROSE: _bare_key,
-    Form.LINE: _bare_key,
+    Form.LINE: _line_key,
     Form.CALL: _called_key,
+    Form.WRAPPED: _called_key,
 }

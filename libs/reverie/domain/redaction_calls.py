@@ -1,0 +1,189 @@
+"""Credentials told by their place in a call, a statement or a structure that takes one there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reverie.domain.redaction_assignments import WEAK, name_kind
+from reverie.domain.redaction_patterns import (
+    PASSWORD,
+    PRIVATE_KEY,
+    SECRET,
+    Span,
+    has_digit,
+    looks_made,
+    unspoken,
+)
+from reverie.domain.redaction_values import Form, is_secret
+
+_QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
+_BRACKETS = re.compile(r"\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+'|[();]")
+_REACH = 240
+"""Characters of a call that are read for its arguments."""
+
+# Calls that are given a user and a password: the literal that must be there, and the call.
+_LOGINS = (
+    ("connect", r"connect(?:ion)?\("),
+    ("pdo", r"new[ ]pdo\("),
+    ("authentication", r"authentication(?:token)?\("),
+    ("credential", r"credentials?\("),
+    ("auth", r"basic_?auth\w{0,12}(?:\(|[ ](?=[\"']))"),
+    ("login", r"login(?:\(|[ ](?=[\"']))"),
+    ("username_pw_set", r"username_pw_set\("),
+    ("wifi", r"wifi\w{0,8}\.(?:begin|addap|connect)\w{0,8}\("),
+    ("keystore", r"keystore\w{0,12}\.load\w{0,8}\("),
+)
+# Calls that are given a key.
+_KEYED = (
+    ("jwt", r"jwt\.(?:sign|verify|encode|decode)\("),
+    ("hmac", r"hmac\w{0,12}(?:\.new)?\("),
+    ("cipheriv", r"cipheriv\("),
+    ("aes", r"aes\w{0,4}\.(?:en|de)crypt\("),
+    ("cookiestore", r"cookiestore\("),
+    ("secretkeyspec", r"secretkeyspec\("),
+    ("fernet", r"fernet\("),
+    ("pbkdf2", r"pbkdf2\w{0,6}\("),
+    ("cookieparser", r"cookieparser\("),
+    ("twilio", r"twilio\w{0,8}\("),
+)
+_CALLS = tuple(
+    (kind, literal, re.compile(pattern))
+    for kind, calls in ((PASSWORD, _LOGINS), (SECRET, _KEYED))
+    for literal, pattern in calls
+)
+
+# A name, and the value that stands in the element after it.
+_ELEMENTS = (
+    (
+        "<string>",
+        re.compile(
+            r"<key>(?P<name>[\w.\-]{1,64}+)</key>\s{0,40}<string>(?P<value>[^<\n]{4,512}+)<"
+        ),
+    ),
+    (
+        "<value>",
+        re.compile(
+            r"name=[\"'](?P<name>[\w.\-]{1,64}+)[\"'][^<>\n]{0,80}+>\s{0,40}"
+            r"<value>(?P<value>[^<\n]{4,512}+)<"
+        ),
+    ),
+)
+_BYTES = re.compile(r"0x[0-9a-f]{1,2}(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512}+")
+_ARRAY = re.compile(
+    r"([a-z_]\w{1,40}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
+    r"[{\[(]\s{0,16}\Z",
+    re.IGNORECASE,
+)
+_INSERT = re.compile(
+    r"insert\s{1,4}into\s{1,4}[\w.`\"\[\]]{1,80}+\s{0,4}\(([^()]{1,600}+)\)\s{0,8}values\s{0,8}"
+    r"\(([^()]{1,1200}+)\)"
+)
+_FIELD = re.compile(r"'(?:[^']|'')*+'|\"[^\"]*+\"|[^,'\"]++")
+_JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s{0,4}:\s{0,4}\\?\"(?P<value>[\w\-]{16,2048}+)")
+# Keys without marks around them: the beginnings that only private ones have.
+_DER = re.compile(
+    r"M(?<![A-Za-z0-9+/]M)(?:II[A-Za-z0-9+/]{2,5}(?:ADANBgkqhkiG|BAAK)|IGHAgEA|HcCAQEE)"
+    r"[A-Za-z0-9+/=]{40,8192}+"
+)
+
+
+def called(text: str, lower: str) -> Iterator[Span]:
+    """Credentials given to a call, a column, an element or an array.
+
+    `lower` is the text in ASCII lower case, of the same length.
+    """
+    for kind, literal, pattern in _CALLS:
+        if literal in lower:
+            yield from _arguments(text, lower, kind, pattern)
+    for literal, pattern in _ELEMENTS:
+        if literal in lower:
+            yield from _named(text, pattern.finditer(lower), Form.QUOTED)
+    if "0x" in lower:
+        yield from _arrays(text, lower)
+    if "insert" in lower:
+        yield from _inserted(text, lower)
+    if '"kty' in lower:
+        yield from ((*match.span("value"), PRIVATE_KEY) for match in _JWK.finditer(lower))
+    if "MII" in text or "MHcCAQEE" in text or "MIGHAgEA" in text:
+        yield from ((*match.span(), PRIVATE_KEY) for match in _DER.finditer(text))
+
+
+def _arguments(text: str, lower: str, kind: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    """The last argument of each call that can be the secret; a login's first is no password."""
+    position, judge = 0, _password if kind == PASSWORD else _key
+    while call := pattern.search(lower, position):
+        start = call.end()
+        line_end = text.find("\n", start, start + _REACH)
+        end = line_end if line_end >= 0 else min(len(text), start + _REACH)
+        position = _closed(text, start, end)
+        given = list(_QUOTED.finditer(text, start, position))
+        first = 1 if kind == PASSWORD and _begins(text, start, given) else 0
+        fitting = [match for match in given[first:] if judge(match[1])]
+        if fitting:
+            yield *fitting[-1].span(1), kind
+
+
+def _closed(text: str, start: int, end: int) -> int:
+    """Where the call that begins at `start` ends: at the bracket that closes it, or at `;`."""
+    depth = 0
+    for match in _BRACKETS.finditer(text, start, end):
+        if match[0][0] in "\"'":
+            continue
+        depth += {"(": 1, ")": -1, ";": -99}[match[0]]
+        if depth < 0:
+            return match.start()
+    return end
+
+
+def _begins(text: str, start: int, given: list[re.Match[str]]) -> bool:
+    """Whether the first argument is the first text in quotes."""
+    return bool(given) and not text[start : given[0].start()].strip(" @bN[]")
+
+
+def _password(value: str) -> bool:
+    """Letters and a digit or mark, and neither an address nor the name of a machine."""
+    plain = not any(mark in value for mark in ("://", ":", ";", "=", "/", ".", " "))
+    return len(value) >= 6 and plain and is_secret(PASSWORD, value, Form.WRAPPED)
+
+
+def _key(value: str) -> bool:
+    return has_digit(value) and is_secret(SECRET, value, Form.QUOTED) and _unlike_name(value)
+
+
+def _unlike_name(value: str) -> bool:
+    return len(value) >= 8 and (looks_made(value) or unspoken(value))
+
+
+def _named(text: str, matches: Iterator[re.Match[str]], form: Form) -> Iterator[Span]:
+    for match in matches:
+        start, end = match.span("value")
+        kind = name_kind(text[slice(*match.span("name"))])
+        if kind and is_secret(kind, text[start:end], form):
+            yield start, end, SECRET if kind == WEAK else kind
+
+
+def _arrays(text: str, lower: str) -> Iterator[Span]:
+    """Bytes of a key, one by one."""
+    for match in _BYTES.finditer(lower):
+        array = _ARRAY.search(text, max(0, match.start() - 96), match.start())
+        if array and name_kind(array[1]) and len(set(match[0].split(","))) > 6:
+            yield *match.span(), SECRET
+
+
+def _inserted(text: str, lower: str) -> Iterator[Span]:
+    """Values of the columns that are named as secrets."""
+    for match in _INSERT.finditer(lower):
+        kinds = [name_kind(name.strip(' `"[]\n\t')) for name in match[1].split(",")]
+        fields = _FIELD.finditer(text, *match.span(2))
+        for kind, (start, end) in zip(kinds, _between_commas(fields), strict=False):
+            if kind and is_secret(kind, text[start:end], Form.QUOTED):
+                yield start, end, SECRET if kind == WEAK else kind
+
+
+def _between_commas(fields: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Where the fields stand without their quotes; blanks before a quoted one are none."""
+    for field in fields:
+        if field[0].strip():
+            quoted = field[0][0] in "'\""
+            yield field.start() + quoted, field.end() - quoted
