@@ -14,11 +14,11 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test check sizes bench chaos clean
+.PHONY: help up demo test check sizes bench bench-quality bench-speed chaos clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
-		| while IFS='	' read -r target text; do printf 'make %-7s%s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
+		| while IFS='	' read -r target text; do printf 'make %-14s%s\n' "$$target" "$$text"; done
 
 up: $(READY) ## start Postgres, NATS and the four services; Ctrl-C stops them (ARGS=... adds flags)
 	@exec $(BIN)/reverie up $(ARGS)
@@ -43,6 +43,12 @@ bench: $(READY) ## measure, and print the figures (ARGS=speed for one of them)
 	@for name in $(or $(ARGS),redaction anchors distil duplicates recall_real speed); do \
 		printf '\n== %s\n' "$$name"; \
 		$(BIN)/python -m tests.bench.$$name || test $$? -eq 2 || exit 1; done
+
+bench-quality: $(READY) ## what recall finds, beside BM25 (ARGS="chinese --ablations", ...)
+	@$(BIN)/python -m tests.bench.quality $(ARGS)
+
+bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS=... adds flags)
+	@$(BIN)/python -m tests.bench.speed $(ARGS)
 
 chaos: $(READY) ## kill, stop and cut what runs, and look what is left (ARGS=... goes to pytest)
 	@$(PYTEST) tests/chaos $(ARGS)

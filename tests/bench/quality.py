@@ -1,8 +1,9 @@
 """How well recall finds what answers, through REST, beside BM25 over the same documents.
 
 Run from the root of the project: `python -m tests.bench.quality`; `--ablations` turns each stage
-off in turn; a word after it names the sets to ask. `any@k`: at least one of the documents that
-answer is among the first k; `all@k`: every one; `share@k`: what share of them.
+off in turn, and words (`identifiers chinese`) name the sets to ask, instead of all. `any@k`: at
+least one of the documents that answer is among the first k; `all@k`: every one; `share@k`: what
+share of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import bm25s
 import Stemmer
 import structlog
 from tests.bench.common import show
-from tests.bench.quality_sets import Asked, QuestionSet, all_sets
+from tests.bench.quality_sets import Asked, QuestionSet, sets_named
 from tests.integration.test_real_sessions import _all_enriched
 from tests.stack import Stack, eventually, running_stack
 
@@ -138,10 +139,11 @@ async def ask(
 
 
 def by_name(sets: Iterable[tuple[str, list[tuple[Asked, Ranking]]]]) -> dict[str, Any]:
-    """The parts of a set together."""
+    """The parts of a set together, its halves apart."""
     together: dict[str, list[tuple[Asked, Ranking]]] = defaultdict(list)
     for name, pairs in sets:
-        together[name] += pairs
+        for asked, found in pairs:
+            together[f"{name}, {asked.half}" if asked.half else name].append((asked, found))
     return together
 
 
@@ -159,12 +161,11 @@ def report(title: str, found: Mapping[str, Any], floor: Mapping[str, Any]) -> No
         show(f"{name}: {title}", ["", *COLUMNS], rows)
 
 
-async def measure(run: servers.TestRun, words: Sequence[str], ablations: bool) -> None:
-    """Remembers all sets in a system of its own, asks, and prints."""
+async def measure(run: servers.TestRun, sets: Sequence[QuestionSet], ablations: bool) -> None:
+    """Remembers the sets in a system of its own, asks, and prints."""
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
         async with running_stack(database, nats.url, model_home()) as stack:
-            wanted = [one for one in all_sets() if any(word in one.name for word in words)]
-            filled = [await fill(stack, one) for one in wanted]
+            filled = [await fill(stack, one) for one in sets]
             await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
             floors = by_name(
                 (one.set.name, [(q, Floor(one.set).best(q.text)) for q in one.set.questions])
@@ -216,15 +217,15 @@ def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:
 
 def main() -> int:
     """Prints what there is; 2 where nothing is."""
-    if next(all_sets(), None) is None:
+    sets = list(sets_named([one for one in sys.argv[1:] if not one.startswith("-")]))
+    if not sets:
         print("quality is left out: there are no question sets")
         return 2
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     run = servers.new_run()
     membership = servers.join(run)
     try:
-        words = [word for word in sys.argv[1:] if not word.startswith("-")] or [""]
-        asyncio.run(measure(run, words, "--ablations" in sys.argv))
+        asyncio.run(measure(run, sets, "--ablations" in sys.argv))
     finally:
         os.close(membership)
         servers.end(run)

@@ -6,7 +6,7 @@ Public sets are read where they lie and never copied; the others are in `tests/b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,11 +29,12 @@ class Document:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, the names of the documents that answer it, and its type."""
+    """A question, the names of the documents that answer it, its type, and its half of the set."""
 
     text: str
     gold: frozenset[str]
     type: str
+    half: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ class QuestionSet:
     project: str
     documents: Sequence[Document]
     questions: Sequence[Asked] = field(default_factory=list)
+
+
+def sets_named(words: Collection[str]) -> Iterator[QuestionSet]:
+    """Those that are there and whose names hold one of `words`, in any case; without words all."""
+    sought = [word.lower() for word in words]
+    return (one for one in all_sets() if not sought or any(w in one.name.lower() for w in sought))
 
 
 def all_sets() -> Iterator[QuestionSet]:
@@ -132,11 +139,18 @@ def devmembench() -> QuestionSet:
 
 
 def own(name: str) -> QuestionSet:
-    """A set of our own: `{"documents": {name: text}, "questions": [[text, [names], type]]}`."""
-    read = json.loads((OWN / f"{name}.json").read_text())
+    """A set of our own: `{"documents": {name: text}, "questions": {half: [[text, names, type]]}}`.
+
+    Halves are `dev`, which may be looked at, and `held_out`, which only counts.
+    """
+    read = json.loads((OWN / f"{name}.json").read_text(encoding="utf-8"))
     return QuestionSet(
         name.capitalize(),
         name,
         [Document(one, text) for one, text in read["documents"].items()],
-        [Asked(text, frozenset(gold), type_) for text, gold, type_ in read["questions"]],
+        [
+            Asked(text, frozenset(gold), type_, half.replace("_", " "))
+            for half, asked in read["questions"].items()
+            for text, gold, type_ in asked
+        ],
     )
