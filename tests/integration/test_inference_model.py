@@ -45,6 +45,15 @@ def test_a_word_too_long_for_the_vocabulary_is_not_one_token(counter: ModelToken
     assert counter.count(counter.cut(f"before {blob} after", 100)) <= 100
 
 
+def test_the_model_knows_the_words_of_its_own_language_best(counter: ModelTokenCounter) -> None:
+    assert counter.known(PROSE) == 1
+    assert counter.known("") == 1
+    assert counter.known("怎么避免客户隐私写进日志") < 0.5
+    mixed = counter.known("the pool of connections 怎么避免客户隐私")
+    assert counter.known("怎么避免客户隐私") < mixed < 1
+    assert EstimatingTokenCounter().known("怎么避免客户隐私写进日志") == 1
+
+
 def test_the_estimate_is_not_below_the_model_on_prose(counter: ModelTokenCounter) -> None:
     assert EstimatingTokenCounter().count(PROSE) >= counter.count(PROSE)
 

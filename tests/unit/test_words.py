@@ -22,9 +22,12 @@ from reverie.domain.words import MAX_TEXT_BYTES, MAX_WORD_BYTES, index_text, que
         ("v1.25.6", "v1 25 6 v1x25x6"),
         ("bob@example.com", "bob example com bobexamplecom"),
         ("Done. Next!", "done next"),
-        ("数据库连接池", "数据 据库 库连 连接 接池"),
+        ("数据库连接池", "数据 据库 库连 连接 接池 数 据 库 连 接 池"),
+        ("什么是缓存", "是缓 缓存 缓 存"),
+        ("커넥션 풀", "커넥 넥션 풀"),
+        ("キャッシュを消す", "キャ ャッ ッシ シュ ュを を消 消す 消"),
         ("池", "池"),
-        ("用户ID不存在", "用户 id 不存 存在"),
+        ("用户ID不存在", "用户 用 户 id 不存 存在 存"),
         ("ＦＵＬＬ width", "full width"),
         ("a\x00b", "a b"),
         ("", ""),
@@ -43,6 +46,8 @@ def test_a_text_gives_its_words_parts_and_wholes(text: str, words: str) -> None:
         ("连接池", "关于数据库连接池的配置"),
         ("max retry", "MAX_RETRY = 3"),
         ("GETUSERBYID", "getUserById"),
+        ("資料庫連線", "数据库的连接 数据库连接"),
+        ("数据库", "資料庫連線池的上限"),
     ],
 )
 def test_every_word_of_the_question_is_found_in_the_text(question: str, text: str) -> None:

@@ -31,7 +31,8 @@ def snippet(text: str, words: str, size: int = 240) -> str:
 
 
 def _wanted(words: str) -> set[str]:
-    telling = (word for word in words.lower().split() if len(word) > 2 or not word.isascii())
+    # Words of one Chinese character stand nearly everywhere.
+    telling = (word for word in words.lower().split() if len(word) > 1 + word.isascii())
     return set(islice(dict.fromkeys(telling), _MOST_WORDS))
 
 

@@ -1,5 +1,8 @@
 """Text for the word index: identifiers in parts and whole, Chinese, Japanese, Korean in pairs.
 
+Chinese characters count singly too, as those who say the same in other words share characters
+more than pairs; traditional Chinese is folded to simplified.
+
 Postgres' default parser has ideas of its own about paths, URLs, e-mail addresses, hyphens and
 versions (one `file` token, several overlapping ones, ...). So it is given nothing but plain
 words between spaces, each a run of letters and digits: those it passes on as they are, and
@@ -11,6 +14,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+
+from reverie.domain.hanzi import simplified
 
 # Postgres ignores lexemes over 2,046 bytes with a notice; what is longer than this is a blob.
 MAX_WORD_BYTES = 256
@@ -29,16 +34,26 @@ _CJK = (
 )
 _CJK_RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")
+# Characters that carry grammar, as English stop words do: 什么, 怎么, 可以, 我们, ...
+_GRAMMAR = frozenset(
+    "的了吗呢吧啊么什怎哪谁是在和与或也都就还会能要可以有没不我你他她它们这那个很"
+    "被把给让从到对为所之其而且但及着过得地上下里时"
+)
 
 
 def index_text(text: str) -> str:
     """The words of `text`, space-separated, for `to_tsvector('english', ...)`.
 
     `getUserById` gives get user by id getuserbyid; `src/middleware/auth.ts` gives its four
-    parts, authts, and srcmiddlewareauthts; 连接池 gives 连接 接池; 1.25.6 also gives 1x25x6.
+    parts, authts, and srcmiddlewareauthts; 连接池 gives 连接 接池 连 接 池, as 連接池 does; 1.25.6
+    also gives 1x25x6.
     At most `MAX_TEXT_BYTES` of UTF-8; words over `MAX_WORD_BYTES` are dropped.
     """
-    return " ".join(_bounded(_words(unicodedata.normalize("NFKC", text))))
+    plain = unicodedata.normalize("NFKC", text)
+    if _IS_CJK.search(plain):
+        plain = simplified(plain)
+    return " ".join(_bounded(_words(plain)))
 
 
 def query_text(query: str) -> str:
@@ -77,10 +92,13 @@ def _part_words(part: str) -> Iterator[str]:
 
 
 def _pairs(run: str) -> Iterator[str]:
+    """Neighbours in pairs, and Chinese characters singly, but for those of grammar alone."""
     if len(run) == 1:
         yield run
-    for i in range(len(run) - 1):
-        yield run[i : i + 2]
+        return
+    pairs = (run[i : i + 2] for i in range(len(run) - 1))
+    yield from (pair for pair in pairs if not _GRAMMAR.issuperset(pair))
+    yield from (one for one in run if one not in _GRAMMAR and _HAN.match(one))
 
 
 def _identifier(word: str) -> Iterator[str]:

@@ -45,6 +45,7 @@ class ModelSlot:
         self.embedder: Embedder | None = None
         self.sparse: SparseEncoder | None = None
         self.counter: TokenCounter = EstimatingTokenCounter()
+        self.sparse_counter: TokenCounter = EstimatingTokenCounter()
 
     async def keep_loaded(self) -> None:
         """Loads the models, again after a pause where it fails; then rests. A background task."""
@@ -94,6 +95,7 @@ class ModelSlot:
             download=self._pull,
         )
         await loaded.warm()
+        self.sparse_counter = loaded.counter
         self.sparse = loaded
 
     @property

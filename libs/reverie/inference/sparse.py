@@ -13,6 +13,7 @@ from reverie.inference.catalogue import SPARSE_MODEL, Model, known
 from reverie.inference.fetch import Progress
 from reverie.inference.resolver import resolve
 from reverie.inference.runner import MAX_WAITING, Runner
+from reverie.inference.tokens import ModelTokenCounter
 
 Words = Mapping[int, float]
 """Weights above 0 by the word's number in the model's vocabulary."""
@@ -50,6 +51,11 @@ class OnnxSparse:
         self._runner = Runner(
             model.name, graph, model.max_tokens, threads, max_waiting, BATCH_TOKENS
         )
+
+    @property
+    def counter(self) -> ModelTokenCounter:
+        """The token counter of this model."""
+        return self._runner.counter
 
     async def encode(self, texts: Sequence[str], most: int = TEXT_WORDS) -> list[Words]:
         """The `most` heaviest words of each text. Raises `Unavailable` when overrun."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+UNKNOWN = ("[UNK]", "<unk>")
+"""How vocabularies write a token that they lack: WordPiece, SentencePiece."""
 _LONG_WORD = 100
 _LONG_WORD_CHARS_PER_TOKEN = 3
 
@@ -26,6 +28,10 @@ class TokenCounter(Protocol):
 
     def cut(self, text: str, limit: int) -> str:
         """The longest start of the text that takes at most `limit` tokens."""
+        ...
+
+    def known(self, text: str) -> float:
+        """The share of its tokens, 0..1, that the model has a word for; 1 where none can say."""
         ...
 
 
@@ -49,6 +55,8 @@ class ModelTokenCounter:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        marks = map(tokenizer.token_to_id, UNKNOWN)
+        self._unknown = [mark for mark in marks if mark is not None]
 
     @classmethod
     def load(cls, folder: Path) -> ModelTokenCounter:
@@ -67,6 +75,12 @@ class ModelTokenCounter:
             if left < 0:
                 return text[:start].rstrip()
         return text
+
+    def known(self, text: str) -> float:
+        """The share of its tokens, 0..1, that the vocabulary has; 1 of a text without any."""
+        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+        unknown = sum(map(tokens.count, self._unknown))
+        return 1 - unknown / len(tokens) if tokens else 1.0
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
@@ -90,6 +104,10 @@ class EstimatingTokenCounter:
         """The longest start of the text that is estimated at `limit` tokens or fewer."""
         beyond = next(islice(_pieces(text), max(limit, 0), None), None)
         return text if beyond is None else text[: beyond.start()].rstrip()
+
+    def known(self, text: str) -> float:
+        """1: nothing is known of any vocabulary."""
+        return 1.0
 
 
 _PIECE = re.compile(r"[A-Za-z]{1,4}|\S")

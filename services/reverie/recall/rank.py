@@ -30,6 +30,7 @@ from reverie.domain.worth import factors, holds_phrase, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.parts import Parts
+from reverie.recall.weights import weights_of
 from reverie.store import search
 from reverie.store.search import Candidate, Filter, Link, TurnHit
 
@@ -152,6 +153,7 @@ class _Asking:
         self._begun = monotonic()
         self._found: list[Found] = []
         self._story = Story(reading)
+        self._weights = weights_of(parts, question.text)
 
     def _left(self, share: float = 1.0) -> float:
         """The seconds until that share of the time is over."""
@@ -176,8 +178,7 @@ class _Asking:
             ask("sparse", seconds, self._weighed_words(), None),
         )
         self._story.arms = {"words": by_words, "meaning": by_meaning}
-        settings = self._parts.settings
-        self._found = fuse(self._story.arms, settings.arm_weights, settings.fusion)
+        self._found = fuse(self._story.arms, self._weights.arms, self._parts.settings.fusion)
         await self._judge(weighed)
         return turns
 
@@ -192,12 +193,12 @@ class _Asking:
         """Rates what the other arms found by the weighted words of the question."""
         if not words or not self._found:
             return
-        settings, ids = self._parts.settings, [one.id for one in self._found]
+        fusion, ids = self._parts.settings.fusion, [one.id for one in self._found]
         none: list[search.Scored] = []
         asked = self._sight.sparse(words, ids)
         hits = await self._arms.ask("sparse", self._left(JUDGED), asked, none)
         self._story.arms = {**self._story.arms, "sparse": hits}
-        self._found = rescore(self._found, "sparse", hits, settings.sparse_weight, settings.fusion)
+        self._found = rescore(self._found, "sparse", hits, self._weights.sparse, fusion)
 
     async def spread(self) -> None:
         """Walks the graph outwards, hop by hop, as long as it can still change the answer."""
@@ -259,7 +260,7 @@ class _Asking:
 
     def _by_words_alone(self, one: Found) -> float:
         """Makes good what a memory lost that has no vectors yet."""
-        weights = self._parts.settings.arm_weights
+        weights = self._weights.arms
         missed = self._story.arms["meaning"] and one.arms.keys() == {"words"}
         return sum(weights.values()) / weights["words"] if missed and weights["words"] else 1.0
 
