@@ -164,6 +164,8 @@ async def _theirs(stack: Stack, tenant: str) -> Theirs:
     await stack.post("/v1/remember", same, key=key)
     found = await stack.post("/v1/recall", {"query": WORD}, key=key)
     assert memory in {one["id"] for one in found["memories"]}
+    trace = await stack.get(f"/v1/traces/{found['trace_id']}", key=key)
+    assert memory in {one["id"] for one in trace["candidates"]}
     [change] = _change(None)  # type: ignore[arg-type]
     event = (await stack.post("/v1/git/changes", change, key=key))["event"]
     await stack.call("PUT", "/v1/vault/shop", {"value": WORD}, key)

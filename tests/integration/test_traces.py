@@ -68,6 +68,7 @@ async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
     assert (trace["budget_tokens"], trace["tokens"]) == (60, answer["tokens"])
     assert {"words", "meaning", "graph", "store", "load"} <= set(trace["took"])
     assert sum(trace["took"].values()) <= trace["milliseconds"] * 3
+    assert (trace["fusion"], trace["weights"]["words"] > 0) == ("weighted", True)
     assert (trace["degraded"], trace["returned"]) == ([], len(answer["memories"]))
     told = _by_id(trace)
     ranked = [one["id"] for one in trace["candidates"] if one.get("rank")]
@@ -81,10 +82,11 @@ async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
     assert told[long]["cut"] == "budget"
     assert told[task]["cut"] == "filter"
     for one in trace["candidates"]:
-        product = one["fused"] + sum(hop["lent"] for hop in one["hops"])
+        product = one["base"]
         for factor in one["factors"].values():
             product *= factor
-        assert abs(product - one["score"]) < 0.01, one
+        assert abs(product - one["score"]) < 0.001, one
+        assert one["base"] == one["fused"] or one["hops"] or "sparse" in one["arms"], one
     limited = (await _asked(stack, "import", limit=1))[1]
     cuts = {one["cut"] for one in limited["candidates"] if one["cut"]}
     assert "limit" in cuts
@@ -133,7 +135,12 @@ async def test_a_trace_is_seen_by_whoever_may_read_all_it_looked_through_and_hol
     assert (first["session"], first["others"]) == (None, [])
     of_session = await stack.get(f"/v1/traces?session={session}", key=ann)
     assert [one["id"] for one in of_session["items"]] == [mine["id"]]
+    assert (await stack.get(f"/v1/traces?session={gone}", key=ann))["items"] == []
     assert {gone, kept} <= set(_by_id(mine))
+    turn = {"session": session, "query": "quokka deploy"}
+    before = await stack.post("/v1/preflow", turn, key=ann)
+    led = await stack.get(f"/v1/traces/{before['trace_id']}", key=ann)
+    assert (led["session"], led["query"]) == (session, "quokka deploy")
     stored = rows(stack.admin_url, "select t::text from recall_trace t")
     assert secret not in str((mine, first, stored))
     assert "[REDACTED_" in mine["query"]
@@ -150,5 +157,5 @@ async def test_a_trace_is_seen_by_whoever_may_read_all_it_looked_through_and_hol
     assert gone not in str(await stack.get(path))
     assert kept in _by_id(await stack.get(path))
     done = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop")
-    assert done.body["rows"]["recall_trace"] == 2
+    assert done.body["rows"]["recall_trace"] == 3
     assert (await stack.call("GET", path)).status == 404

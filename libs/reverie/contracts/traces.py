@@ -28,10 +28,10 @@ class TraceHop(Answer):
 class TraceCandidate(Answer):
     """What was found, and what became of it.
 
-    `rank`: its place in the answer; `place`: among all that were weighed. `score` is what the arms
-    gave (`fused`) and the hops lent, times `factors`, of which those of 1 are left out. `likeness`,
-    0..1: to what was chosen before it. `cut`: what kept it out of the answer; `cut_by`: in favour
-    of which memory.
+    `rank`: its place in the answer; `place`: among all that were weighed. `score` is `base` times
+    all `factors`, of which those of 1 are left out; `base` is what the arms gave (`fused`) with
+    what the hops lent. `likeness`, 0..1: to what was chosen before it. `cut`: what kept it out of
+    the answer; `cut_by`: in favour of which memory.
     """
 
     id: UUID
@@ -43,6 +43,7 @@ class TraceCandidate(Answer):
     rank: int | None = None
     place: int | None = None
     score: float
+    base: float
     fused: float = 0.0
     arms: dict[str, TraceArm] = Field(default_factory=dict)
     hops: list[TraceHop] = Field(default_factory=list)
@@ -78,7 +79,8 @@ class TraceHead(Answer):
 class Trace(TraceHead):
     """`GET /v1/traces/{id}`: everything about one recall.
 
-    `agent`: whose turns were looked through, none for all. `arms`: how much each brought.
+    `agent`: whose turns were looked through, none for all. `arms`: how much each brought; `fusion`
+    with `weights`: how they were joined.
     `took`: milliseconds by stage. `omitted`: candidates that are not listed. `others`: recalls that
     the same request led to. Memories that may not be read, or no longer, are left out.
     """
@@ -107,6 +109,8 @@ class Trace(TraceHead):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     tokens: int
+    fusion: str
+    weights: dict[str, float] = Field(default_factory=dict)
     arms: dict[str, int] = Field(default_factory=dict)
     took: dict[str, float] = Field(default_factory=dict)
     candidates: list[TraceCandidate] = Field(default_factory=list)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import monotonic
 
 from reverie.domain.errors import Crowded
 
 
 class Gate:
-    """Lets `parallel` in at once; `queue` more wait their turn for `seconds` at most."""
+    """Lets `parallel` in at once; `queue` more wait their turn, half of `seconds` at most."""
 
     def __init__(self, parallel: int, queue: int, seconds: float) -> None:
         self._parallel, self._queue, self._seconds = parallel, queue, seconds
@@ -18,11 +19,15 @@ class Gate:
         self._waiting = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """A place inside, given back at the end. Raises `Crowded` where there is none in time."""
+    async def turn(self) -> AsyncIterator[float]:
+        """A place inside, given back at the end: what is left of the seconds.
+
+        Raises `Crowded` where there is none in time.
+        """
+        begun = monotonic()
         await self._enter()
         try:
-            yield
+            yield self._seconds - (monotonic() - begun)
         finally:
             self._free.release()
 
@@ -31,7 +36,7 @@ class Gate:
             raise self._crowded()
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds / 2):
                 await self._free.acquire()
         except TimeoutError:
             raise self._crowded() from None

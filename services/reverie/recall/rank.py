@@ -95,6 +95,7 @@ class Story:
     """
 
     reading: Reading
+    weights: Mapping[str, float]
     arms: Mapping[str, Sequence[Scored]] = field(default_factory=dict)
     found: Sequence[Found] = ()
     ranked: Sequence[Found] = ()
@@ -120,13 +121,12 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
 
     Raises `Crowded` where too many recalls are under way.
     """
-    async with parts.gate.turn():
-        return await _recall(parts, who, question)
+    async with parts.gate.turn() as seconds:
+        return await _recall(parts, who, question, seconds)
 
 
-async def _recall(parts: Parts, who: Principal, question: Question) -> Answer:
-    now = question.as_of or datetime.now(UTC)
-    asking = _Asking(parts, who, question, read(question.text, now), now)
+async def _recall(parts: Parts, who: Principal, question: Question, seconds: float) -> Answer:
+    asking = _Asking(parts, who, question, seconds)
     turns = await asking.seed()
     await asking.spread()
     known = await asking.weigh()
@@ -144,20 +144,20 @@ async def _recall(parts: Parts, who: Principal, question: Question) -> Answer:
 class _Asking:
     """One recall under way: each step takes up what the one before it found."""
 
-    def __init__(
-        self, parts: Parts, who: Principal, question: Question, reading: Reading, now: datetime
-    ) -> None:
-        self._parts, self._who, self._question, self._now = parts, who, question, now
+    def __init__(self, parts: Parts, who: Principal, question: Question, seconds: float) -> None:
+        self._parts, self._who, self._question = parts, who, question
+        self._now = question.as_of or datetime.now(UTC)
         self._sight = Sight(parts, who, question.only, question.agent, question.as_of)
         self._arms = Arms()
-        self._begun = monotonic()
+        self._seconds, self._begun = seconds, monotonic()
         self._found: list[Found] = []
-        self._story = Story(reading)
         self._weights = weights_of(parts, question.text)
+        weights = {**self._weights.arms, "sparse": self._weights.sparse}
+        self._story = Story(read(question.text, self._now), weights)
 
     def _left(self, share: float = 1.0) -> float:
         """The seconds until that share of the time is over."""
-        return max(0.0, self._parts.settings.seconds * share - (monotonic() - self._begun))
+        return max(0.0, self._seconds * share - (monotonic() - self._begun))
 
     async def seed(self) -> list[TurnHit]:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
@@ -280,7 +280,7 @@ class _Asking:
             return
         order = await self._arms.ask(
             "rerank",
-            self._parts.settings.rerank_seconds,
+            min(self._parts.settings.rerank_seconds, self._left(STORE)),
             reranker.order(self._question.text, [known[one.id].content for one in first]),
             list(range(len(first))),
         )

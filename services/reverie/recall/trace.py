@@ -22,7 +22,7 @@ from reverie.recall.rank import Answer, Cut, Question, Story, recall
 from reverie.runtime.telemetry import current_trace_id
 from reverie.store.traces import StoredTrace
 
-LISTED = 100
+LISTED = 60
 """Candidates that a trace tells of, the best first."""
 KEYWORDS = 100
 QUERY_CHARS = 2_000
@@ -40,6 +40,7 @@ class Told:
     question: Question
     answer: Answer
     milliseconds: float
+    fusion: str
 
 
 async def traced(parts: Parts, who: Principal, question: Question, session: UUID | None) -> Answer:
@@ -48,7 +49,8 @@ async def traced(parts: Parts, who: Principal, question: Question, session: UUID
     answer = await recall(parts, who, question)
     spent = (perf_counter() - begun) * 1000
     now, request = datetime.now(UTC), current_trace_id()
-    told = Told(new_id(), request, now, who, session, question, answer, spent)
+    fusion = parts.settings.fusion
+    told = Told(new_id(), request, now, who, session, question, answer, spent, fusion)
     parts.recorder.take(who.tenant, partial(stored, told))
     return answer
 
@@ -60,7 +62,7 @@ def stored(told: Told) -> StoredTrace:
     reading = read(clean.text, told.at) if clean.count else story.reading
     asked = {
         **_read(clean.text, reading),
-        **redact_value(_asked(question)).value,
+        **_asked(question),
         **_outcome(told),
         "intent": story.reading.intent.value,
     }
@@ -101,6 +103,7 @@ def _asked(question: Question) -> dict[str, Any]:
         "until": only.until,
     }
     lists = {"kinds": only.kinds, "tiers": only.tiers, "tags": only.tags, "files": only.files}
+    given = {name: list(one) for name, one in lists.items() if one is not None}
     return {
         "limit": question.limit,
         "budget_tokens": question.budget_tokens,
@@ -108,7 +111,7 @@ def _asked(question: Question) -> dict[str, Any]:
         "min_confidence": question.min_confidence,
         "turns": question.turns,
         "statuses": list(only.status),
-        **{name: list(one) for name, one in lists.items() if one is not None},
+        **(redact_value(given).value if given else {}),
         **{name: at.isoformat() for name, at in moments.items() if at is not None},
     }
 
@@ -121,14 +124,17 @@ def _outcome(told: Told) -> dict[str, Any]:
         "tokens": answer.tokens,
         "milliseconds": round(told.milliseconds, 2),
         "degraded": answer.degraded,
+        "fusion": told.fusion,
+        "weights": dict(told.answer.story.weights),
     }
 
 
 def _told(answer: Answer) -> dict[str, Any]:
     story = answer.story
     places = {one.id: place for place, one in enumerate(story.ranked, start=1)}
+    bases = {one.id: one.score for one in story.found}
     listed = [
-        _numbers(one) | _fate(story, one.id, rank, places.get(one.id))
+        _numbers(one, bases.get(one.id, one.score)) | _fate(story, one.id, rank, places.get(one.id))
         for one, rank in islice(_in_order(answer), LISTED)
     ]
     arms = {name: len(found) for name, found in story.arms.items()}
@@ -163,23 +169,24 @@ def _fate(story: Story, one: UUID, rank: int | None, place: int | None) -> dict[
     return {name: value for name, value in fate.items() if value is not None}
 
 
-def _numbers(one: Found) -> dict[str, Any]:
-    """What a candidate's score is made of."""
+def _numbers(one: Found, base: float) -> dict[str, Any]:
+    """What a candidate's score is made of; `base` is what it was before the factors."""
     told: dict[str, Any] = {
         "id": str(one.id),
         "type": "turn" if "turns" in one.arms else "memory",
-        "score": round(one.score, 6),
-        "fused": round(one.fused, 6),
+        "score": round(one.score, 5),
+        "base": round(base, 5),
+        "fused": round(one.fused, 5),
         "arms": {name: _arm(rank, one.raw.get(name)) for name, rank in one.arms.items()},
-        "factors": dict(one.factors),
+        "factors": one.factors,
     }
     if one.hops:
         told["hops"] = [
-            {"source": str(hop.source), "type": hop.kind, "lent": round(hop.lent, 6)}
+            {"source": str(hop.source), "type": hop.kind, "lent": round(hop.lent, 5)}
             for hop in one.hops
         ]
     return told
 
 
 def _arm(rank: int, score: float | None) -> dict[str, float]:
-    return {"rank": rank} if score is None else {"rank": rank, "score": round(score, 6)}
+    return {"rank": rank} if score is None else {"rank": rank, "score": round(score, 5)}
