@@ -13,7 +13,7 @@ from reverie.runtime.settings import Settings
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
 from tests.stack import Stack, eventually
-from tests.tables import rows, run, value
+from tests.tables import holding, rows, run, value
 
 
 async def _remember(stack: Stack, content: str, **fields: Any) -> str:
@@ -73,6 +73,9 @@ async def test_a_session_is_given_its_set_once_and_again_when_asked_or_compacted
     assert "### Memory\n" in block
     assert "- [project/shop summary] Decisions: Orders are never deleted" in block
     assert "Redis" not in block
+    context = await stack.get(f"/v1/context?session={session}")
+    assert "Orders are never deleted" in context["summaries"]["project/shop"]
+    assert "Redis" not in context["summaries"]["project/shop"]
     assert block.count("integers of cents") == 1
     assert f"[project/shop {asked[-8:]}] The importer hung" in block
     by_id = {one["id"]: one for one in first["items"]}
@@ -181,3 +184,18 @@ async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_a
     for key, one in ((other, session), (stack.key, "00000000-0000-7000-8000-000000000001")):
         unknown = await stack.call("POST", "/v1/preflow", {"session": one, "query": "x"}, key)
         assert unknown.status == 404
+
+
+async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(stack: Stack) -> None:
+    made = await _remember(stack, "All prices are integers of cents", pinned=True)
+    session = await _session(stack)
+    locks = (
+        "lock table ams in access exclusive mode",
+        "lock table posting in access exclusive mode",
+    )
+    with holding(stack.admin_url, *locks):
+        answer = await _preflow(stack, session, "prices")
+    assert {"set", "words"} <= set(answer["degraded"])
+    assert _new(answer) == {made}
+    whole = await _preflow(stack, session, "prices")
+    assert (_new(whole), whole["turn"], whole["degraded"]) == ({made}, 1, [])

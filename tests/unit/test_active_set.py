@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.active_set import (
@@ -35,6 +35,7 @@ WIDE = Budgets(300, 400, 800)
 count = EstimatingTokenCounter().count
 texts = st.text(min_size=1, max_size=300)
 sizes = st.integers(0, 2_000)
+bounded = settings(database=None, max_examples=60, deadline=None)
 
 
 def memory(content: str, kind: Kind = Kind.DECISION, days: float = 0, **fields: object) -> Memory:
@@ -58,6 +59,7 @@ def found(*memories: Memory) -> list[Entry]:
     return on_demand([(one, 0.5, "found by words") for one in memories], lambda text: text)
 
 
+@bounded
 @given(sizes, sizes, sizes, sizes)
 def test_the_shares_of_a_total_keep_their_proportion_and_never_exceed_it(
     one: int, two: int, three: int, total: int
@@ -71,6 +73,7 @@ def test_the_shares_of_a_total_keep_their_proportion_and_never_exceed_it(
             assert parts.of(layer) == budgets.of(layer) * total // budgets.total
 
 
+@bounded
 @given(
     st.lists(texts, max_size=8),
     st.lists(texts, max_size=8),
@@ -168,6 +171,7 @@ def test_a_session_lacks_what_it_was_not_given_what_changed_and_all_after_a_comp
     assert len(chosen.lacked_by(after.compacted())) == 2
 
 
+@bounded
 @given(st.integers(1, 30), st.integers(1, 60))
 def test_what_was_given_stays_bounded_by_priority_and_recency(most: int, size: int) -> None:
     old = {UUID(int=n): Given(0, n / size, 0) for n in range(size)}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.kinds import Kind
-from reverie.domain.summary import summarise
+from reverie.domain.summary import summarise, without
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -85,3 +85,20 @@ def test_it_keeps_to_the_cap_and_does_not_depend_on_the_order(notes: list[Note],
     text = summarise(notes, words, cap)
     assert words(text) <= cap
     assert summarise(list(reversed(notes)), words, cap) == text
+
+
+@settings(database=None, max_examples=60, deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=400), max_size=12), st.integers(0, 12))
+def test_without_what_went_it_tells_the_rest(contents: list[str], kept: int) -> None:
+    notes = [Note(Kind.DECISION, content) for content in contents]
+    whole = summarise(notes, len, 100_000)
+    gone = contents[kept:]
+    assert without(whole, []) == whole
+    assert without(whole, contents) == ""
+    assert set(without(whole, gone).splitlines()) <= set(whole.splitlines())
+
+
+def test_a_heading_that_nothing_follows_goes_too() -> None:
+    summary = "## Decisions\n- a\n- b\n\n## How to\n- c"
+    assert without(summary, ["c"]) == "## Decisions\n- a\n- b"
+    assert without(summary, ["a", "b\n- more"]) == "## How to\n- c"

@@ -43,9 +43,11 @@ HEADINGS = {
 TITLE = f"{HEADING}\n\n### Memory"
 LINE_CHARS = 400
 REASON_CHARS = 160
+LEAST_LINE = 8
+"""Tokens that no line takes less than: its source alone takes more."""
 PER_SCOPE = 20
 """How many recalled memories of one scope may enter."""
-MOST_GIVEN = 200
+MOST_GIVEN = 400
 """How many things given to a session are remembered."""
 RECENCY_TURNS = 10.0
 """After so many turns out of the set, what was given weighs half."""
@@ -249,6 +251,8 @@ def _filled(
     taken: list[Entry] = []
     used = count(heading) + 2
     for one in wanted:
+        if used + LEAST_LINE > budget:
+            break
         cost = count(one.line) + 1
         if used + cost <= budget:
             taken.append(one)

@@ -40,8 +40,8 @@ from reverie.store.sessions import Session
 
 MOST_HITS = 2 * PER_SCOPE
 OF_FILES = 10
-DEADLINE_ARMS = 2
-"""All that is read takes at most so many times what one arm may."""
+SLACK_SECONDS = 0.5
+"""A recall keeps its time by itself; what waits for a place as long is given up."""
 TRIES = 5
 """How often a set is stored anew when other turns of its session are faster."""
 
@@ -123,7 +123,8 @@ async def _found(
     parts: Parts, who: Principal, turn: Turn, text: str, scopes: list[str], arms: Arms
 ) -> _Found:
     """All that is read, side by side and in time."""
-    seconds = parts.settings.arm_seconds * DEADLINE_ARMS
+    seconds = parts.settings.arm_seconds
+    whole = parts.settings.seconds + SLACK_SECONDS
     question = partial(_question, turn, text, scopes)
     nothing: Answer | None = None
     wide = min(PER_SCOPE * len(scopes), MOST_HITS)
@@ -134,13 +135,13 @@ async def _found(
             arms.ask("briefing", seconds, parts.briefings.read(who, scopes), Briefing()),
             arms.ask(
                 "recall",
-                seconds,
+                whole,
                 traced(parts, who, question(None, wide), turn.session.id) if text else None,
                 nothing,
             ),
             arms.ask(
                 "files",
-                seconds,
+                whole,
                 traced(parts, who, question(files, OF_FILES), turn.session.id)
                 if text and files
                 else None,
