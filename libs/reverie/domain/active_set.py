@@ -45,6 +45,8 @@ LINE_CHARS = 400
 REASON_CHARS = 160
 LEAST_LINE = 8
 """Tokens that no line takes less than: its source alone takes more."""
+MOST_MISFITS = 8
+"""After so many lines that were too long for what is left of a budget, no more are tried."""
 PER_SCOPE = 20
 """How many recalled memories of one scope may enter."""
 MOST_GIVEN = 400
@@ -249,14 +251,16 @@ def _filled(
 ) -> tuple[list[Entry], int]:
     """The entries that fit under their heading, and the tokens of both."""
     taken: list[Entry] = []
-    used = count(heading) + 2
+    used, misfits = count(heading) + 2, 0
     for one in wanted:
-        if used + LEAST_LINE > budget:
-            break
         cost = count(one.line) + 1
         if used + cost <= budget:
             taken.append(one)
             used += cost
+        else:
+            misfits += 1
+        if misfits == MOST_MISFITS or used + LEAST_LINE > budget:
+            break
     return (taken, used) if taken else ([], 0)
 
 

@@ -40,6 +40,8 @@ from reverie.store.sessions import Session
 
 MOST_HITS = 2 * PER_SCOPE
 OF_FILES = 10
+STANDING = 60
+"""How many memories are looked at for what to keep in mind."""
 SLACK_SECONDS = 0.5
 """A recall keeps its time by itself; what waits for a place as long is given up."""
 TRIES = 5
@@ -132,7 +134,7 @@ async def _found(
     return _Found(
         *await asyncio.gather(
             arms.ask("set", seconds, parts.active_sets.get(who, turn.session.id), ActiveSet()),
-            arms.ask("briefing", seconds, parts.briefings.read(who, scopes), Briefing()),
+            arms.ask("briefing", seconds, parts.briefings.read(who, scopes, STANDING), Briefing()),
             arms.ask(
                 "recall",
                 whole,
