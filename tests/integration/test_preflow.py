@@ -149,15 +149,17 @@ async def _ready(stack: Stack, url: str) -> bool:
 async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_as_new(
     stack: Stack,
 ) -> None:
-    made = await _remember(
-        stack, "Tokens are checked in src/middleware/auth.ts before anything else"
-    )
+    checked = "Tokens are checked in src/middleware/auth.ts before anything else"
+    made = await _remember(stack, checked, kind="reference")
     old = await _remember(stack, "We sort by creation date", kind="reference")
     session = await _session(stack)
     await eventually(lambda: _one(stack, "select count(*) from edge where kind = 'touches'"))
     files = ["/home/me/shop/src/middleware/auth.ts"]
     answer = await _preflow(stack, session, "what about sorting", files=files)
-    assert _new(answer) >= {made, old}
+    whys = {one["id"]: one["why"] for one in answer["items"]}
+    assert whys[old].startswith("found by ")
+    assert "words" in whys[old]
+    assert whys[made] == "touches src/middleware/auth.ts"
     for said in (answer["markdown"], f"{answer['markdown']}\nPlease sort them"):
         turn = {"role": "user", "content": said}
         await stack.post("/v1/turns", {"session": session, "turns": [turn]})

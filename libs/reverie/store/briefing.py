@@ -42,18 +42,19 @@ class Briefings:
         scopes: Sequence[str],
         project: str | None = None,
         files: Sequence[str] = (),
+        most: int = OF_A_KIND,
     ) -> Briefing:
         """What may be shown, and the budgets that the project has set.
 
-        Pinned and injected memories, stale ones, what the open `files` call for, summaries and
-        the latest session.
+        Pinned and injected memories, `most` of a kind, stale ones, what the open `files` call
+        for, summaries and the latest session.
         """
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows(
                 "briefing_memories",
                 list(scopes),
                 list(INJECTED),
-                OF_A_KIND + 1,
+                most + 1,
                 LEANED_ON,
                 list(COMMAND_TAGS),
             )
@@ -75,7 +76,7 @@ class Briefings:
             tasks={row["memory"]: row["state"] for row in tasks},
             leaned=frozenset(row["id"] for row in found if row["leaned"]),
             near=(*near, *open_files.conventions_for(memories, open_files.clean(files))),
-            more=max(Counter(one.kind for one in memories).values(), default=0) > OF_A_KIND,
+            more=max(Counter(one.kind for one in memories).values(), default=0) > most,
             budgets=budgets,
         )
 

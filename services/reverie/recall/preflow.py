@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import zip_longest
 from uuid import UUID
 
 from reverie.domain.access import Principal
@@ -23,10 +24,10 @@ from reverie.domain.active_set import (
     render,
     resident,
 )
-from reverie.domain.anchors import paths
 from reverie.domain.briefing import Briefing
 from reverie.domain.keywords import asked, keywords
 from reverie.domain.memory import Memory
+from reverie.domain.open_files import Near
 from reverie.domain.question import Reading, read
 from reverie.domain.snippets import snippet
 from reverie.recall.arms import Arms
@@ -39,9 +40,10 @@ from reverie.store.search import Filter
 from reverie.store.sessions import Session
 
 MOST_HITS = 2 * PER_SCOPE
-OF_FILES = 10
-STANDING = 60
-"""How many memories are looked at for what to keep in mind."""
+NEAR_SCORE = 0.5
+"""What a memory that the open files call for is taken to be worth."""
+OF_A_KIND = 10
+"""How many memories of a kind are looked at for what to keep in mind, the newest."""
 SLACK_SECONDS = 0.5
 """A recall keeps its time by itself; what waits for a place as long is given up."""
 TRIES = 5
@@ -79,22 +81,22 @@ class _Found:
     known: ActiveSet
     briefing: Briefing
     asked: Answer | None
-    of_files: Answer | None
+    near: list[Near]
 
     @property
     def degraded(self) -> set[str]:
-        answers = [one for one in (self.asked, self.of_files) if one]
-        return {name for one in answers for name in one.degraded}
+        return set(self.asked.degraded) if self.asked else set()
 
     def hits(self) -> Iterator[tuple[Memory, float, str]]:
-        """What the question found, then what the open files need, each with its reason."""
-        for answer, reason in (
-            (self.asked, "found by {}"),
-            (self.of_files, "touches an open file"),
-        ):
-            for hit in answer.hits if answer else ():
-                if isinstance(hit.item, Memory):
-                    yield hit.item, hit.found.score, reason.format(" and ".join(hit.found.arms))
+        """What the question found and what the open files call for, by turns, with the reasons."""
+        hits = [
+            (hit.item, hit.found.score, f"found by {' and '.join(hit.found.arms)}")
+            for hit in (self.asked.hits if self.asked else ())
+            if isinstance(hit.item, Memory)
+        ]
+        near = [(one.memory, NEAR_SCORE, one.why) for one in self.near]
+        rounds = zip_longest(hits, near)
+        return (one for both in rounds for one in both if one is not None)
 
 
 async def preflow(parts: Parts, who: Principal, turn: Turn) -> Prepared:
@@ -127,38 +129,42 @@ async def _found(
     """All that is read, side by side and in time."""
     seconds = parts.settings.arm_seconds
     whole = parts.settings.seconds + SLACK_SECONDS
-    question = partial(_question, turn, text, scopes)
+    question = _question(turn, text, scopes)
     nothing: Answer | None = None
-    wide = min(PER_SCOPE * len(scopes), MOST_HITS)
-    files = [path for file in turn.files for path in paths(file)]
+    no_near: list[Near] = []
     return _Found(
         *await asyncio.gather(
             arms.ask("set", seconds, parts.active_sets.get(who, turn.session.id), ActiveSet()),
-            arms.ask("briefing", seconds, parts.briefings.read(who, scopes, STANDING), Briefing()),
+            arms.ask(
+                "briefing", seconds, parts.briefings.read(who, scopes, most=OF_A_KIND), Briefing()
+            ),
             arms.ask(
                 "recall",
                 whole,
-                traced(parts, who, question(None, wide), turn.session.id) if text else None,
+                traced(parts, who, question, turn.session.id) if text else None,
                 nothing,
             ),
             arms.ask(
                 "files",
-                whole,
-                traced(parts, who, question(files, OF_FILES), turn.session.id)
-                if text and files
+                seconds,
+                parts.briefings.near(who, scopes, turn.session.project, turn.files)
+                if turn.files
                 else None,
-                nothing,
+                no_near,
             ),
         )
     )
 
 
-def _question(
-    turn: Turn, text: str, scopes: list[str], files: list[str] | None, limit: int
-) -> Question:
-    only = Filter(scopes, list(VISIBLE), None, files=files)
+def _question(turn: Turn, text: str, scopes: list[str]) -> Question:
     return Question(
-        text, only, limit, budget_tokens=None, depth=2, turns=False, agent=turn.session.agent
+        text,
+        Filter(scopes, list(VISIBLE)),
+        limit=min(PER_SCOPE * len(scopes), MOST_HITS),
+        budget_tokens=None,
+        depth=2,
+        turns=False,
+        agent=turn.session.agent,
     )
 
 
