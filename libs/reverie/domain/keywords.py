@@ -41,4 +41,4 @@ def keywords(text: str, reading: Reading) -> list[str]:
 
 
 def _tells(word: str) -> bool:
-    return not word.isascii() or (len(word) > 2 and word not in _STOP)
+    return len(word) > (2 if word.isascii() else 1) and word not in _STOP
