@@ -20,9 +20,10 @@ from pgvector import HalfVector
 
 from reverie.domain.ids import new_id
 from reverie.store import rows
+from reverie.store.counts import EXACT_UP_TO
 from reverie.store.database import _prepare, open_database
 from reverie.store.queries import query
-from reverie.store.search import EXACT_UP_TO, Filter, Search
+from reverie.store.search import Filter, Search
 from reverie.testing.servers import TestRun, fresh_database
 from tests.integration.store_load import VECTORS, load_all
 from tests.integration.store_parts import (
@@ -188,9 +189,9 @@ async def test_exact_vectors_look_up_only_the_memories_that_they_return(
     loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     """All vectors of the tenant are read, from narrow tables; the wide one is not."""
-    args = (loaded.vector, ["*"], ["active"], 50, None, None)
+    args = (loaded.vector, ["*"], ["active"], 50, None, None, 200)
     plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
-    _check(plan, frozenset({"chunk", "vec_bge_small_en_v1_5"}))
+    _check(plan, frozenset({"vec_bge_small_en_v1_5"}))
 
 
 async def test_many_vectors_are_found_through_the_vector_index(
@@ -212,9 +213,8 @@ async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_searc
         for scopes in (["*"], HERE):
             found = await Search(db).meaning(who, vector, Filter(scopes, ["active"]), 20)
             async with db.tenant(loaded.tenant) as tenant:
-                exact = await tenant.rows(
-                    "search_vectors_exact", loaded.vector, scopes, ["active"], VECTORS, None, None
-                )
+                asked = (loaded.vector, scopes, ["active"], VECTORS, None, None, 2 * VECTORS)
+                exact = await tenant.rows("search_vectors_exact", *asked)
             scores = {row["id"]: row["score"] for row in exact}
             assert len({one.id for one in found}) == 20
             assert [one.score for one in found] == sorted((o.score for o in found), reverse=True)

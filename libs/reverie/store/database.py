@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from asyncio import timeout as asyncio_timeout
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import asyncpg
@@ -26,6 +26,8 @@ _SERVER_SETTINGS = {
     "plan_cache_mode": "force_custom_plan",
     "application_name": "reverie",
     "jit": "off",
+    # A filtered HNSW scan goes on until it has enough rows.
+    "hnsw.iterative_scan": "relaxed_order",
 }
 _OUTAGES = (
     OSError,
@@ -82,9 +84,15 @@ class Tenant:
 class Database:
     """A pool under the role that row-level security holds."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], acquire_timeout: float) -> None:
+    def __init__(
+        self,
+        pool: asyncpg.Pool[asyncpg.Record],
+        acquire_timeout: float,
+        readers: asyncpg.Pool[asyncpg.Record] | None = None,
+    ) -> None:
         self._pool = pool
         self._timeout = acquire_timeout
+        self._readers = readers
 
     @asynccontextmanager
     async def tenant(self, tenant: int) -> AsyncIterator[Tenant]:
@@ -97,6 +105,21 @@ class Database:
                 await _roll_back(connection)
                 raise
             await connection.execute("commit")
+
+    @asynccontextmanager
+    async def reading(self, tenant: int) -> AsyncIterator[Tenant]:
+        """One tenant's rows, each statement by itself; nothing can be written.
+
+        The connections of the readers keep the tenant that they saw last, which spares the
+        messages around a transaction. Without readers it is one.
+        """
+        if self._readers is None:
+            async with self.tenant(tenant) as one:
+                yield one
+            return
+        async with self._connection(self._readers) as connection:
+            await connection.enter(tenant)  # type: ignore[attr-defined]
+            yield Tenant(connection, tenant)
 
     async def name_of(self, tenant: int) -> str | None:
         """The name of a tenant; None where there is none of that number."""
@@ -141,9 +164,11 @@ class Database:
             raise _unmigrated()
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    async def _connection(
+        self, pool: asyncpg.Pool[asyncpg.Record] | None = None
+    ) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
         try:
-            async with self._pool.acquire(timeout=self._timeout) as connection:
+            async with (pool or self._pool).acquire(timeout=self._timeout) as connection:
                 yield connection  # type: ignore[misc]
         except asyncpg.InsufficientPrivilegeError as error:
             if 'policy "stands"' in str(error):
@@ -155,14 +180,48 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    url: str, size: int = 8, acquire_timeout: float = 5.0, min_size: int = 1
+    url: str, size: int = 8, acquire_timeout: float = 5.0, min_size: int = 1, readers: int = 0
 ) -> AsyncIterator[Database]:
-    """A warm pool of at most `size` connections. Raises `Misconfigured` or `Unavailable`."""
+    """A warm pool of at most `size` connections, and one of `readers` beside it.
+
+    Raises `Misconfigured` or `Unavailable`.
+    """
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(_pool(url, size, min_size))
+        reading = None
+        if readers:
+            reading = await stack.enter_async_context(_pool(url, readers, min_size, _Reader))
+        yield Database(pool, acquire_timeout, reading)
+
+
+class _Reader(asyncpg.Connection):
+    """A connection that only reads, and stays with the tenant it read last."""
+
+    __slots__ = ("_entered",)
+
+    async def enter(self, tenant: int) -> None:
+        """From now on this tenant's rows are seen."""
+        if getattr(self, "_entered", None) != tenant:
+            self._entered = None
+            await self.execute(
+                f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}'"
+            )
+            self._entered = tenant
+
+
+@asynccontextmanager
+async def _pool(
+    url: str,
+    size: int,
+    min_size: int,
+    kind: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
+) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
     try:
         pool = await asyncpg.create_pool(
             url,
             min_size=min(min_size, size),
             max_size=size,
+            connection_class=kind,
             init=_prepare,
             reset=_reset,
             server_settings=_SERVER_SETTINGS,
@@ -180,7 +239,7 @@ async def open_database(
     except _OUTAGES as error:
         raise Unavailable("Postgres", "is it running, and is database_url right?") from error
     try:
-        yield Database(pool, acquire_timeout)
+        yield pool
     finally:
         await _close(pool)
 

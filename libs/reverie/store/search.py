@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
@@ -16,18 +17,12 @@ from reverie.domain.access import Principal
 from reverie.domain.memory import Memory
 from reverie.domain.worth import Facts
 from reverie.store import rows
+from reverie.store.counts import EXACT_UP_TO, Counts
 from reverie.store.database import Database, Tenant
 from reverie.store.weighted import sparse_vector
 
-EXACT_UP_TO = 20_000
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """What BM25 needs of the whole: how many documents, and their mean length in words."""
-
-    documents: float
-    mean_length: float
+NEAREST = 4
+"""How many times the memories asked for the nearest chunks are, before all are looked at."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +97,12 @@ class Search:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._counts = Counts()
 
     async def words(self, who: Principal, text: str, only: Filter, limit: int) -> list[Scored]:
         """Memories by BM25 of the prepared question `text`, best first."""
-        async with self._db.tenant(who.tenant) as tenant:
-            corpus = await _corpus(tenant, "corpus")
+        async with self._db.reading(who.tenant) as tenant:
+            corpus = await self._counts.memories(tenant)
             found = await tenant.rows(
                 "search_words",
                 text,
@@ -124,8 +120,8 @@ class Search:
         self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
     ) -> list[TurnHit]:
         """Turns by BM25, of one agent (None: any)."""
-        async with self._db.tenant(who.tenant) as tenant:
-            corpus = await _corpus(tenant, "turn_corpus")
+        async with self._db.reading(who.tenant) as tenant:
+            corpus = await self._counts.turns(tenant)
             found = await tenant.rows(
                 "search_turn_words",
                 text,
@@ -143,12 +139,11 @@ class Search:
         """Memories by cosine of their nearest chunk: exact up to `EXACT_UP_TO` vectors."""
         asked = HalfVector(vector)
         args = (asked, list(only.scopes), list(only.status), limit, only.kinds, only.asked)
-        async with self._db.tenant(who.tenant) as tenant:
-            count = await tenant.value("vector_count", EXACT_UP_TO + 1)
+        async with self._db.reading(who.tenant) as tenant:
+            count = await self._counts.vectors(tenant)
             if count <= EXACT_UP_TO:
-                found = await tenant.rows("search_vectors_exact", *args)
+                found = await _nearest(tenant, args, limit, count)
             else:
-                await tenant.value("iterate_index_scans")
                 found = await tenant.rows("search_vectors_index", *args)
         return [Scored(r["id"], r["score"]) for r in found]
 
@@ -166,7 +161,7 @@ class Search:
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], fan_out: int
     ) -> list[Link]:
         """Edges from `ids` to readable neighbours, `fan_out` a memory, and along sessions."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_around", list(ids), list(scopes), fan_out)
         return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
 
@@ -175,7 +170,7 @@ class Search:
     ) -> dict[UUID, Candidate]:
         """Those of `ids` that the filter lets through."""
         args = (list(ids), list(only.scopes), list(only.status), only.kinds, only.asked)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("recall_facts", *args)
         return {row["id"]: Candidate(rows.facts(row), row["content"]) for row in found}
 
@@ -183,7 +178,7 @@ class Search:
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str]
     ) -> dict[UUID, Memory]:
         """The memories of `ids` that may be read."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("memories_by_ids", list(ids), list(scopes))
         return {row["id"]: rows.memory(row) for row in found}
 
@@ -191,13 +186,17 @@ class Search:
         self, who: Principal, ids: Sequence[UUID]
     ) -> list[tuple[UUID, UUID, UUID, str, float]]:
         """Open edges between memories of `ids`: (id, from, to, type, weight)."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_among", list(ids))
         return [(r["id"], r["src"], r["dst"], r["kind"], r["weight"]) for r in found]
 
 
-async def _corpus(tenant: Tenant, name: str) -> Corpus:
-    row = await tenant.row(name)
-    if row is None:
-        return Corpus(0, 1)
-    return Corpus(row["documents"], max(row["mean_length"], 1.0))
+async def _nearest(
+    tenant: Tenant, args: tuple[object, ...], limit: int, count: int
+) -> list[asyncpg.Record]:
+    """The nearest memories, looked for among few chunks first; among all where that is too few."""
+    few = NEAREST * limit
+    found = await tenant.rows("search_vectors_exact", *args, few)
+    if len(found) < limit and few < 2 * count:
+        return await tenant.rows("search_vectors_exact", *args, 2 * count)
+    return found

@@ -54,6 +54,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            readers=settings.pool_max,
         ) as database,
         _reranker(settings) as reranker,
     ):

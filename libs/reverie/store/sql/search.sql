@@ -63,19 +63,26 @@ select count(*) from (
 ) v;
 
 -- name: search_vectors_exact
--- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk.
-select m.id, n.score
+-- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8
+-- nearest chunks half are looked up, from the nearest on, as far as they may be answered.
+-- The distance is reckoned below the sort: else whole vectors would be sorted.
+select f.id, max(f.score) as score
 from (
-  select c.memory, (1 - min((v.v <=> $2) + 0))::float8 as score
-  from vec_bge_small_en_v1_5 v join chunk c on c.tenant = $1 and c.no = v.chunk
-  where v.tenant = $1
-  group by c.memory order by score desc, c.memory
-) n cross join lateral (
-  select m.id from memory m
-  where m.tenant = $1 and m.id = n.memory and m.status = any($4::text[]) and covers($3, m.scope)
-    and ($6::text[] is null or m.kind = any($6))
-    and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7)) limit 1) m
-order by n.score desc, n.memory limit $5;
+  select m.id, (1 - n.d)::float8 as score
+  from (
+    select v.chunk, (v.v <=> $2) + 0 as d from vec_bge_small_en_v1_5 v
+    where v.tenant = $1 order by d, v.chunk limit $8::int
+  ) n
+  cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
+  cross join lateral (
+    select m.id from memory m
+    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+      and ($6::text[] is null or m.kind = any($6))
+      and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+    limit 1) m
+  order by n.d, n.chunk limit $8::int / 2
+) f
+group by f.id order by score desc, f.id limit $5;
 
 -- name: search_sparse
 -- Of memories already found, those whose chunks have weighted words, by the best inner product.
@@ -91,15 +98,19 @@ group by c.memory order by score desc, c.memory;
 select set_config('hnsw.iterative_scan', 'relaxed_order', true) where $1::int is not null;
 
 -- name: search_vectors_index
--- The same through the HNSW index: approximate, for tenants with many vectors.
+-- The same through the HNSW index: approximate, for tenants with many vectors. What may be answered
+-- is looked up chunk by chunk, so that no plan but a walk of the index is possible.
 select n.id, max(n.score) as score from (
   select m.id, (1 - (v.v <=> $2))::float8 as score
   from vec_bge_small_en_v1_5 v
-  join chunk c on c.tenant = $1 and c.no = v.chunk
-  join memory m on m.tenant = $1 and m.id = c.memory
-  where v.tenant = $1 and m.status = any($4::text[]) and covers($3, m.scope)
-    and ($6::text[] is null or m.kind = any($6))
-    and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+  cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
+  cross join lateral (
+    select m.id from memory m
+    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+      and ($6::text[] is null or m.kind = any($6))
+      and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+    limit 1) m
+  where v.tenant = $1
   order by v.v <=> $2 limit $5::int * 2
 ) n
 group by n.id order by score desc, n.id limit $5;
