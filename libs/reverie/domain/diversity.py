@@ -11,7 +11,7 @@ _WORD = re.compile(r"[^\W_]+|[\u3400-\u9fff]")
 
 def tokens(text: str) -> frozenset[str]:
     """The words of a text, folded; Chinese by sign."""
-    return frozenset(match[0].casefold() for match in _WORD.finditer(text))
+    return frozenset(map(str.casefold, _WORD.findall(text)))
 
 
 def likeness(one: frozenset[str], other: frozenset[str]) -> float:

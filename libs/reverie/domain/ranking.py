@@ -151,7 +151,7 @@ def rescore(
         one = standing[hit.id]
         score = (1 - weight) * one.score + weight * share
         arms, raw = {**one.arms, name: rank}, {**one.raw, name: hit.score}
-        standing[hit.id] = replace(one, score=score, fused=score, arms=arms, raw=raw)
+        standing[hit.id] = Found(one.id, score, arms, raw, score, one.hops, one.factors)
     return best_first(standing.values())
 
 
@@ -198,9 +198,8 @@ def _with_loans(one: Found, loans: Iterable[Hop]) -> Found:
     beside = [hop for hop in hops if hop.kind == BACKBONE]
     linked = [hop for hop in hops if hop.kind != BACKBONE and hop.lent > one.score][:1]
     score = max(one.score, *(hop.lent for hop in linked)) if linked else one.score
-    return replace(
-        one, score=score + sum(hop.lent for hop in beside), hops=(*one.hops, *linked, *beside)
-    )
+    score, hops = score + sum(hop.lent for hop in beside), (*one.hops, *linked, *beside)
+    return Found(one.id, score, one.arms, one.raw, one.fused, hops, one.factors)
 
 
 def in_order(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
@@ -225,7 +224,7 @@ def times(one: Found, factors: Mapping[str, float]) -> Found:
     for factor in factors.values():
         score *= factor
     told = {name: round(factor, 4) for name, factor in factors.items() if factor != 1.0}
-    return replace(one, score=score, factors=told)
+    return Found(one.id, score, one.arms, one.raw, one.fused, one.hops, told)
 
 
 def moved_to(one: Found, score: float) -> Found:

@@ -67,6 +67,17 @@ def factors(
     }
 
 
+def most(reading: Reading) -> float:
+    """The most that the factors of any memory can come to for this question."""
+    return (
+        max(PINNED, *TIERS.values())
+        * (1 + CENTRALITY)
+        * (IN_PERIOD if reading.period else 1.0)
+        * (WANTED_KIND if reading.wants else 1.0)
+        * (HOLDS_PHRASE if reading.phrases else 1.0)
+    )
+
+
 def holds_phrase(content: str, phrases: Sequence[str]) -> float:
     """The factor of a text: more than 1 where it holds all that was asked for in quotes."""
     if not phrases:

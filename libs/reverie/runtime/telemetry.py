@@ -16,6 +16,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import Attributes, AttributeValue
@@ -54,8 +55,34 @@ class _Switchboard(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         return all(listener.force_flush(timeout_millis) for listener in self._listeners)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anyone listens."""
+        return bool(self._listeners)
+
 
 _switchboard = _Switchboard()
+
+
+class _WhileHeard(Sampler):
+    """Spans are kept while someone listens; else they have their ids alone, and cost little."""
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: trace.SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[trace.Link] | None = None,
+        trace_state: trace.TraceState | None = None,
+    ) -> SamplingResult:
+        state = trace.get_current_span(parent_context).get_span_context().trace_state
+        kept = Decision.RECORD_AND_SAMPLE if _switchboard.heard else Decision.DROP
+        return SamplingResult(kept, attributes, state)
+
+    def get_description(self) -> str:
+        return "WhileHeard"
 
 
 @contextmanager
@@ -91,7 +118,7 @@ def install_provider(service: str) -> None:
     """Makes spans real, so that trace ids are valid even where nothing is exported."""
     if not isinstance(trace.get_tracer_provider(), TracerProvider):
         resource = Resource.create({"service.name": service, "service.namespace": "reverie"})
-        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider = TracerProvider(_WhileHeard(), resource, shutdown_on_exit=False)
         provider.add_span_processor(_switchboard)
         trace.set_tracer_provider(provider)
 

@@ -22,6 +22,10 @@ from reverie.domain.memory import (
 )
 from reverie.domain.worth import Facts
 
+_KINDS = {one.value: one for one in Kind}
+_TIERS = {one.value: one for one in Tier}
+_STATUSES = {one.value: one for one in Status}
+
 
 def memory(row: asyncpg.Record) -> Memory:
     """A memory from a row of `memory_shown`."""
@@ -65,9 +69,9 @@ def facts(row: asyncpg.Record) -> Facts:
     """What a candidate is worth, from a row of `recall_facts`."""
     return Facts(
         id=row["id"],
-        kind=Kind(row["kind"]),
-        tier=Tier(row["tier"]),
-        status=Status(row["status"]),
+        kind=_KINDS[row["kind"]],
+        tier=_TIERS[row["tier"]],
+        status=_STATUSES[row["status"]],
         scope=row["scope"],
         confidence=round(row["confidence"], 4),
         pinned=row["pinned"],

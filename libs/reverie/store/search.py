@@ -151,7 +151,7 @@ class Search:
         self, who: Principal, words: Mapping[int, float], ids: Sequence[UUID], scopes: Sequence[str]
     ) -> list[Scored]:
         """Those of `ids` that have weighted words, by the inner product of their best chunk."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows(
                 "search_sparse", sparse_vector(words), list(ids), list(scopes)
             )

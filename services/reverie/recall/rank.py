@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -26,7 +26,7 @@ from reverie.domain.ranking import (
     times,
 )
 from reverie.domain.words import query_text
-from reverie.domain.worth import factors, holds_phrase, was_true
+from reverie.domain.worth import factors, holds_phrase, most, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.parts import Parts
@@ -221,25 +221,53 @@ class _Asking:
         return [one for one in best if not one.raw][: self._parts.settings.hop_seeds]
 
     async def weigh(self) -> dict[UUID, Candidate]:
-        """Multiplies each score by what the memory is worth; drops what may not be answered."""
+        """Multiplies each score by what the memory is worth; drops what may not be answered.
+
+        The best are looked up first; of the rest what their worth could still bring among them.
+        """
         self._story.found = self._found
-        ids = [one.id for one in self._found]
         known: dict[UUID, Candidate] = {}
-        if ids:
-            known = await self._arms.ask(
-                "store", self._left(STORE), self._sight.candidates(ids), known
-            )
-        weighed = []
-        for one in self._found:
+        weighed: list[Found] = []
+        first = 2 * self._question.limit * POOL
+        for part in (self._found[:first], self._found[first:]):
+            near = self._within_reach(part, self._bar(weighed, known))
+            known |= await self._known([one.id for one in near])
+            weighed += self._all_weighed(near, known)
+        self._found = self._story.ranked = best_first(weighed)
+        return known
+
+    async def _known(self, ids: list[UUID]) -> dict[UUID, Candidate]:
+        none: dict[UUID, Candidate] = {}
+        asked = self._sight.candidates(ids) if ids else None
+        return await self._arms.ask("store", self._left(STORE), asked, none)
+
+    def _bar(self, weighed: Sequence[Found], known: Mapping[UUID, Candidate]) -> float:
+        """The score of the last that diversity would choose from, 0 while there are too few."""
+        best: dict[bytes, float] = {}
+        for one in best_first(weighed):
+            best.setdefault(known[one.id].facts.content_hash, one.score)
+        scores = list(best.values())[: self._question.limit * POOL]
+        return scores[-1] if len(scores) == self._question.limit * POOL else 0.0
+
+    def _within_reach(self, part: Sequence[Found], bar: float) -> list[Found]:
+        best = most(self._story.reading)
+        near = [one for one in part if one.score * best * self._by_words_alone(one) >= bar]
+        there = {one.id for one in near}
+        self._story.left |= {one.id: Cut("score") for one in part if one.id not in there}
+        return near
+
+    def _all_weighed(
+        self, part: Sequence[Found], known: Mapping[UUID, Candidate]
+    ) -> Iterator[Found]:
+        for one in part:
             candidate = known.get(one.id)
             why_not = self._missing() if candidate is None else self._unwanted(candidate)
             if candidate is None or why_not:
                 self._story.left[one.id] = Cut(why_not)
                 continue
-            weighed.append(self._weighed(one, candidate))
-        self._found = best_first(one for one in weighed if self._sure_enough(one))
-        self._story.ranked = self._found
-        return known
+            found = self._weighed(one, candidate)
+            if self._sure_enough(found):
+                yield found
 
     def _missing(self) -> str:
         return "not read in time" if "store" in self._arms.degraded else "filter"
@@ -305,7 +333,10 @@ class _Asking:
         return [pool[place] for place, _ in order]
 
     async def load(self, chosen: Sequence[Found]) -> list[Hit]:
-        """The memories, whole, in the order given."""
+        """The memories, whole, in the order given, as far as they may come into the answer."""
+        question = self._question
+        if not question.turns and question.budget_tokens is None:
+            chosen = self._first(chosen, question.limit)
         ids = [one.id for one in chosen]
         if not ids:
             return []
@@ -314,6 +345,12 @@ class _Asking:
         late = "not read in time" if "load" in self._arms.degraded else "gone meanwhile"
         self._story.left.update((one, Cut(late)) for one in ids if one not in loaded)
         return [Hit(one, loaded[one.id]) for one in chosen if one.id in loaded]
+
+    def _first(self, chosen: Sequence[Found], limit: int) -> Sequence[Found]:
+        for one in chosen[limit:]:
+            above = one.score > chosen[limit - 1].score
+            self._story.left[one.id] = Cut("diversity" if above else "limit")
+        return chosen[:limit]
 
     async def edges(self, hits: Sequence[Hit]) -> list[Between]:
         """The edges among the memories of the answer."""
