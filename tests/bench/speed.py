@@ -1,18 +1,21 @@
 """How fast it is through HTTP, with everything in processes of its own, beside what it rests on.
 
-Run from the root of the project: `python -m tests.bench.speed`; takes about two minutes. This
-process makes the load; `reverie up` and the floor's server are its children. Postgres syncs every
-commit, as it does for users.
+Run from the root of the project: `python -m tests.bench.speed`; takes a few minutes. This process
+makes the load; `reverie up` and the floor's server are its children. Postgres syncs every commit,
+as it does for users. `--sizes 1000 10000 100000 --tenants 100` asks larger stores too: the last is
+a hundred tenants of 10,000 memories, a million, which takes an hour to fill. `--only recall`
+leaves the writes out.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import itertools
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,16 +24,17 @@ from typing import Any
 import aiohttp
 from tests.bench import texts
 from tests.bench.common import Measured, Running, load, running, show
+from tests.bench.speed_recall import figures, recalls
+from tests.bench.usage import postgres_of, table_bytes
 
-from reverie.embedded import postgres
-from reverie.embedded.home import open_home
 from reverie.inference.embedder import OnnxEmbedder, load_embedder
 from reverie.testing.models import model_home
 
-MEMORIES = 2_000
+MEMORIES = 3_500
 BATCH = 250
-CALLS = {1: 200, 8: 400}
+CALLS = {1: 200, 8: 400, 64: 640}
 """Calls measured by the number of clients."""
+EACH = 10_000
 SESSIONS, TURNS = 20, 30
 IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
 
@@ -52,7 +56,7 @@ class Bench:
 
     async def idle(self) -> None:
         """Waits until the slow path has nothing left to do."""
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(600):
             while not await self._caught_up():  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
@@ -75,7 +79,7 @@ async def writes(bench: Bench, floor_url: str) -> None:
         for name, url in doors.items():
             found = await load(clients, count, lambda _, url=url: _remember(bench, url))  # type: ignore[misc]
             least = least or found
-            rows.append([name, str(clients), *_figures(found), _ratio(found, least)])
+            rows.append([name, str(clients), *figures(found), _ratio(found, least)])
             await bench.idle()
     show("Writing", ["", "clients", "p50 ms", "p99 ms", "a second", "p50, times floor"], rows)
 
@@ -89,34 +93,20 @@ async def slow_path(bench: Bench) -> None:
     url = bench.system.gateway + "/v1/remember/batch"
     written = 2 * sum(CALLS.values())
     new = [texts.memory(next(bench.numbers)) for _ in range(MEMORIES - written)]
-    begun = time.perf_counter()
-    for place in range(0, len(new), BATCH):
-        items = [{"content": text} for text in new[place : place + BATCH]]
-        await bench.post(url, {"items": items})
+    batches = [new[place : place + BATCH] for place in range(0, len(new), BATCH)]
+    taken = await load(
+        1, len(batches), lambda n: bench.post(url, {"items": [{"content": t} for t in batches[n]]})
+    )
+    begun = time.perf_counter() - taken.whole
     await bench.idle()
     rate = len(new) / (time.perf_counter() - begun)
     alone = await load(1, 200, lambda n: bench.model.embed([new[n % len(new)]]))
     rows = [
         ["embedding alone, one by one", f"{alone.rate:.0f}", "1.00"],
+        [f"taken in batches of {BATCH}", f"{len(new) / taken.whole:.0f}", ""],
         ["stored, chunked, embedded, related", f"{rate:.0f}", f"{rate / alone.rate:.2f}"],
     ]
     show(f"The slow path, {len(new)} memories", ["", "a second", "of floor's rate"], rows)
-
-
-async def reads(bench: Bench) -> None:
-    """Recall beside the embedding of its question."""
-    questions = itertools.count()
-    url = bench.system.gateway + "/v1/recall"
-    least = await load(1, CALLS[1], lambda n: bench.model.embed([texts.question(-n - 1)]))
-    rows = [["embedding the question alone", "1", *_figures(least), "1.0"]]
-    for clients, count in CALLS.items():
-        found = await load(
-            clients, count, lambda _: bench.post(url, {"query": texts.question(next(questions))})
-        )
-        times = _ratio(found, least)
-        rows.append(["recall, at the gateway", str(clients), *_figures(found), times])
-    title = f"Reading, {MEMORIES} memories"
-    show(title, ["", "clients", "p50 ms", "p99 ms", "a second", "p50, times floor"], rows)
 
 
 async def dreams(bench: Bench) -> None:
@@ -153,10 +143,6 @@ async def _dreamt(bench: Bench, sessions: set[str]) -> list[dict[str, Any]]:
             await asyncio.sleep(0.2)
 
 
-def _figures(found: Measured) -> list[str]:
-    return [f"{found.at(0.5):.1f}", f"{found.at(0.99):.1f}", f"{found.rate:.0f}"]
-
-
 def _ratio(found: Measured, least: Measured) -> str:
     return f"{found.at(0.5) / least.at(0.5):.1f}"
 
@@ -164,9 +150,7 @@ def _ratio(found: Measured, least: Measured) -> str:
 @contextmanager
 def floor_server(system: Running) -> Iterator[str]:
     """The floor's server, on the same Postgres; yields its address."""
-    server = postgres.find(open_home(system.home))
-    assert server is not None
-    command = [sys.executable, "-m", "tests.bench.floor", server.admin_url()]
+    command = [sys.executable, "-m", "tests.bench.floor", postgres_of(system).admin_url()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
@@ -188,15 +172,29 @@ async def opened(system: Running) -> AsyncIterator[Bench]:
             model.close()
 
 
-async def measure(system: Running, floor_url: str) -> None:
-    """All four, one after another."""
+async def measure(system: Running, floor_url: str, asked: argparse.Namespace) -> None:
+    """Writes, the slow path, dreams; then recall."""
     async with opened(system) as bench:
-        await writes(bench, floor_url)
-        rest: list[Callable[[Bench], Awaitable[None]]] = [slow_path, reads, dreams]
-        for one in rest:
-            await one(bench)
+        if asked.only != "recall":
+            empty = table_bytes(system)
+            await writes(bench, floor_url)
+            await slow_path(bench)
+            size = (table_bytes(system) - empty) / MEMORIES
+            print(f"{size:.0f} bytes a memory, all tables and indexes", flush=True)
+            await dreams(bench)
+        if asked.only != "writes":
+            await recalls(system, bench.model, asked.sizes, asked.tenants, EACH)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[1_000, 10_000])
+    parser.add_argument("--tenants", type=int, default=0, help=f"tenants of {EACH:,} memories")
+    parser.add_argument("--only", choices=("writes", "recall"))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
+    arguments = _arguments()
     with running() as up, floor_server(up) as floor_address:
-        asyncio.run(measure(up, floor_address))
+        asyncio.run(measure(up, floor_address, arguments))

@@ -198,8 +198,9 @@ def _with_loans(one: Found, loans: Iterable[Hop]) -> Found:
     beside = [hop for hop in hops if hop.kind == BACKBONE]
     linked = [hop for hop in hops if hop.kind != BACKBONE and hop.lent > one.score][:1]
     score = max(one.score, *(hop.lent for hop in linked)) if linked else one.score
-    score, hops = score + sum(hop.lent for hop in beside), (*one.hops, *linked, *beside)
-    return Found(one.id, score, one.arms, one.raw, one.fused, hops, one.factors)
+    score += sum(hop.lent for hop in beside)
+    reached = (*one.hops, *linked, *beside)
+    return Found(one.id, score, one.arms, one.raw, one.fused, reached, one.factors)
 
 
 def in_order(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:

@@ -1,0 +1,158 @@
+"""Recall over few and many memories, beside the two things it cannot do without.
+
+The floors are the embedding of the question alone, on one thread as the gateway has it, and one
+bare statement through asyncpg that brings the candidates of both arms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import asyncpg
+from pgvector import HalfVector
+from pgvector.asyncpg import register_vector
+from tests.bench import fill, texts
+from tests.bench.common import Measured, Running, load, show
+from tests.bench.usage import postgres_of, processor_time, table_bytes
+
+from reverie.domain.words import query_text
+from reverie.inference.embedder import OnnxEmbedder
+from reverie.store.bootstrap import NewKey, add_tenant, create_key, tenant_names
+from reverie.store.counts import EXACT_UP_TO
+from reverie.store.database import _SERVER_SETTINGS
+from reverie.store.queries import query
+
+CALLS = {1: 200, 8: 400}
+WARM = 20
+CANDIDATES = 100
+COLUMNS = ("", "clients", "p50 ms", "p99 ms", "a second", "times floors", "gateway", "Postgres")
+_EXACT = {2: 10, 3: 3, 4: 4, 5: 7, 6: 8, 7: 9, 8: 11}
+"""Where the places of the vector search's statement stand in the statement of both."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Memories to be asked for: their tenants by number, each with a key, and how many each has."""
+
+    name: str
+    keys: Mapping[int, str]
+    size: int
+
+
+async def recalls(
+    system: Running, model: OnnxEmbedder, sizes: Sequence[int], many: int, each: int
+) -> None:
+    """Fills a tenant of each size, and `many` of `each`; measures one after another."""
+    centres = await model.embed([texts.memory(n) for n in range(fill.CENTRES)])
+    questions = itertools.count(1)
+    rows: list[list[str]] = []
+    for count, size in [*((1, size) for size in sizes), *([(many, each)] if many else [])]:
+        before = table_bytes(system)
+        corpus = await _filled(system, count, size, centres)
+        per = (table_bytes(system) - before) / (count * size)
+        rows += await _measured(system, model, corpus, questions)
+        print(f"{corpus.name} memories: {per:.0f} bytes each, tables and indexes", flush=True)
+    show("Recall; processor time in ms a call", COLUMNS, rows)
+
+
+async def _filled(system: Running, count: int, size: int, centres: fill.Centres) -> Corpus:
+    url = postgres_of(system).admin_url()
+    names = [f"bench-{size}-{number}" for number in range(count)]
+    for name in names:
+        add_tenant(url, name)
+    numbers = {name: number for number, name in tenant_names(url)}
+    keys = {numbers[name]: create_key(url, NewKey("bench", tenant=name)) for name in names}
+    await fill.fill(url, dict.fromkeys(keys, size), centres)
+    title = f"{size:,}" if count == 1 else f"{count} tenants of {size:,}"
+    return Corpus(title, keys, size)
+
+
+async def _measured(
+    system: Running, model: OnnxEmbedder, corpus: Corpus, questions: itertools.count[int]
+) -> list[list[str]]:
+    """The floors, then recall by the number of clients."""
+    rows: list[list[str]] = []
+    alone = await load(1, CALLS[1], lambda _: model.embed([texts.question(-next(questions))]))
+    async with _bare(system, model, corpus) as statement:
+        await load(1, WARM, statement)
+        bare = await load(1, CALLS[1], statement)
+    rows.append([f"{corpus.name}: embedding alone", "1", *figures(alone), "", "", ""])
+    rows.append([f"{corpus.name}: one bare statement", "1", *figures(bare), "", "", ""])
+    floor = alone.at(0.5) + bare.at(0.5)
+    async with aiohttp.ClientSession() as http:
+        ask = _asking(system, http, corpus, questions)
+        await load(4, max(WARM, 2 * len(corpus.keys)), ask)
+        for clients, count in CALLS.items():
+            with processor_time(system) as taken:
+                found = await load(clients, count, ask)
+            spent = [f"{ms / count:.1f}" for ms in (taken.gateway, taken.postgres)]
+            times = f"{found.at(0.5) / floor:.2f}"
+            name = f"{corpus.name}: recall"
+            rows.append([name, str(clients), *figures(found), times, *spent])
+    return rows
+
+
+def figures(found: Measured) -> list[str]:
+    """p50 and p99 in milliseconds, and the rate."""
+    return [f"{found.at(0.5):.1f}", f"{found.at(0.99):.1f}", f"{found.rate:.0f}"]
+
+
+def _asking(
+    system: Running, http: aiohttp.ClientSession, corpus: Corpus, questions: itertools.count[int]
+) -> Callable[[int], Awaitable[object]]:
+    keys, chance = list(corpus.keys.values()), random.Random(corpus.size)
+
+    async def ask(_: int) -> object:
+        headers = {"Authorization": f"Bearer {chance.choice(keys)}"}
+        body = {"query": texts.question(next(questions))}
+        async with http.post(system.gateway + "/v1/recall", json=body, headers=headers) as answer:
+            found = await answer.json()
+            assert answer.status == 200, found
+            assert not found["degraded"], found["degraded"]
+            return found
+
+    return ask
+
+
+@asynccontextmanager
+async def _bare(
+    system: Running, model: OnnxEmbedder, corpus: Corpus
+) -> AsyncIterator[Callable[[int], Awaitable[object]]]:
+    """The statement, its questions embedded beforehand, on a connection of its own."""
+    connection = await asyncpg.connect(
+        postgres_of(system).service_url(), server_settings=_SERVER_SETTINGS
+    )
+    try:
+        await register_vector(connection, schema="public")
+        tenant = next(iter(corpus.keys))
+        await connection.execute(f"set reverie.tenant = '{tenant}'")
+        known = await connection.fetchrow(query("corpus").sql, tenant)
+        assert known is not None
+        asked = [await _args(model, tenant, known, number) for number in range(CALLS[1])]
+        exact = corpus.size <= EXACT_UP_TO
+        statement = _both("search_vectors_exact" if exact else "search_vectors_index")
+        cut = 11 if exact else 10
+        yield lambda number: connection.fetch(statement, *asked[number][:cut])
+    finally:
+        await connection.close()
+
+
+async def _args(model: OnnxEmbedder, tenant: int, known: Any, number: int) -> tuple[Any, ...]:
+    text = texts.question(-10_000_000 - number)
+    [vector] = await model.embed([text])
+    size = (known["documents"], known["mean_length"])
+    words = (tenant, query_text(text), ["*"], ["active", "superseded"], *size, CANDIDATES)
+    return (*words, None, None, HalfVector(vector), 4 * CANDIDATES)
+
+
+def _both(vectors: str) -> str:
+    """Both arms in one statement."""
+    moved = re.sub(r"\$(\d+)", lambda m: f"${_EXACT.get(int(m[1]), int(m[1]))}", query(vectors).sql)
+    return f"select * from ({query('search_words').sql}) w union all select * from ({moved}) v"
