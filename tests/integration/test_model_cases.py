@@ -252,3 +252,65 @@ async def test_40_branches_of_one_name_in_two_projects_are_strangers_and_any_nam
     assert [memory["id"] for memory in listed["items"]] == [one]
     assert one in await _found(stack, "numbat form", session=session)
     assert "numbat" in (await stack.get("/v1/context", params={"session": session}))["markdown"]
+    await _named_at_every_door(stack, scope, "project/a/feature/feat/login.v2", one)
+    await _name_goes_where_its_scope_goes(stack, scope)
+
+
+async def _named_at_every_door(stack: Stack, scope: str, named: str, one: str) -> None:
+    same = {"content": "the numbat form", "scope": named}
+    assert (await stack.post("/v1/remember", same))["id"] == one
+    assert (await stack.post("/v1/remember/batch", {"items": [same]}))["items"][0]["id"] == one
+    assert await _found(stack, "numbat form", scopes=[named]) == {one}
+    for door in ("/v1/memories", "/v1/tasks", "/v1/claims", "/v1/stale"):
+        await stack.get(door, params={"scope": named})
+    assert [m["id"] for m in (await stack.get("/v1/memories", params={"scope": named}))["items"]]
+    assert "numbat" in (await stack.get("/v1/context", params={"scope": named}))["markdown"]
+    assert (await stack.get("/v1/graph/stats", params={"scope": named}))["memories"] == 1
+    claim = {"topic": "t", "claim": "c", "confidence": "high", "verified": "2026-01-01"}
+    claimed = await stack.post("/v1/claims", {**claim, "scope": named})
+    assert (await stack.get(f"/v1/memories/{claimed['id']}"))["scope"] == scope
+    put = await stack.call("PUT", "/v1/vault/port", {"value": 1}, params={"scope": named})
+    assert put.body["scope"] == scope
+    assert (await stack.post("/v1/dream", {"scope": named}))["scope"] == scope
+    made = await stack.post(
+        "/v1/admin/keys", {"label": "k", "reads": [named, "topic/Ä/*"], "project": "My Shop"}
+    )
+    assert made["reads"][0] == scope
+    assert one in await _found(stack, "numbat form", made["key"])
+    for wrong in (
+        "project/a/feature/feat/*",
+        "project/a/feat/login.v2",
+        "user/a/b",
+        "feature/a//b",
+    ):
+        refused = await stack.call("POST", "/v1/remember", {"content": "x", "scope": wrong})
+        assert (refused.status, refused.body["field"]) == (422, "scope"), wrong
+
+
+async def _name_goes_where_its_scope_goes(stack: Stack, scope: str) -> None:
+    listed = (await stack.get("/v1/admin/scopes"))["items"]
+    assert (scope, "feat/login.v2") in {(one["scope"], one["name"]) for one in listed}
+    await _told(stack, "the shop", scope="project/My Shop")
+    projects = (await stack.get("/v1/admin/projects"))["items"]
+    assert "My Shop" in {one["name"] for one in projects}
+    other = stack.key_of(tenant="other")
+    auth = {"Authorization": f"Bearer {other}"}
+    for form, kind in (("jsonl", "application/x-ndjson"), ("markdown", "application/x-tar")):
+        url, mine = f"{stack.url}/v1/export?format={form}", f"Bearer {stack.key}"
+        async with stack.http.get(url, headers={"Authorization": mine}) as answer:
+            data = await answer.read()
+        assert b"feat/login.v2" in data
+        head = {**auth, "Content-Type": kind}
+        async with stack.http.post(f"{stack.url}/v1/import", data=data, headers=head) as answer:
+            assert (await answer.json())["refused"] == 0, await answer.text()
+        carried = (await stack.get("/v1/admin/scopes", key=other))["items"]
+        assert (scope, "feat/login.v2") in {(one["scope"], one["name"]) for one in carried}
+        gone = await stack.call(
+            "DELETE",
+            "/v1/admin/scopes",
+            key=other,
+            params={"scope": "project/a/feature/feat/login.v2"},
+        )
+        assert gone.body["rows"]["scope_name"] == 1, gone
+    kept = "select count(*) from scope_name where name = 'feat/login.v2'"
+    assert value(stack.admin_url, kept) == 1

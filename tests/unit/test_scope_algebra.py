@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import re
+import unicodedata
+
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reverie.domain.access import Principal, Role
+from reverie.domain.blank import is_blank
+from reverie.domain.errors import Invalid
 from reverie.domain.scopes import (
     agent_name,
     common,
     matches,
+    parse_pattern,
+    parse_scope,
     reading_scopes,
+    scope_names,
+    shown_scope,
     without_other_agents,
 )
 
@@ -78,6 +87,55 @@ def test_a_session_never_reads_another_agents_scopes(
     assert own or parent or not _covers(seen, private)
 
 
-@given(st.text(min_size=1, max_size=30).filter(lambda text: text.strip()))
+@given(st.text(min_size=1, max_size=30).filter(lambda text: not is_blank(text)))
 def test_the_name_of_an_agent_is_its_own_name(text: str) -> None:
     assert agent_name(agent_name(text)) == agent_name(text)
+
+
+SAFE = re.compile(r"[a-z]+(/[a-z0-9][a-z0-9_-]{0,63}){0,5}")
+named = st.text(st.characters(exclude_characters="/*", exclude_categories=["C", "Z"]), min_size=1)
+words = st.lists(named.filter(lambda one: one not in {".", ".."}), min_size=1, max_size=3)
+branch = words.map("/".join)
+heads = st.sampled_from(["feature", "project/p/feature", "project/My Shop/feature"])
+
+
+def _canonical(text: str) -> str:
+    try:
+        return parse_scope(text)
+    except Invalid:
+        assume(False)
+        raise
+
+
+@given(heads, branch)
+def test_any_branch_is_a_feature_at_every_door(head: str, name: str) -> None:
+    text = f"{head}/{name}"
+    scope = _canonical(text)
+    assert SAFE.fullmatch(scope)
+    assert parse_scope(scope) == scope == parse_pattern(text)
+    assert matches(parse_pattern(f"{head}/*"), scope)
+    assert not matches(scope, f"{scope}-x")
+    assert parse_scope(shown_scope(scope, scope_names(text))) == scope
+
+
+@given(st.lists(branch, min_size=2, max_size=5))
+def test_features_that_are_named_otherwise_stay_apart(names: list[str]) -> None:
+    scopes = {_canonical(f"feature/{name}") for name in names}
+    forms = {unicodedata.normalize("NFKC", name).strip() for name in names}
+    assert len(scopes) == len(forms)
+
+
+@given(st.sampled_from(["user", "agent", "session", "project", "topic", "topic/t"]), named)
+def test_any_name_without_a_slash_is_a_name_everywhere(head: str, name: str) -> None:
+    scope = _canonical(f"{head}/{name}")
+    assert SAFE.fullmatch(scope)
+    assert list(scope_names(f"{head}/{name}")) in ([], [scope])
+
+
+@given(st.text(max_size=40))
+def test_what_a_pattern_is_read_as_is_read_as_itself(text: str) -> None:
+    try:
+        found = parse_pattern(text)
+    except Invalid:
+        return
+    assert parse_pattern(found) == found

@@ -261,4 +261,4 @@ def _show(found: Sequence[dict[str, object]], json: bool) -> None:
 def _cell(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name}:{n}" for name, n in sorted(value.items()))
-    return str(value)
+    return "" if value is None else str(value)

@@ -59,9 +59,10 @@ class RevokedKey(Answer):
 
 
 class ScopeBody(Answer):
-    """A scope, and how many memories it has by kind and by status."""
+    """A scope, what people call it where that is no slug, and its memories by kind and status."""
 
     scope: str
+    name: str | None = None
     kinds: dict[str, int]
     statuses: dict[str, int]
     sessions: int
@@ -77,6 +78,7 @@ class ProjectBody(Answer):
     """A project, and what lies in it and below it."""
 
     project: str
+    name: str | None = None
     scopes: int
     memories: int
     sessions: int

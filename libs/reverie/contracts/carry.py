@@ -155,6 +155,13 @@ class SummaryLine(Record):
     updated: Moment
 
 
+class NameLine(Record):
+    """What people call a scope whose last part is the slug of another name."""
+
+    scope: Text
+    name: Name
+
+
 class SessionLine(Record):
     """A session."""
 
@@ -185,6 +192,7 @@ LINES: dict[str, type[Record]] = {
     "edge": EdgeLine,
     "anchor": AnchorLine,
     "summary": SummaryLine,
+    "scope_name": NameLine,
     "session": SessionLine,
     "turn": TurnLine,
 }

@@ -69,6 +69,7 @@ class NewMemory:
     metadata: dict[str, Any] = field(default_factory=dict)
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    scope_names: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

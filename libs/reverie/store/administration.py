@@ -44,6 +44,7 @@ class ScopeCounts:
     """What lies in a scope."""
 
     scope: str
+    name: str | None
     kinds: dict[str, int]
     statuses: dict[str, int]
     sessions: int
@@ -54,6 +55,7 @@ class ProjectCounts:
     """What lies in a project and below it."""
 
     project: str
+    name: str | None
     scopes: int
     memories: int
     sessions: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from reverie.domain.access import Role, key_hash
 from reverie.domain.errors import Invalid, Misconfigured, NotFound, Unavailable
 from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
-from reverie.domain.scopes import agent_name, parse_scope, slug
+from reverie.domain.scopes import agent_name, parse_pattern, slug
 from reverie.store.migrate import SCHEMA
 
 DEFAULT_TENANT = "default"
@@ -142,19 +142,7 @@ def _name(field: str, text: str | None, read: Callable[[str], str] = slug) -> st
 
 def _grants(field: str, patterns: Sequence[str]) -> list[str]:
     with naming(field):
-        return [_grant(pattern.strip()) for pattern in patterns]
-
-
-def _grant(pattern: str) -> str:
-    """`*`, a scope, or `/*` after a scope or after what a scope may begin with, as `project/*`."""
-    if pattern == "*":
-        return pattern
-    if not pattern.endswith("/*"):
-        return parse_scope(pattern)
-    base = pattern[:-2]
-    with suppress(Invalid):
-        return parse_scope(f"{base}/x").removesuffix("/x") + "/*"
-    return parse_scope(base) + "/*"
+        return [parse_pattern(pattern) for pattern in patterns]
 
 
 def _is_revoked(url: str, key: str) -> bool:

@@ -75,12 +75,18 @@ async def _turns(tenant: Tenant, reach: Reach, at: Sequence[object]) -> list[asy
     return await tenant.rows("carry_out_turn", reach.reads, reach.within, *after, PAGE, reach.agent)
 
 
+async def _names(tenant: Tenant, reach: Reach, at: Sequence[object]) -> list[asyncpg.Record]:
+    after = at[0] if at else None
+    return await tenant.rows("carry_out_name", reach.reads, reach.within, after, PAGE)
+
+
 _PAGERS: tuple[Pager, ...] = (
     _memories,
     _versions,
     _edges,
     _anchors,
     _summaries,
+    _names,
     _sessions,
     _turns,
 )
@@ -176,6 +182,8 @@ class Landing:
                 return await tenant.rows("carry_in_edge", rows, self._strategy, reads, writes)
             case "summary":
                 return await tenant.rows("carry_in_summary", rows, self._strategy)
+            case "scope_name":
+                return await tenant.rows("carry_in_name", rows)
             case "session":
                 return await tenant.rows("carry_in_session", rows)
             case "turn":

@@ -11,6 +11,7 @@ from reverie.domain.errors import Conflict
 from reverie.domain.memory import Memory, NewMemory, Written
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.names import Names
 from reverie.store.races import busy, retried
 
 
@@ -19,9 +20,11 @@ class Claims:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._names = Names(database)
 
     async def learn(self, who: Principal, new: NewMemory, headers: Mapping[str, str]) -> Written:
         """Writes the claim. Raises `Conflict` where a later verification stands."""
+        await self._names.keep(who, new.scope_names)
         item = rows.item(new, who.reads, who.actor)
         found: dict[str, Any] = await retried(
             lambda: self._db.call("learn", who.tenant, who.tenant_name, item, dict(headers)),

@@ -18,6 +18,7 @@ from reverie.domain.ids import is_short_id
 from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.names import Names
 from reverie.store.races import busy, retried
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
@@ -56,17 +57,20 @@ class Memories:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._names = Names(database)
 
     async def remember(
         self, who: Principal, items: Sequence[NewMemory], headers: Mapping[str, str]
     ) -> list[Written | ReverieError]:
         """Writes each item or says why not; what passes lands in one transaction.
 
-        An item whose edges would close a cycle makes the rest land one by one. Answers in the
-        order of the items. `headers` carry the trace to the consumers.
+        An item whose edges would close a cycle, or whose scope stands for another name, makes the
+        rest land one by one. Answers in the order of the items. `headers` carry the trace to the
+        consumers.
         """
         payload = await self._landed(who, [rows.item(new, who.reads, who.actor) for new in items])
         try:
+            await self._names.keep(who, {k: v for new in items for k, v in new.scope_names.items()})
             found = await self._call(who, payload, headers)
         except Invalid as error:
             if len(items) == 1:

@@ -9,9 +9,11 @@ from uuid import UUID
 from reverie.domain.access import Principal
 from reverie.domain.linked_notes import Link
 from reverie.domain.memory import Memory
+from reverie.domain.scopes import shown_scope
 from reverie.store import rows
 from reverie.store.carry import PAGE
 from reverie.store.database import Database, Tenant
+from reverie.store.names import names_of
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class ScopeNotes:
     summary: str | None
     memories: list[Memory]
     links: dict[UUID, list[Link]]
+    shown: str
+    """The scope as people read it."""
 
 
 class Notes:
@@ -73,7 +77,8 @@ async def _scope(
     links: dict[UUID, list[Link]] = {}
     if linked:
         links = await _links(tenant, reads, list(within), [one.id for one in held])
-    return ScopeNotes(scope, summary, held, links)
+    names = await names_of(tenant, reads, [scope])
+    return ScopeNotes(scope, summary, held, links, shown_scope(scope, names))
 
 
 async def _links(

@@ -19,6 +19,7 @@ TABLES = (
     "session",
     "edge",
     "summary",
+    "scope_name",
     "git_event",
     "stale_mark",
     "api_key",

@@ -21,7 +21,7 @@ from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
 from reverie.domain.memory import NewEdge, NewMemory, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.said import MADE_KEYS, memory_words, turn_words
-from reverie.domain.scopes import parse_scope
+from reverie.domain.scopes import parse_scope, scope_names
 from reverie.domain.skills import with_steps
 from reverie.domain.state import state_hints
 from reverie.domain.turns import condense_tool
@@ -78,6 +78,7 @@ def accept(
         metadata=clean.metadata,
         valid_from=clean.valid_from,
         valid_to=clean.valid_to,
+        scope_names=scope_names(body.scope) if body.scope else {},
     )
     return Accepted(memory, redactions, (*hints(clean.content, kind), *state_hints(clean.content)))
 

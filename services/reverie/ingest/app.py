@@ -49,6 +49,7 @@ from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.links import Links
 from reverie.store.memories import Memories
+from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
@@ -94,6 +95,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             duplicates=Duplicates(database),
             briefings=Briefings(database),
             carry=Carry(database),
+            names=Names(database),
             notes=Notes(database),
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),

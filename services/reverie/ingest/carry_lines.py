@@ -11,6 +11,7 @@ from reverie.contracts.carry import (
     EdgeLine,
     Header,
     MemoryLine,
+    NameLine,
     Record,
     SummaryLine,
     TurnLine,
@@ -25,7 +26,7 @@ from reverie.domain.fields import naming
 from reverie.domain.kinds import ANCHORS, parse_kind
 from reverie.domain.memory import content_hash
 from reverie.domain.redaction import redact_value
-from reverie.domain.scopes import parse_scope
+from reverie.domain.scopes import named_by, parse_scope
 from reverie.domain.words import index_text
 from reverie.ingest.accept import check_size
 from reverie.ingest.settings import IngestSettings
@@ -90,8 +91,10 @@ def _check_secrets(value: dict[str, Any]) -> None:
 
 def _check_own(line: Record, who: Principal, settings: IngestSettings) -> None:
     """Scopes that the key may write, transcripts of its own agent, contents within the limits."""
-    if isinstance(line, MemoryLine | SummaryLine | Talk):
+    if isinstance(line, MemoryLine | SummaryLine | Talk | NameLine):
         who.check_write(parse_scope(line.scope))
+    if isinstance(line, NameLine) and not named_by(parse_scope(line.scope), line.name):
+        raise Invalid("name", "is not what the scope ends with: use the name that was made a slug")
     if isinstance(line, Talk) and who.agent is not None and line.agent != who.agent:
         raise Invalid("agent", "the transcript is another agent's")
     if isinstance(line, MemoryLine):
@@ -107,7 +110,7 @@ def _derived(line: Record, value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(line, TurnLine):
         silent = line.role == "tool" or line.content == LEFT_OUT
         return {"text": "" if silent else index_text(line.content)}
-    if isinstance(line, SummaryLine | Talk):
+    if isinstance(line, SummaryLine | Talk | NameLine):
         return {"scope": parse_scope(line.scope)}
     if isinstance(line, VersionLine):
         return {"state": line.state, "text": _words_then(line)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import BinaryIO, Literal
 
@@ -53,8 +54,9 @@ class Doors:
         with tempfile.TemporaryFile() as file:
             await spool(call.stream, file)
             if kind in {"text/markdown", "application/x-tar"}:
-                for name, scope, text in _markdown_files(file, kind, query.scope):
-                    intake = Intake(self._parts, who, scope, query.strategy, tally, name)
+                for name, named, text in _markdown_files(file, kind, query.scope):
+                    scope = parse_scope(named)
+                    intake = Intake(self._parts, who, scope, query.strategy, tally, name, named)
                     await take_markdown(intake, text)
                 return tally.answer
             landing = self._parts.carry.landing(who, query.strategy, query.dry_run)
@@ -66,13 +68,13 @@ class Doors:
 def _markdown_files(
     file: BinaryIO, kind: str, scope: str | None
 ) -> Iterator[tuple[str | None, str, str]]:
-    """Name, scope and text of each file. Raises `Invalid` or `Malformed`."""
+    """Name, scope as it is written, and text of each file. Raises `Invalid` or `Malformed`."""
     if kind == "text/markdown":
         text = _text(file.read())
         named = scope or parse_file(text).scope
         if not named:
             raise Invalid("scope", "name the scope of the file")
-        yield None, parse_scope(named), text
+        yield None, named, text
         return
     try:
         with tarfile.open(fileobj=file, mode="r|") as archive:
@@ -80,9 +82,18 @@ def _markdown_files(
                 path = PurePosixPath(entry.name)
                 inside = archive.extractfile(entry) if entry.isfile() else None
                 if inside is not None and path.name == "memory.md":
-                    yield entry.name, parse_scope(str(path.parent)), _text(inside.read())
+                    text = _text(inside.read())
+                    yield entry.name, _named(str(path.parent), text), text
     except tarfile.TarError:
         raise Malformed("the body is no tar archive") from None
+
+
+def _named(path: str, text: str) -> str:
+    """The scope of a file in a tree: its path, or as the file writes it where that is the same."""
+    written = parse_file(text).scope
+    with suppress(Invalid):
+        return written if written and parse_scope(written) == parse_scope(path) else path
+    return path
 
 
 def _text(data: bytes) -> str:

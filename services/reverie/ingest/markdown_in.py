@@ -37,6 +37,8 @@ class Intake:
     strategy: str
     tally: Tally
     file: str | None = None
+    named: str | None = None
+    """The scope as it was written, with the names that people gave it."""
 
     @property
     def dry(self) -> bool:
@@ -94,7 +96,7 @@ def _check(segment: Segment, limit: int) -> None:
 async def _new(intake: Intake, segment: Segment, standing: Standing) -> str:
     given = {
         "content": segment.text,
-        "scope": intake.scope,
+        "scope": intake.named or intake.scope,
         "kind": segment.kind,
         "key": segment.key,
         "tags": list(segment.keywords or ()),

@@ -19,6 +19,7 @@ from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.links import Links
 from reverie.store.memories import Memories
+from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
@@ -47,6 +48,7 @@ class Parts:
     duplicates: Duplicates
     briefings: Briefings
     carry: Carry
+    names: Names
     notes: Notes
     outbox: OutboxTable
     idempotency: IdempotencyTable

@@ -29,7 +29,17 @@ from reverie.domain.fields import below
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Outcome, Written
 from reverie.domain.redaction import redact
-from reverie.domain.scopes import agent_name, home_scope, matches, project_of, reading_scopes, slug
+from reverie.domain.scopes import (
+    agent_levels,
+    agent_name,
+    home_levels,
+    matches,
+    names_at,
+    project_of,
+    reading_scopes,
+    scope_at,
+    slug,
+)
 from reverie.domain.state import USE_VAULT
 from reverie.ingest.accept import Accepted, accept, accept_turn
 from reverie.ingest.parts import Parts
@@ -140,7 +150,9 @@ class Doors:
         agent = _acting(who, body.agent)
         project = slug(body.project) if body.project else who.project
         branch = redact(body.branch).text if body.branch else None
-        scope = home_scope(project, agent, branch)
+        said = body.agent if agent_name(body.agent) == agent else agent
+        home = home_levels(body.project or who.project, said, branch)
+        scope = scope_at(home)
         who.check_write(scope)
         fields = {
             "external_id": redact(body.external_id or "").text or None,
@@ -149,6 +161,9 @@ class Doors:
             "project": project,
             "branch": branch,
         }
+        person = names_at([("user", body.user)]) if body.user else {}
+        names = {**names_at(home), **names_at(agent_levels(said)), **person}
+        await self._parts.names.keep(who, names)
         session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
         acting = replace(who, agent=agent)
         scopes = acting.seen_through(reading_scopes(scope, agent, fields["user"]))

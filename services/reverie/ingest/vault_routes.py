@@ -23,7 +23,7 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, NotFound
 from reverie.domain.known_secrets import LEAST, goes_unseen
 from reverie.domain.redaction import redact, redact_value
-from reverie.domain.scopes import parse_scope
+from reverie.domain.scopes import parse_scope, scope_names
 from reverie.domain.state import USE_VAULT
 from reverie.ingest.accept import check_size
 from reverie.ingest.parts import Parts
@@ -99,6 +99,7 @@ class Doors:
         text = json.dumps(body.value, ensure_ascii=False)
         check_size("value", text, self._parts.settings.content_limit, "content_limit")
         secret = await self._secret(who, scope, key, body)
+        await self._parts.names.keep(who, scope_names(call.query.scope or scope))
         version = await self._parts.vault.put(who, scope, key, body.value, secret, body.version)
         hints = [_SHORT if goes_unseen(body.value) else _SEARCHED] if secret else []
         return VaultWritten(scope=scope, key=key, secret=secret, version=version, hints=hints)

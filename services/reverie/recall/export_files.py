@@ -15,7 +15,7 @@ Files = Iterator[tuple[str, str]]
 
 def markdown(scope: ScopeNotes) -> Files:
     """`<scope>/memory.md`."""
-    yield f"{scope.scope}/memory.md", render_file(scope.scope, scope.summary, scope.memories)
+    yield f"{scope.scope}/memory.md", render_file(scope.shown, scope.summary, scope.memories)
 
 
 def vault(scope: ScopeNotes) -> Files:
@@ -24,7 +24,7 @@ def vault(scope: ScopeNotes) -> Files:
         text = render_note(memory, scope.links.get(memory.id, []))
         yield f"{scope.scope}/{note_name(memory)}.md", text
     index = f"{scope.scope.replace('/', '-')}-index.md"
-    yield f"{scope.scope}/{index}", render_index(scope.scope, scope.summary, scope.memories)
+    yield f"{scope.scope}/{index}", render_index(scope.shown, scope.summary, scope.memories)
 
 
 async def tar(

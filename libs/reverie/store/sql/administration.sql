@@ -27,6 +27,7 @@ with known as (
   select k.scope from known k where $3::text is null or k.scope > $3 order by k.scope limit $4
 )
 select p.scope,
+  (select n.name from scope_name n where n.tenant = $1 and n.scope = p.scope) as name,
   coalesce((select jsonb_object_agg(k.kind, k.n) from (
     select m.kind, count(*) as n from memory m
     where m.tenant = $1 and m.scope = p.scope group by m.kind) k), '{}') as kinds,
@@ -47,7 +48,10 @@ with known as (
   from session s where s.tenant = $1 and s.scope like 'project/%' and covers($2, s.scope)
   group by s.scope
 )
-select k.project, count(distinct k.scope) as scopes, sum(k.memories)::bigint as memories,
+select k.project,
+       (select n.name from scope_name n
+        where n.tenant = $1 and n.scope = 'project/' || k.project) as name,
+       count(distinct k.scope) as scopes, sum(k.memories)::bigint as memories,
        sum(k.sessions)::bigint as sessions,
        (select count(*) from git_event g where g.tenant = $1 and g.project = k.project) as changes
 from known k where $3::text is null or k.project > $3

@@ -51,6 +51,14 @@ where s.tenant = $1 and covers($2, s.scope) and covers($3, s.scope)
   and ($4::text is null or s.scope > $4)
 order by s.scope limit $5;
 
+-- name: carry_out_name
+-- What people call scopes, after scope $4.
+select n.scope, (to_jsonb(n) - 'tenant' || jsonb_build_object('type', 'scope_name'))::text as line
+from scope_name n
+where n.tenant = $1 and covers($2, n.scope) and covers($3, n.scope)
+  and ($4::text is null or n.scope > $4)
+order by n.scope limit $5;
+
 -- name: carry_out_session
 -- Sessions of agent $6 (null: any), after id $4.
 select s.id, (to_jsonb(s) - 'tenant' || jsonb_build_object('type', 'session'))::text as line
@@ -88,6 +96,10 @@ select * from carry_belongings($1, $2, $3, $4);
 -- name: carry_in_summary
 -- Summaries of a file ($2) by strategy $3.
 select * from carry_summaries($1, $2, $3);
+
+-- name: carry_in_name
+-- Names of scopes of a file ($2); what stands stays.
+select * from carry_names($1, $2);
 
 -- name: carry_in_session
 -- Sessions of a file ($2); what stands stays.
