@@ -112,6 +112,36 @@ async def test_a_task_waits_for_those_it_depends_on_and_done_ones_leave_the_cont
     assert [one["id"] for one in (await stack.get("/v1/tasks?state=done"))["items"]] == [first]
 
 
+async def _depends(stack: Stack, task: str, on: str) -> Any:
+    return await stack.call("POST", "/v1/links", {"from": task, "type": "depends_on", "to": on})
+
+
+async def test_tasks_never_wait_for_each_other(stack: Stack) -> None:
+    a, b, c = [await _task(stack, f"Do the {n} step", key=n) for n in ("first", "second", "third")]
+    assert [(await _depends(stack, *ends)).status for ends in ((b, a), (c, b))] == [201, 201]
+    back = await _depends(stack, a, c)
+    assert (back.status, [one["id"] for one in back.body["current"]["path"]]) == (409, [c, b, a, c])
+    assert "ring of tasks" in back.body["detail"]
+    edges = [{"to": c, "type": "depends_on"}]
+    fresh = {"content": "Do the first step again", "kind": "task", "scope": "project/shop"}
+    new = {**fresh, "key": "first", "supersede_reason": "more to do", "edges": edges}
+    refused = await stack.call("POST", "/v1/remember", new)
+    assert (refused.status, refused.body["field"]) == (422, "edges")
+    assert (await stack.get(f"/v1/memories/{a}"))["status"] == "active"
+    note = await _task(stack, "A note on the steps", kind="lesson")
+    assert [(await _depends(stack, *e)).status for e in ((note, c), (a, note))] == [201, 201]
+    edited = await stack.call("PATCH", f"/v1/memories/{note}", {"kind": "task"})
+    assert (edited.status, "wait for itself" in edited.body["detail"]) == (409, True), edited
+    assert (await stack.get(f"/v1/memories/{note}"))["kind"] == "lesson"
+    assert (await _depends(stack, c, note)).status == 201
+    pairs = [(await _task(stack, f"left {n}"), await _task(stack, f"right {n}")) for n in range(8)]
+    ways = [ends for one, two in pairs for ends in ((one, two), (two, one))]
+    raced = [one.status for one in await asyncio.gather(*(_depends(stack, *way) for way in ways))]
+    assert {frozenset(both) for both in zip(raced[::2], raced[1::2], strict=True)} == {
+        frozenset({201, 409})
+    }
+
+
 async def test_only_a_task_that_may_be_written_is_moved(stack: Stack) -> None:
     task = await _task(stack, "Rotate the keys of the payment service")
     note = (await stack.post("/v1/remember", {"content": "The shop sells apples"}))["id"]

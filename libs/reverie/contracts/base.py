@@ -20,6 +20,8 @@ from pydantic import (
     StringConstraints,
 )
 
+from reverie.domain.blank import is_blank
+
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 MAX_PATH_BYTES = 1024
@@ -39,6 +41,12 @@ def _tellable(moment: datetime) -> datetime:
     return moment
 
 
+def _visible(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("holds nothing that can be seen")
+    return text
+
+
 def _in_repository(path: str) -> str:
     broken = any(category(char) in {"Cc", "Zl", "Zp"} for char in path)
     if broken or path.startswith("/") or ".." in path.split("/"):
@@ -52,9 +60,11 @@ Moment = Annotated[AwareDatetime, Strict(False), BeforeValidator(_dated), AfterV
 RepoPath = Annotated[str, StringConstraints(min_length=1), AfterValidator(_in_repository)]
 LineNo = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True)]
-Tag = Annotated[str, StringConstraints(min_length=1, max_length=64, strip_whitespace=True)]
+Text = Annotated[
+    str, StringConstraints(min_length=1, strip_whitespace=True), AfterValidator(_visible)
+]
+Name = Annotated[Text, StringConstraints(max_length=200)]
+Tag = Annotated[Text, StringConstraints(max_length=64)]
 Unit = Annotated[float, Field(ge=0, le=1)]
 
 

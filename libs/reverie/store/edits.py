@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
+
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.store.database import Database
+from reverie.store.links import refused_ring
 from reverie.store.races import retried
 
 NEWEST = 2**31 - 1
@@ -64,23 +68,28 @@ class Edits:
         self, who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
     ) -> Changed:
         """Carries out a change. Raises `NotFound`, `Forbidden`, `Moved`, `Conflict`, `Invalid`."""
-        found: dict[str, Any] = await retried(
-            lambda: self._db.call(
-                "memory_change",
-                who.tenant,
-                who.tenant_name,
-                memory,
-                list(who.reads),
-                list(who.writable),
-                change.expected,
-                dict(change.fields),
-                who.actor,
-                change.why,
-                change.event,
-                dict(headers),
-            ),
-            "the memory",
-        )
+        try:
+            found: dict[str, Any] = await retried(
+                lambda: self._db.call(
+                    "memory_change",
+                    who.tenant,
+                    who.tenant_name,
+                    memory,
+                    list(who.reads),
+                    list(who.writable),
+                    change.expected,
+                    dict(change.fields),
+                    who.actor,
+                    change.why,
+                    change.event,
+                    dict(headers),
+                ),
+                "the memory",
+            )
+        except asyncpg.CheckViolationError as error:
+            if error.constraint_name != "task_in_order":
+                raise
+            raise await self._waits_for_itself(who, json.loads(str(error))) from error
         if "problem" in found:
             raise _problem(memory, found)
         body = {"id": str(memory), "version": found["version"]}
@@ -91,6 +100,11 @@ class Edits:
             for name, event in dict(found["events"] or {}).items()
         ]
         return Changed(found["version"], events)
+
+    async def _waits_for_itself(self, who: Principal, path: Sequence[str]) -> Conflict:
+        async with self._db.tenant(who.tenant) as tenant:
+            said = "as a task it would wait for itself"
+            return await refused_ring(tenant, who, said, [UUID(node) for node in path])
 
     async def history(self, who: Principal, memory: UUID, below: int, limit: int) -> list[Version]:
         """Versions newest first, below the version `below`."""

@@ -97,12 +97,14 @@ async def _put(
     }
     found = await tenant.value("link_put", who.tenant_name, item, dict(headers))
     if found.get("problem") == "cycle":
-        raise await _cycle(tenant, who, link.kind, [UUID(node) for node in found["path"]])
+        ring = "ring of tasks" if link.kind is EdgeKind.DEPENDS_ON else "causal cycle"
+        said = f"{link.kind.value} would close a {ring}"
+        raise await refused_ring(tenant, who, said, [UUID(node) for node in found["path"]])
     return UUID(found["id"]), event if found["created"] else None
 
 
-async def _cycle(tenant: Tenant, who: Principal, kind: EdgeKind, path: Sequence[UUID]) -> Conflict:
-    """The refusal: which memories the edge would join to a ring. Hidden ones stay nameless."""
+async def refused_ring(tenant: Tenant, who: Principal, said: str, path: Sequence[UUID]) -> Conflict:
+    """The refusal: which memories would be joined to a ring. Hidden ones stay nameless."""
     ends = await _ends(tenant, who, path)
     ring = [
         {"id": str(node), "label": ends[node]["label"]}
@@ -116,7 +118,7 @@ async def _cycle(tenant: Tenant, who: Principal, kind: EdgeKind, path: Sequence[
         else f"({_HIDDEN})"
         for node in path
     )
-    return Conflict(f"{kind.value} would close a causal cycle: {way}", {"path": ring})
+    return Conflict(f"{said}: {way}", {"path": ring})
 
 
 async def _ends(tenant: Tenant, who: Principal, ids: Sequence[UUID]) -> dict[UUID, asyncpg.Record]:

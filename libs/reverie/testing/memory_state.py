@@ -12,6 +12,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.edges import CAUSAL, EdgeKind
 from reverie.domain.errors import Invalid
+from reverie.domain.kinds import Kind
 from reverie.domain.memory import Memory, NewEdge, Status
 
 EdgeKey = tuple[UUID, EdgeKind, UUID]
@@ -91,7 +92,16 @@ class Tenant:
         cause, effect = _ends(key)
         if edge.kind in CAUSAL and self._leads(effect, cause):
             raise Invalid("edges", "an edge would close a causal cycle")
+        if edge.kind is EdgeKind.DEPENDS_ON and self._waits(edge.to, src):
+            raise Invalid("edges", "an edge would close a ring of tasks that wait for each other")
         self.edges[key] = max(edge.weight, self.edges.get(key, edge.weight))
+
+    def _waits(self, task: UUID, other: UUID) -> bool:
+        """Whether one task waits for another, over others, and both are tasks."""
+        if any(self.memories[one].kind is not Kind.TASK for one in (task, other)):
+            return False
+        needed = [to for of, kind, to in self.edges if (of, kind) == (task, EdgeKind.DEPENDS_ON)]
+        return task == other or any(self._waits(one, other) for one in needed)
 
     def _leads(self, cause: UUID, effect: UUID) -> bool:
         """Whether causal edges lead from one to the other."""

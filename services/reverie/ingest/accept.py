@@ -11,6 +11,7 @@ from uuid import NAMESPACE_URL, uuid5
 from reverie.contracts.memories import EdgeTo, GitPlace, Remember
 from reverie.contracts.sessions import NewTurn as TurnBody
 from reverie.domain.access import Principal
+from reverie.domain.blank import is_blank
 from reverie.domain.classify import classify, hints
 from reverie.domain.edges import parse_edge_kind
 from reverie.domain.errors import Invalid, TooLarge
@@ -108,11 +109,12 @@ def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> Non
 def _unrecalled(body: Remember) -> Remember:
     """The same body without the memory that was recalled into it."""
     content, summary = strip(body.content), strip(body.summary or "")
-    if not content.strip():
+    if is_blank(content):
         raise Invalid("content", "is recalled memory and nothing else: it is known already")
     steps = [strip(step).strip() for step in body.steps]
-    if not all(steps):
-        raise Invalid(f"steps.{steps.index('')}", "is recalled memory and nothing else")
+    for place, step in enumerate(steps):
+        if is_blank(step):
+            raise Invalid(f"steps.{place}", "is recalled memory and nothing else")
     own = {"content": content.strip(), "steps": steps, "summary": summary.strip() or None}
     return body.model_copy(update=own)
 
@@ -185,7 +187,7 @@ def accept_turn(
     Raises `TooLarge`.
     """
     own = strip(turn.content)
-    clean, tool = redact(own if own.strip() else LEFT_OUT), redact(turn.tool or "")
+    clean, tool = redact(LEFT_OUT if is_blank(own) else own), redact(turn.tool or "")
     content = clean.text
     if turn.role == "tool":
         content = condense_tool(tool.text or None, content, settings.tool_turn_chars)

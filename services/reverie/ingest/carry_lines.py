@@ -19,6 +19,7 @@ from reverie.contracts.carry import (
 )
 from reverie.contracts.carry import SessionLine as Talk
 from reverie.domain.access import Principal
+from reverie.domain.blank import is_blank
 from reverie.domain.edges import EdgeKind, parse_edge_kind
 from reverie.domain.errors import Invalid, Malformed, ReverieError
 from reverie.domain.fence import LEFT_OUT
@@ -124,7 +125,7 @@ def _words_then(line: VersionLine) -> str:
 
 
 def _of_memory(line: MemoryLine) -> dict[str, Any]:
-    if not line.content.strip():
+    if is_blank(line.content):
         raise Invalid("content", "is empty")
     if line.valid_from and line.valid_to and line.valid_to < line.valid_from:
         raise Invalid("valid_to", "lies before valid_from")

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from reverie.contracts.memories import Remember
 from reverie.domain.access import Principal
+from reverie.domain.blank import is_blank
 from reverie.domain.errors import Invalid, ReverieError
 from reverie.domain.kinds import parse_kind
 from reverie.domain.memory import Memory, NewMemory, Outcome, content_hash
@@ -84,7 +85,7 @@ async def _judged(
 
 
 def _check(segment: Segment, limit: int) -> None:
-    if not segment.text:
+    if is_blank(segment.text):
         raise Invalid("content", "the segment is empty")
     check_size("content", segment.text, limit, "content_limit")
     said = {"content": segment.text, "key": segment.key, "keywords": list(segment.keywords or ())}
