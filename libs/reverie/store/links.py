@@ -17,6 +17,7 @@ from reverie.domain.ids import new_id, short_id
 from reverie.store.database import Database, Tenant
 from reverie.store.races import retried
 
+_RINGS = {"cycle": "causal cycle", "ring": "ring of tasks"}
 _HIDDEN = "a memory that this key may not read"
 
 
@@ -96,9 +97,8 @@ async def _put(
         "told": told,
     }
     found = await tenant.value("link_put", who.tenant_name, item, dict(headers))
-    if found.get("problem") == "cycle":
-        ring = "ring of tasks" if link.kind is EdgeKind.DEPENDS_ON else "causal cycle"
-        said = f"{link.kind.value} would close a {ring}"
+    if found.get("problem") in _RINGS:
+        said = f"{link.kind.value} would close a {_RINGS[found['problem']]}"
         raise await refused_ring(tenant, who, said, [UUID(node) for node in found["path"]])
     return UUID(found["id"]), event if found["created"] else None
 

@@ -23,7 +23,8 @@ from reverie.store.races import busy, retried
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
 _LINK_PROBLEMS = {
-    "cycle": "an edge would close a causal cycle, or a ring of tasks that wait for each other",
+    "cycle": "an edge would close a causal cycle",
+    "ring": "an edge would close a ring of tasks that wait for each other",
     "self": "an edge would lead from the memory to itself",
 }
 

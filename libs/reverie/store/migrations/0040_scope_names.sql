@@ -43,5 +43,6 @@ begin atomic
     ('session', 'external_id'), ('session', 'branch'), ('session', 'summary'),
     ('edge', 'meta'), ('summary', 'content'), ('scope_name', 'name'), ('git_event', 'body'),
     ('git_event', 'branch'), ('stale_mark', 'path'), ('stale_mark', 'subject'),
-    ('api_key', 'label'), ('outbox', 'payload')) v (name, col);
+    ('api_key', 'label'), ('outbox', 'payload'), ('recall_trace', 'query'),
+    ('recall_trace', 'asked')) v (name, col);
 end;

@@ -58,8 +58,8 @@ begin
 end $$;
 
 -- An edge, or the greater weight on the one that stands. Answers {id}, or {problem: self} or
--- {problem: cycle, path}: from the effect over what it led to back to the cause and the effect, or
--- from a task over what it waits for to itself.
+-- {problem: cycle, path}: from the effect over what it led to back to the cause and the effect; or
+-- {problem: ring, path}: from a task over what it waits for to itself.
 create or replace function link(p_tenant int, p_id uuid, p_src uuid, p_kind text, p_dst uuid,
                                 p_weight real, p_meta jsonb)
 returns jsonb
@@ -80,7 +80,8 @@ begin
   end if;
   v_ring := edge_ring(p_tenant, v_src, v_kind, v_dst);
   if v_ring is not null then
-    return jsonb_build_object('problem', 'cycle', 'path', v_ring);
+    return jsonb_build_object('path', v_ring, 'problem',
+      case v_kind when 'depends_on' then 'ring' else 'cycle' end);
   end if;
   insert into edge as e (tenant, id, src, kind, dst, weight, meta)
   values (p_tenant, p_id, v_src, v_kind, v_dst, p_weight, p_meta)
