@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from io import BytesIO
 from itertools import count
 from typing import Any
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 
 from reverie.contracts.carry import Imported
 from reverie.domain.access import Principal
-from reverie.ingest.carry_in import Tally, take_lines
+from reverie.domain.known_secrets import Known, KnownSecret
+from reverie.domain.scopes import slug
+from reverie.ingest.carry_in import Tally, Way, take_lines
 from reverie.ingest.settings import ingest_settings
 from reverie.recall.export_routes import HEADER
 from reverie.runtime.settings import Settings
-from reverie.store.carry import Carry
+from reverie.store.carry import PAGE, Carry
 from reverie.store.database import open_database
 from reverie.testing.servers import Database
 from tests.integration.store_parts import add_tenants, principal
@@ -138,6 +141,8 @@ def _edges(edges: list[Edge]) -> list[dict[str, Any]]:
 def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
     summary = {"type": "summary", "version": 2, "content": "so far", "tokens": 2, "updated": AT}
     lines: list[dict[str, Any]] = [{**summary, "scope": scope} for scope in told]
+    named = {"scope": f"project/{slug('My Shop')}", "name": "My Shop"}
+    lines.append({"type": "scope_name", **named})
     session = str(UUID(int=900))
     begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
     lines.append({"type": "session", "id": session, **begun})
@@ -154,10 +159,19 @@ async def _out(carry: Carry, who: Principal) -> bytes:
     return "\n".join([HEADER, *(line for page in pages for line in page)]).encode()
 
 
-async def _in(carry: Carry, who: Principal, data: bytes) -> Imported:
+async def _nothing(_: int) -> Known:
+    return Known([])
+
+
+async def _in(
+    carry: Carry,
+    who: Principal,
+    data: bytes,
+    known_of: Callable[[int], Awaitable[Known]] = _nothing,
+) -> Imported:
     tally = Tally(Imported())
     async with carry.landing(who, "merge", dry_run=False) as landing:
-        await take_lines(BytesIO(data), who, LIMITS, landing, tally)
+        await take_lines(BytesIO(data), who, Way(landing, tally, LIMITS, known_of))
     return tally.answer
 
 
@@ -189,3 +203,25 @@ def test_an_export_of_anything_comes_out_the_same_elsewhere(
     database: Database, made: Drawn
 ) -> None:
     asyncio.run(_round(database, _lines(*made)))
+
+
+async def test_a_secret_that_is_kept_while_a_file_comes_in_is_refused_from_the_next_batch_on(
+    database: Database,
+) -> None:
+    secrets: list[KnownSecret] = []
+
+    async def known(_: int) -> Known:
+        found = Known(secrets)
+        secrets.append(KnownSecret("global", "pin", "moonrise-42"))
+        return found
+
+    fixed = {"scope": "global", "kind": "context", "status": "active", "version": 1}
+    more = {"confidence": 0.5, "pinned": False}
+    made = [{"content": f"moonrise-42 {n}", **fixed, **more} for n in range(PAGE + 2)]
+    name = f"tenant-{next(NUMBERS)}"
+    [tenant] = add_tenants(database.admin_url, name)
+    async with open_database(database.service_url, size=2) as db:
+        data = "\n".join([HEADER, *map(json.dumps, _memories(made)[: PAGE + 2])]).encode()
+        taken = await _in(Carry(db), principal(tenant, name), data, known)
+    assert (taken.created, taken.refused) == (PAGE, 2)
+    assert [one.line for one in taken.refused_lines] == [PAGE + 2, PAGE + 3]

@@ -13,6 +13,12 @@ from tests.stack import Stack
 
 async def _admin(stack: Stack, nats_url: str, *words: str) -> Any:
     """What the command printed as JSON, or its exit code."""
+    code, shown, _ = await _run(stack, nats_url, *words)
+    return code or json.loads(shown)
+
+
+async def _run(stack: Stack, nats_url: str, *words: str) -> tuple[int, str, str]:
+    """The exit code of the command, and what it said."""
     running = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "reverie.cli.main", "admin", *words, "--json"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -20,8 +26,8 @@ async def _admin(stack: Stack, nats_url: str, *words: str) -> Any:
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "REVERIE_DATABASE_URL": stack.admin_url, "REVERIE_NATS_URL": nats_url},
     )
-    shown, _ = await running.communicate()
-    return running.returncode or json.loads(shown)
+    shown, said = await running.communicate()
+    return running.returncode or 0, shown.decode(), said.decode()
 
 
 async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
@@ -44,6 +50,8 @@ async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
     [left] = await _admin(stack, nats_url, "scopes", "list", *of)
     assert left["scope"] == "global"
     assert await _admin(stack, nats_url, "tenants", "delete", "acme") == 1
+    refused = await _run(stack, nats_url, "tenants", "delete", "nope")
+    assert (refused[0], "nope" in refused[2], "for ever" in refused[2]) == (1, True, False)
     ended = await _admin(stack, nats_url, "tenants", "delete", "acme", "--yes")
     assert ended["rows"]["tenant"] == 1
     names = await _admin(stack, nats_url, "tenants", "list")

@@ -179,9 +179,15 @@ async def test_a_packed_body_is_unpacked_and_its_size_counts_unpacked(
 async def test_a_body_that_claims_to_be_packed_and_is_not_is_malformed(
     http: aiohttp.ClientSession,
 ) -> None:
-    packed = {"Content-Encoding": "gzip"}
+    packed = {"Content-Encoding": "gzip", "Connection": "close"}
     async with http.post("/v1/notes", data=b"plainly not", headers=packed) as response:
         assert response.status == 400
+    for packing in ("compress", "gzip, deflate"):
+        packed = {"Content-Encoding": packing, "Connection": "close"}
+        async with http.post("/v1/notes", json=GOOD, headers=packed) as response:
+            document = await problem_of(response)
+        assert (document["status"], document["code"]) == (400, "malformed")
+        assert packing in document["detail"]
 
 
 async def test_an_empty_body_stands_for_one_without_fields(http: aiohttp.ClientSession) -> None:

@@ -147,6 +147,7 @@ def delete_tenant(
     from reverie.cli.dead import on_bus
 
     settings = settings_from(home, sets)
+    _number(settings, name)
     _sure(f"the tenant {name} with everything in it", yes)
     messages = Counter(on_bus(settings, lambda bus: forget_tenant(bus, name)))
     rows = _run(settings, name, _counted(lambda admin, who: admin.delete_tenant(who)))
@@ -163,6 +164,7 @@ def _delete_scope(
     from reverie.store.administration import whole_project
 
     scope = parse_scope(text)
+    _number(settings, tenant)
     patterns = [scope, f"{scope}/*"] if below else [scope]
     _sure(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
     rows = _run(settings, tenant, _counted(lambda a, who: a.delete_scope(who, patterns)))
@@ -179,18 +181,25 @@ def _delete_scope(
     _tell(rows, _run(settings, tenant, forget), json)
 
 
+def _number(settings: Settings, tenant: str) -> int:
+    """The number of a tenant. Raises `NotFound`."""
+    from reverie.cli.place import admin_url
+    from reverie.store.bootstrap import tenant_names
+
+    for number, name in tenant_names(admin_url(settings)):
+        if name == tenant:
+            return number
+    raise NotFound("tenant", tenant)
+
+
 def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
     """Work on one tenant, under the role that row-level security holds."""
     from reverie.cli.place import admin_url
     from reverie.store.administration import Administration
-    from reverie.store.bootstrap import tenant_names
     from reverie.store.database import open_database
 
     url = admin_url(settings)
-    number = {name: number for number, name in tenant_names(url)}.get(tenant)
-    if number is None:
-        raise NotFound("tenant", tenant)
-    who = Principal(number, tenant, "operator", Role.ADMIN, ("*",), ("*",))
+    who = Principal(_number(settings, tenant), tenant, "operator", Role.ADMIN, ("*",), ("*",))
 
     async def run() -> T:
         async with open_database(url, size=2) as database:

@@ -22,7 +22,7 @@ from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
 from reverie.runtime.observe import LATER
-from reverie.runtime.streams import Streamed, send, taken
+from reverie.runtime.streams import Streamed, check_packing, send, taken
 from reverie.runtime.telemetry import current_trace_id
 
 
@@ -113,6 +113,7 @@ async def _knowing(
 
 async def read_body(request: web.Request, limit: int) -> bytes:
     """The whole body; raises `TooLarge` above `limit` bytes."""
+    check_packing(request)
     announced = request.content_length or 0
     if announced > limit:
         raise TooLarge("body", announced, limit, "body_limit")

@@ -14,6 +14,8 @@ from reverie.runtime.endless import until_over
 
 log = structlog.get_logger()
 
+_PACKINGS = frozenset({"", "identity", "gzip", "deflate"})
+
 
 @dataclass(frozen=True)
 class Streamed:
@@ -27,8 +29,18 @@ class Streamed:
     endless: bool = False
 
 
+def check_packing(request: web.Request) -> None:
+    """Raises `Malformed` where a body is packed in a way that is not unpacked here."""
+    packed = request.headers.get("Content-Encoding", "").strip().lower()
+    if packed not in _PACKINGS:
+        raise Malformed(
+            f"Content-Encoding {packed[:40]!r} is not understood: send gzip, deflate or it plain"
+        )
+
+
 async def taken(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:
     """The body in pieces; raises `TooLarge` once it holds more than `limit` bytes."""
+    check_packing(request)
     size = request.content_length or 0
     if size > limit:
         raise TooLarge("body", size, limit, setting)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import BinaryIO
 from uuid import UUID
 
 from reverie.contracts.carry import Imported, Refused
 from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError
+from reverie.domain.known_secrets import Known, knowing
 from reverie.ingest.carry_lines import Row, judge, read_header
 from reverie.ingest.settings import IngestSettings
 from reverie.runtime.telemetry import inject_headers
@@ -21,6 +23,16 @@ MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line."""
 
 Numbered = tuple[int, Row]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where the records of a file land, what is counted of them, and by what they are judged."""
+
+    landing: Landing
+    tally: Tally
+    settings: IngestSettings
+    known_of: Callable[[int], Awaitable[Known]]
 
 
 @dataclass
@@ -72,24 +84,21 @@ class Tally:
         return Row(row.kind, fields)
 
 
-async def take_lines(
-    file: BinaryIO, who: Principal, settings: IngestSettings, landing: Landing, tally: Tally
-) -> None:
-    """Reads the file to its end. Raises `Malformed` on a header that is not understood."""
+async def take_lines(file: BinaryIO, who: Principal, way: Way) -> None:
+    """Reads the file to its end. Raises `Malformed` on a header that is not understood.
+
+    A secret that enters the vault meanwhile is known from the next batch on.
+    """
     lines = numbered(file)
     _, first = next(lines, (1, b""))
     read_header(first)
-    waiting: list[Numbered] = []
-    for number, text in lines:
-        row = _judged(number, text, who, settings, tally)
-        if row is None:
-            continue
-        if waiting and (row.kind != waiting[0][1].kind or len(waiting) >= PAGE):
-            await _land(waiting, landing, tally)
-            waiting = []
-        waiting.append((number, row))
-    await _land(waiting, landing, tally)
-    await landing.succeed(tally.became)
+    while batch := list(islice(lines, PAGE)):
+        with knowing(await way.known_of(who.tenant), who.may_read):
+            judged = [(n, _judged(n, text, who, way.settings, way.tally)) for n, text in batch]
+            rows = [(number, row) for number, row in judged if row is not None]
+            for _, same in groupby(rows, key=lambda one: one[1].kind):
+                await _land(list(same), way)
+    await way.landing.succeed(way.tally.became)
 
 
 def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -114,7 +123,8 @@ def _judged(
         return None
 
 
-async def _land(waiting: list[Numbered], landing: Landing, tally: Tally) -> None:
+async def _land(waiting: list[Numbered], way: Way) -> None:
+    tally = way.tally
     placed = [(number, tally.placed(row)) for number, row in waiting]
     rows = [(number, row) for number, row in placed if row is not None]
     for _ in range(len(placed) - len(rows)):
@@ -122,6 +132,6 @@ async def _land(waiting: list[Numbered], landing: Landing, tally: Tally) -> None
     if not rows:
         return
     kind = rows[0][1].kind
-    landed = await landing.land(kind, [row.fields for _, row in rows], inject_headers())
+    landed = await way.landing.land(kind, [row.fields for _, row in rows], inject_headers())
     for (number, row), one in zip(rows, landed, strict=True):
         tally.add(number, row, one)

@@ -12,9 +12,10 @@ from typing import BinaryIO, Literal
 from reverie.contracts.base import Text
 from reverie.contracts.carry import Imported
 from reverie.domain.errors import Invalid, Malformed
+from reverie.domain.known_secrets import knowing
 from reverie.domain.scopes import parse_scope
 from reverie.domain.segments import parse_file
-from reverie.ingest.carry_in import Tally, take_lines
+from reverie.ingest.carry_in import Tally, Way, take_lines
 from reverie.ingest.markdown_in import Intake, take_markdown
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
@@ -57,11 +58,13 @@ class Doors:
                 for name, named, text in _markdown_files(file, kind, query.scope):
                     scope = parse_scope(named)
                     intake = Intake(self._parts, who, scope, query.strategy, tally, name, named)
-                    await take_markdown(intake, text)
+                    with knowing(await self._parts.vault.known(who.tenant), who.may_read):
+                        await take_markdown(intake, text)
                 return tally.answer
             landing = self._parts.carry.landing(who, query.strategy, query.dry_run)
+            way = Way(landing, tally, self._parts.settings, self._parts.vault.known)
             async with landing:
-                await take_lines(file, who, self._parts.settings, landing, tally)
+                await take_lines(file, who, way)
         return tally.answer
 
 
