@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import pkgutil
+import tarfile
 import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -145,6 +147,39 @@ async def test_a_credential_in_any_text_field_of_any_door_reaches_no_row_no_log_
         assert KEY not in stored(stack.admin_url), path
     line = {"type": "memory", "content": f"imported {KEY}", "kind": "decision", "scope": "global"}
     await stack.call("POST", "/v1/import", line)
+    await eventually(lambda: _quiet(stack))
+    assert KEY not in stored(stack.admin_url)
+    written = capfd.readouterr()
+    assert KEY not in written.out + written.err
+
+
+def packed(name: str, text: str) -> bytes:
+    """A tar with one file."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(text.encode())
+        archive.addfile(entry, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+async def test_files_and_names_of_the_vault_bring_no_credential_in(
+    stack: Stack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    memory = f"# The gateway\n\nThe gateway uses {KEY} for staging.\n"
+    for kind, data in (
+        ("text/markdown", memory.encode()),
+        ("application/x-tar", packed("global/memory.md", memory)),
+        ("application/x-tar", packed(f"{KEY}/memory.md", memory)),
+        ("application/x-tar", packed(f"global/{KEY}.md", memory)),
+    ):
+        reply = await stack.call(
+            "POST", "/v1/import?scope=global", data=data, headers={"Content-Type": kind}
+        )
+        assert KEY not in json.dumps(reply.body), kind
+    reply = await stack.call("PUT", f"/v1/vault/{KEY}", {"value": 1})
+    assert reply.status == 422
+    assert KEY not in json.dumps(reply.body)
     await eventually(lambda: _quiet(stack))
     assert KEY not in stored(stack.admin_url)
     written = capfd.readouterr()

@@ -11,6 +11,7 @@ from aiohttp import web
 from reverie.contracts.base import Problem
 from reverie.contracts.problems import problem, problem_of
 from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
+from reverie.domain.redaction import redact
 from reverie.runtime.telemetry import current_trace_id
 
 log = structlog.get_logger()
@@ -45,9 +46,7 @@ def respond(
 ) -> web.Response:
     """The document as a response, with the trace id that finds it in the logs."""
     request[PROBLEM] = document.code
-    full = document.model_copy(
-        update={"trace_id": current_trace_id(), "instance": request.path[:_LONGEST_PATH]}
-    )
+    full = document.model_copy(update={"trace_id": current_trace_id(), "instance": _path(request)})
     return web.Response(
         status=document.status,
         body=full.model_dump_json(exclude_none=True).encode(),
@@ -59,6 +58,11 @@ def route_of(request: web.Request) -> str:
     """The pattern that a request matched: a name with few values, unlike its path."""
     resource = request.match_info.route.resource
     return resource.canonical.replace("{tail}", "/*") if resource else "unmatched"
+
+
+def _path(request: web.Request) -> str:
+    """The path asked for, without credentials that were sent as a name in it."""
+    return redact(request.path[: 4 * _LONGEST_PATH]).text[:_LONGEST_PATH]
 
 
 def _of_error(request: web.Request, error: ReverieError) -> web.Response:
@@ -78,7 +82,7 @@ def _headers(error: ReverieError) -> dict[str, str]:
 
 
 def _of_http(request: web.Request, error: web.HTTPException) -> web.StreamResponse:
-    path = request.path[:_LONGEST_PATH]
+    path = _path(request)
     match error:
         case web.HTTPNotFound():
             return respond(request, problem("not_found", f"no route {path}"))
