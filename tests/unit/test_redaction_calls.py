@@ -18,6 +18,7 @@ RUN = "xbjqtfu" + "tvaa" + "rskeN3"
         (f'connect("db.example.org", "shop", "{WORD}", "shop")', WORD),
         (f"jwt.sign({{ id: user.id }}, '{RUN}', {{ expiresIn: '1h' }})", RUN),
         (f"INSERT INTO t (id, `password`, age) VALUES (4, '{WORD}', 31)", WORD),
+        (f'<password encrypted="false">{WORD}</password>', WORD),
         (f"<key>API_SECRET</key>\n  <string>{RUN}</string>", RUN),
         (f'<property name="password">\n  <value>{WORD}</value>', WORD),
         (f'"kty": "oct", "k": "{RUN * 3}"', RUN * 3),
@@ -40,6 +41,8 @@ def test_a_credential_goes_from_the_place_that_takes_one(text: str, secret: str)
     "text",
     [
         'connect("db1.example.org", "user", "password")',
+        'connect("localhost:9092", "group-1", "topic-events-v2")',
+        'connect(handler, sender=User, dispatch_uid="user_post_save_2")',
         'login("https://host1/path2", callback)',
         'jwt.decode(token, key, algorithms=["HS256"])',
         "createHmac('sha256', secret)",

@@ -49,6 +49,7 @@ _KEYWORDS = (
     (SECRET, r"salt"),
     (SECRET, r"pepper"),
     (SECRET, r"mnemonic"),
+    (SECRET, r"psk(?<![a-z0-9]psk)"),
     (TOKEN, r"nonce"),
     (TOKEN, r"seed"),
 )

@@ -56,6 +56,13 @@ _CALLS = tuple(
 # A name, and the value that stands in the element after it.
 _ELEMENTS = (
     (
+        "</",
+        re.compile(
+            r"<(?P<name>[\w.\-]{0,24}(?:password|passwd|pwd|secret|token|key)\w{0,12})[ ]"
+            r"[^<>\n]{1,100}+>(?P<value>[^<>\n]{4,512}+)</"
+        ),
+    ),
+    (
         "<string>",
         re.compile(
             r"<key>(?P<name>[\w.\-]{1,64}+)</key>\s{0,40}<string>(?P<value>[^<\n]{4,512}+)<"
@@ -117,7 +124,11 @@ def _arguments(text: str, lower: str, kind: str, pattern: re.Pattern[str]) -> It
         line_end = text.find("\n", start, start + _REACH)
         end = line_end if line_end >= 0 else min(len(text), start + _REACH)
         position = _closed(text, start, end)
-        given = list(_QUOTED.finditer(text, start, position))
+        given = [
+            match
+            for match in _QUOTED.finditer(text, start, position)
+            if text[match.start() - 1] != "="
+        ]
         first = 1 if kind == PASSWORD and _begins(text, start, given) else 0
         fitting = [match for match in given[first:] if judge(match[1])]
         if fitting:
@@ -141,9 +152,12 @@ def _begins(text: str, start: int, given: list[re.Match[str]]) -> bool:
     return bool(given) and not text[start : given[0].start()].strip(" @bN[]")
 
 
+_NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A-Za-z]+)+\d{0,3}")
+
+
 def _password(value: str) -> bool:
     """Letters and a digit or mark, and neither an address nor the name of a machine."""
-    plain = not any(mark in value for mark in ("://", ":", ";", "=", "/", ".", " "))
+    plain = not any(mark in value for mark in ":;=/. ") and not _NAME.fullmatch(value)
     return len(value) >= 6 and plain and is_secret(PASSWORD, value, Form.WRAPPED)
 
 

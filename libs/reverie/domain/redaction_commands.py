@@ -100,7 +100,14 @@ _COMMANDS = tuple(
     )
 )
 _NAMED = (
-    ("env ", re.compile(r"(?:^|\n)[ \t]{0,8}env[ ]{1,4}(?P<name>\w{1,64}+)[ ]{1,4}" + _WORD)),
+    (
+        "fastcgi_param",
+        re.compile(r"fastcgi_param[ ]{1,8}(?P<name>\w{1,64}+)[ ]{1,8}" + _WORD),
+    ),
+    (
+        "env ",
+        re.compile(r"(?:^|\n)[ \t]{0,8}(?:set)?env[ ]{1,4}(?P<name>\w{1,64}+)[ ]{1,4}" + _WORD),
+    ),
     (
         "#define",
         re.compile(

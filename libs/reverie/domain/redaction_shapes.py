@@ -153,7 +153,10 @@ _PATTERN, _GROUPS = _one_pattern()
 
 _slack = r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/\-]{20,4096}+)"
 _bot_id = rf"(?<!\d)(\d{{8,10}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])"
-_bot = rf"([MNO](?<![{_SAFE}.][MNO])[{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+)(?![{_SAFE}.])"
+_bot = (
+    rf"([MNO](?<![{_SAFE}.][MNO])[{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+)"
+    rf"(?![{_SAFE}.])"
+)
 _teams = r"webhook\.office\.com/webhookb2/([\w@/\-]{40,4096}+)"
 _discord = r"/api/webhooks/(\d{10,24}/[\w\-]{40,4096}+)"
 _azure = rf"(?<![{_SAFE}.~])([{_SAFE}.]{{3}}[0-9]Q~[{_SAFE}.~]{{31,34}}+)(?![{_SAFE}~])"
