@@ -41,6 +41,14 @@ async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
     of = ("--tenant", "acme")
     [project] = await _admin(stack, nats_url, "projects", "list", *of)
     assert (project["project"], project["memories"]) == ("shop", 2)
+    budgets = ("projects", "budgets", "shop", *of)
+    [changed] = await _admin(stack, nats_url, *budgets, "-c", "warm=900", "-c", "entries=60")
+    assert (changed["warm"], changed["entries"], changed["hot"]) == (900, 60, 800)
+    [kept] = await _admin(stack, nats_url, *budgets)
+    assert kept == changed
+    [back] = await _admin(stack, nats_url, *budgets, "--reset")
+    assert (back["warm"], back["entries"]) == (800, 50)
+    assert await _admin(stack, nats_url, *budgets, "-c", "cold=1") == 2
     listed = await _admin(stack, nats_url, "scopes", "list", *of)
     assert [one["scope"] for one in listed] == sorted(one["scope"] for one in listed)
     gone = await _admin(stack, nats_url, "projects", "delete", "shop", "--yes", *of)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reverie.domain import context
 from reverie.domain.briefing import LINE_CHARS, REASON_CHARS, Briefing, Count
-from reverie.domain.budgets import DEFAULT
+from reverie.domain.budgets import DEFAULT, Budgets, Part
 from reverie.domain.context import HEADING, Block
 from reverie.domain.fence import CLOSE, OPEN
 from reverie.domain.kinds import TREATMENT, Kind
@@ -111,6 +111,42 @@ def test_every_line_is_shown_or_counted_as_omitted(
     block = render(given_, budget, count)
     assert _lines(block) + len(block.omitted) == _lines(whole)
     assert block == render(given_, budget, count)
+
+
+@given(briefing(NO_IDENTITY), st.integers(0, 100), st.integers(0, 4), st.sampled_from(COUNTERS))
+def test_no_part_passes_its_budget_and_no_block_its_entries(
+    given_: Briefing, tokens: int, entries: int, count: Count
+) -> None:
+    budgets = Budgets(tokens * 4, tokens * 4, tokens, tokens, 0, entries)
+    block = context.render(given_, budgets, count)
+    assert len(block.entries) <= entries
+    for part in Part:
+        own = [one.tokens for one in block.entries if one.place.parts[0] is part]
+        limit = budgets.hot + budgets.warm if part is Part.HOT else budgets.of(part)
+        assert sum(own) <= limit
+    assert {one.what for one in block.warnings} >= {
+        "entries" if one.reason == "entries" else one.place.parts[0].value for one in block.omitted
+    }
+
+
+def test_identities_share_the_room_and_what_fits_is_whole() -> None:
+    long, short = memory(1, Kind.IDENTITY, "steady " * 90), memory(2, Kind.IDENTITY, "I am Ann")
+    block = render(Briefing([long, short]), 80, words)
+    assert _said(block)[0] == "- [global 00000002] I am Ann"
+    assert _said(block)[1].endswith("steady …")
+    assert 60 < block.tokens <= 80
+    whole = render(Briefing([long, short]), 200, words)
+    assert _said(whole)[1].endswith("steady steady")
+
+
+def test_pinned_memories_come_after_identity_and_may_use_what_lessons_would() -> None:
+    pins = [memory(n, Kind.BUG, "x " * 30, pinned=True) for n in range(1, 4)]
+    lesson = memory(9, Kind.LESSON, "y " * 30)
+    budgets = Budgets(hot=70, warm=70, stale=0, session=0, files=0, entries=50)
+    block = context.render(Briefing([lesson, *pins]), budgets, words)
+    assert set(block.shown) == {pin.id for pin in pins}
+    assert [one.memory.id for one in block.omitted] == [lesson.id]
+    assert "_Left out for room: 1 lesson. " in block.markdown
 
 
 def _lines(block: Block) -> int:

@@ -12,12 +12,13 @@ import typer
 from reverie.cli import keys
 from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
 from reverie.domain.access import Principal, Role
-from reverie.domain.errors import NotFound
+from reverie.domain.errors import Invalid, NotFound
 
 if TYPE_CHECKING:
     from reverie.bus.port import Bus
     from reverie.runtime.settings import Settings
     from reverie.store.administration import Administration
+    from reverie.store.database import Database
 
 T = TypeVar("T")
 PAGE = 500
@@ -66,6 +67,39 @@ def delete_project(
     from reverie.domain.scopes import slug
 
     _delete_scope(settings_from(home, sets), tenant, f"project/{slug(name)}", True, yes, json)
+
+
+@projects.command("budgets")
+def project_budgets(
+    name: Annotated[str, typer.Argument(help="The project.")],
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--change", "-c", metavar="PART=TOKENS", help="One budget; may be repeated."),
+    ] = None,
+    reset: Annotated[bool, typer.Option("--reset", help="Go back to the defaults.")] = False,
+    tenant: Tenant = "default",
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Show or change what the block at session start may hold: tokens of hot,
+    warm, stale, session and files, and entries.
+
+    Example: [bold]reverie admin projects budgets shop -c warm=1200 -c entries=60[/]
+    """
+    from reverie.domain.scopes import slug
+    from reverie.store.briefing import Briefings
+
+    project, asked = slug(name), _numbers(change or [])
+
+    async def work(database: Database, who: Principal) -> dict[str, object]:
+        kept = Briefings(database)
+        if asked or reset:
+            return vars(await kept.set_budgets(who, project, None if reset else asked))
+        return vars(await kept.budgets(who, project))
+
+    found = _run_on(settings_from(home, sets), tenant, work)
+    _show([{"project": project, **found}], json)
 
 
 @scopes.command("list")
@@ -192,10 +226,33 @@ def _number(settings: Settings, tenant: str) -> int:
     raise NotFound("tenant", tenant)
 
 
+def _numbers(changes: Sequence[str]) -> dict[str, int]:
+    """`PART=TOKENS` read. Raises `Invalid` naming what is none."""
+    from reverie.domain.budgets import DEFAULT
+
+    found = {}
+    for one in changes:
+        name, _, number = one.partition("=")
+        if name not in vars(DEFAULT) or not number.isdecimal():
+            raise Invalid(
+                "--change", f"{one!r} is not one of {', '.join(vars(DEFAULT))} = a number"
+            )
+        found[name] = int(number)
+    return found
+
+
 def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
+    """Administration of one tenant."""
+    from reverie.store.administration import Administration
+
+    return _run_on(settings, tenant, lambda database, who: work(Administration(database), who))
+
+
+def _run_on(
+    settings: Settings, tenant: str, work: Callable[[Database, Principal], Awaitable[T]]
+) -> T:
     """Work on one tenant, under the role that row-level security holds."""
     from reverie.cli.place import admin_url
-    from reverie.store.administration import Administration
     from reverie.store.database import open_database
 
     url = admin_url(settings)
@@ -203,7 +260,7 @@ def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
 
     async def run() -> T:
         async with open_database(url, size=2) as database:
-            return await work(Administration(database), who)
+            return await work(database, who)
 
     return asyncio.run(run())
 

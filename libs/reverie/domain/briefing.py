@@ -158,7 +158,9 @@ def _all(briefing: Briefing) -> Iterator[Wish]:
     memories = briefing.memories
     yield from _identities(memories)
     yield from (_wish(one, _PINNED) for one in memories if one.pinned)
-    yield from (_wish(one.memory, _FILES, own=True, why=one.why) for one in briefing.near)
+    before = {one.id for one in briefing.sessions}
+    near = [one for one in briefing.near if one.memory.id not in before]
+    yield from (_wish(one.memory, _FILES, own=True, why=one.why) for one in near)
     yield from (_wish(one, _STALE, own=True) for one in briefing.stale)
     by_place = _by_place(memories, briefing.leaned)
     for place in _HOT_ORDER:
@@ -235,7 +237,8 @@ def _marked(wish: Wish, state: str) -> Wish:
 
 def _said(memory: Memory, text: str, chars: int, why: str | None = None) -> str:
     source = f"[{memory.scope} {short_id(memory.id)}]"
-    reason = f" — {flat(why, REASON_CHARS)}" if why else ""
+    told = why is None or why.removeprefix("touches ") in text
+    reason = "" if told else f" — {flat(why or '', REASON_CHARS)}"
     doubt = ""
     if memory.stale_grade:
         doubt = f" (⚠ {memory.stale_grade}: {flat(memory.stale_reason or '', REASON_CHARS)})"
