@@ -89,3 +89,10 @@ def test_another_value_at_another_time_or_of_a_bug_is_no_contradiction() -> None
 
 def test_far_apart_in_meaning_is_never_merged() -> None:
     assert verdict("Sessions live in Redis", "Sessions live in Redis", 0.3) is Verdict.SIMILAR
+
+
+def test_long_texts_do_not_contradict_each_other_by_a_sentence_in_each() -> None:
+    talk = "We went through the tickets of the week and wrote down who takes which. " * 10
+    yes, no = "Use jsonwebtoken for tokens.", "Use jose instead of jsonwebtoken."
+    assert verdict(yes, no) is Verdict.CONTRADICTING
+    assert verdict(talk + yes, talk + no) is Verdict.SIMILAR

@@ -54,6 +54,8 @@ _NEVER_CONTRADICTED = ANCHORS | {Kind.TASK, Kind.SKILL, Kind.SESSION, Kind.HISTO
 MIN_WORDS = 2
 # Characters. A longer text is no statement, and taking it apart takes the square of its length.
 MAX_LENGTH = 8192
+# A longer text says many things: two of them always hold words that speak against each other.
+MAX_CLAIM = 600
 # Cosines below these say that the words agree by chance. Measured: tests/bench/duplicates.py.
 MERGE_COSINE = 0.7
 CONTRADICT_COSINE = 0.6
@@ -115,7 +117,8 @@ def judge(older: Said, newer: Said, cosine: float | None = None) -> Likeness:
 def _may_contradict(older: Said, newer: Said, cosine: float | None) -> bool:
     kinds = {older.kind, newer.kind}
     return (
-        not kinds & _NEVER_CONTRADICTED
+        max(len(older.content), len(newer.content)) <= MAX_CLAIM
+        and not kinds & _NEVER_CONTRADICTED
         and _periods_meet(older, newer)
         and (cosine is None or cosine >= CONTRADICT_COSINE)
     )
