@@ -23,6 +23,7 @@ COMMANDS = [
     "migrate",
     "export",
     "import",
+    "reembed",
     "reindex",
     "dead list",
     "dead replay",

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from reverie.domain.errors import Misconfigured
 from reverie.inference.cache import CachedEmbedder
 from reverie.inference.catalogue import MODELS, known
-from reverie.inference.embedder import Vectors
 from reverie.inference.fetch import shown
 from reverie.inference.sources import PUBLIC_INDEX, configured
 from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.inference.vectors import Vectors
 from reverie.testing.embedder import FakeEmbedder
 
 LOGIN = "me:" + "s3cr3t"

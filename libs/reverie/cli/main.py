@@ -17,6 +17,7 @@ from reverie.cli import (
     keys,
     migrate,
     models,
+    reembed,
     reindex,
     serve,
     status,
@@ -52,6 +53,7 @@ app.command("trace")(trace.trace)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)
+app.command("reembed")(reembed.reembed)
 app.command("serve")(serve.serve)
 
 

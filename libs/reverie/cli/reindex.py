@@ -95,6 +95,7 @@ async def _model(settings: Settings, what: Sequence[What]) -> AsyncIterator[Mode
     """The model, loaded where vectors are wanted. Raises `Unavailable` where it cannot be."""
     import asyncio
 
+    from reverie.inference.endpoint import endpoint_of
     from reverie.inference.slot import ModelSlot
     from reverie.ingest.reindex import What
 
@@ -105,6 +106,7 @@ async def _model(settings: Settings, what: Sequence[What]) -> AsyncIterator[Mode
         settings.embed_threads,
         settings.model_pull,
         settings.recall_sparse,
+        endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
     )
     if What.VECTORS not in what:
         yield slot

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reverie.inference.embedder import Embedder, Vectors
+from reverie.inference.embedder import Embedder
+from reverie.inference.vectors import Vectors
 
 _MAX_KEY_CHARS = 4096
 

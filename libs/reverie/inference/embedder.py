@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import BaseModel, Field, ValidationError
 
+from reverie.domain.errors import Misconfigured
 from reverie.inference.catalogue import DEFAULT_MODEL, Model, known
 from reverie.inference.fetch import Progress
 from reverie.inference.resolver import resolve
 from reverie.inference.runner import MAX_WAITING, Runner
 from reverie.inference.tokens import ModelTokenCounter
+from reverie.inference.vectors import Vectors, normalised
 
-Vectors = NDArray[np.float32]
+Pooling = Literal["cls", "mean"]
+OWN_GRAPH = "model.onnx"
+
+
+class _Profile(BaseModel):
+    """What a folder says of its model."""
+
+    pooling: Pooling = "mean"
+    max_tokens: int = Field(512, ge=8, le=32_768)
 
 
 class Embedder(Protocol):
@@ -45,10 +55,25 @@ class OnnxEmbedder:
     def __init__(
         self, model: Model, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING
     ) -> None:
-        self.name = model.name
-        self.dims = model.dims
         graph = folder / model.graph
-        self._runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting)
+        runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting)
+        self._set(model.name, runner, model.dims, "cls")
+
+    @classmethod
+    def local(cls, name: str, folder: Path, threads: int = 1) -> OnnxEmbedder:
+        """A model of one's own: `model.onnx` and `tokenizer.json` in a folder.
+
+        A `profile.json` beside them may say `pooling` (cls or mean; unset: mean) and `max_tokens`
+        (unset: 512). Raises `Misconfigured`.
+        """
+        profile = _profile(folder)
+        runner = Runner(name, folder / OWN_GRAPH, profile.max_tokens, threads)
+        made = cls.__new__(cls)
+        made._set(name, runner, runner.width, profile.pooling)
+        return made
+
+    def _set(self, name: str, runner: Runner, dims: int, pooling: Pooling) -> None:
+        self.name, self.dims, self._runner, self._pooling = name, dims, runner, pooling
 
     @property
     def counter(self) -> ModelTokenCounter:
@@ -59,8 +84,9 @@ class OnnxEmbedder:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
+        rows = await self._runner.run(texts)
         # The first token ([CLS]) stands for the text in the BGE models.
-        return _normalised(np.stack([hidden[0] for hidden in await self._runner.run(texts)]))
+        return normalised(np.stack([r[0] if self._pooling == "cls" else r.mean(0) for r in rows]))
 
     async def warm(self) -> None:
         """Runs the model once, so that the first caller does not wait for its set-up."""
@@ -88,7 +114,12 @@ def load_embedder(
     return OnnxEmbedder(known(name), place, threads)
 
 
-def _normalised(vectors: NDArray[Any]) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
-    return scaled
+def _profile(folder: Path) -> _Profile:
+    missing = [name for name in (OWN_GRAPH, "tokenizer.json") if not (folder / name).is_file()]
+    if missing:
+        raise Misconfigured("model", f"{folder} has no {' and no '.join(missing)}")
+    told = folder / "profile.json"
+    try:
+        return _Profile.model_validate_json(told.read_bytes() if told.is_file() else b"{}")
+    except (OSError, ValidationError) as error:
+        raise Misconfigured("model", f"{told} says no pooling (cls, mean) or max_tokens") from error

@@ -67,6 +67,12 @@ class Runner:
         finally:
             self._waiting -= 1
 
+    @property
+    def width(self) -> int:
+        """Length of the vectors that the first output holds."""
+        width = self._session.get_outputs()[0].shape[-1]
+        return int(width)
+
     def close(self) -> None:
         """Ends the thread; a batch under way is finished first."""
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -93,7 +99,11 @@ class Runner:
             "token_type_ids": _padded([row.type_ids for row in rows], width),
         }
         wanted = {name: array for name, array in feed.items() if name in self._inputs}
-        return list(self._session.run(None, wanted)[0])
+        out = self._session.run(None, wanted)[0]
+        if out.ndim < 3:
+            return list(out)
+        # What stands for padding says nothing of a text.
+        return [one[: len(row.ids)] for one, row in zip(out, rows, strict=True)]
 
 
 def _open_session(path: Path, threads: int) -> Any:

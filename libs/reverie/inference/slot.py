@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import structlog
 
 from reverie.domain.errors import ReverieError, Unavailable
 from reverie.inference.cache import CachedEmbedder
-from reverie.inference.catalogue import SPARSE_MODEL
-from reverie.inference.embedder import Embedder, load_embedder
+from reverie.inference.catalogue import MODELS, SPARSE_MODEL
+from reverie.inference.embedder import Embedder, OnnxEmbedder, load_embedder
+from reverie.inference.endpoint import Endpoint, EndpointEmbedder
 from reverie.inference.sparse import SparseEncoder, load_sparse
 from reverie.inference.tokens import EstimatingTokenCounter, TokenCounter
 
 log = structlog.get_logger("reverie.inference")
 
 RETRY_SECONDS = 60.0
+PROBE = "The same text gives the same vector, or the model is another."
+SAME = 0.98
+"""Cosine: int8 kernels round a little differently from machine to machine."""
 
 SparseMode = Literal["auto", "on", "off"]
 """Whether a sparse model is used: where it can be had at the start, in any case, or never."""
@@ -34,6 +41,7 @@ class ModelSlot:
         threads: int,
         pull: bool,
         sparse: SparseMode = "off",
+        endpoint: Endpoint | None = None,
     ):
         self._name = name
         self._home = home
@@ -41,7 +49,11 @@ class ModelSlot:
         self._threads = threads
         self._pull = pull
         self._sparse_mode = sparse
+        self._endpoint = endpoint
         self._tried = asyncio.Event()
+        self._asked = asyncio.Event()
+        self._checked: set[str] = set()
+        self._others: dict[str, Embedder | None] = {}
         self.embedder: Embedder | None = None
         self.sparse: SparseEncoder | None = None
         self.counter: TokenCounter = EstimatingTokenCounter()
@@ -53,35 +65,49 @@ class ModelSlot:
             await self._load_missing()
         finally:
             self._tried.set()
-        while self.embedder is None or self._lacks_sparse:
-            await asyncio.sleep(RETRY_SECONDS)
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), RETRY_SECONDS if self._lacks else None)
+            self._asked.clear()
             await self._load_missing()
-        await asyncio.Event().wait()
+
+    @property
+    def _lacks(self) -> bool:
+        return self.embedder is None or self._lacks_sparse or None in self._others.values()
 
     async def _load_missing(self) -> None:
         if self.embedder is None:
-            try:
-                await self._load()
-            except ReverieError as error:
-                log.warning("model_missing", model=self._name, reason=str(error))
+            self.embedder = await self._tried_to_open(self._name)
+        for name in [name for name, one in self._others.items() if one is None]:
+            self._others[name] = await self._tried_to_open(name)
         if self.sparse is None and (self._lacks_sparse or not self._tried.is_set()):
             try:
                 await self._load_sparse()
             except ReverieError as error:
                 log.warning("model_missing", model=SPARSE_MODEL, reason=str(error))
 
-    async def _load(self) -> None:
-        loaded = await asyncio.to_thread(
-            load_embedder,
-            self._name,
-            self._home,
-            self._folder,
-            self._threads,
-            download=self._pull,
-        )
+    async def _tried_to_open(self, name: str) -> Embedder | None:
+        try:
+            return CachedEmbedder(await self._open(name))
+        except ReverieError as error:
+            log.warning("model_missing", model=name, reason=str(error))
+        except Exception:  # a folder of one's own may hold anything
+            log.exception("model_broken", model=name)
+        return None
+
+    async def _open(self, name: str) -> Embedder:
+        if self._endpoint is not None and name == self._name:
+            return EndpointEmbedder(name, self._endpoint)
+        if name in MODELS:
+            wanted = (name, self._home, self._folder, self._threads)
+            loaded = await asyncio.to_thread(load_embedder, *wanted, download=self._pull)
+        else:
+            place = (self._folder or self._home / "models") / name
+            loaded = await asyncio.to_thread(OnnxEmbedder.local, name, place, self._threads)
         await loaded.warm()
-        self.counter = loaded.counter
-        self.embedder = CachedEmbedder(loaded)
+        if name == self._name:
+            self.counter = loaded.counter
+        return loaded
 
     async def _load_sparse(self) -> None:
         if self._sparse_mode == "off":
@@ -118,6 +144,38 @@ class ModelSlot:
         if self.sparse is None:
             raise Unavailable(f"model {SPARSE_MODEL}", "`reverie models pull` fetches it")
         return self.sparse
+
+    def named(self, name: str) -> Embedder:
+        """The embedder of that name, which a tenant goes by.
+
+        Raises `Unavailable` while there is none; it is loaded beside then.
+        """
+        for one in (self.embedder, self._others.get(name)):
+            if one is not None and one.name == name:
+                return one
+        if name != self._name and name not in self._others:
+            self._others[name] = None
+            self._asked.set()
+        raise Unavailable(f"model {name}", "it is being loaded, or no place gives it")
+
+    async def checked(self, name: str, probe: Sequence[float]) -> Embedder:
+        """`named`, once it says of the probe text what it said when its vectors were made."""
+        one = self.named(name)
+        if probe and name not in self._checked:
+            [made] = await one.embed([PROBE])
+            if len(probe) != one.dims or float(made @ np.asarray(probe, np.float32)) < SAME:
+                hint = "it is not what made its vectors: give it a name of its own, and reembed"
+                raise Unavailable(f"model {name}", hint)
+            self._checked.add(name)
+        return one
+
+    async def opened(self, name: str) -> Embedder:
+        """The embedder of that name, loaded now where it must be. Raises as loading does."""
+        try:
+            return self.named(name)
+        except Unavailable:
+            self._others[name] = CachedEmbedder(await self._open(name))
+            return self.named(name)
 
     async def tried(self) -> None:
         """Waits for the end of the first try to load."""

@@ -139,6 +139,14 @@ class Settings(BaseSettings):
     )
 
     model: str = Field("bge-small-en-v1.5", description="the embedding model")
+    model_url: WebUrl | None = Field(
+        None,
+        description="an OpenAI-compatible endpoint that embeds with the model, as https://host/v1",
+    )
+    model_key: SecretStr | None = Field(None, description="the key of model_url (secret)")
+    model_dims: Annotated[int, Field(ge=1, le=3072)] | None = Field(
+        None, description="length of the vectors of model_url, at most 3072"
+    )
     model_dir: Path | None = Field(
         None, description="a folder that holds the model's files; unset: models/ in the home folder"
     )

@@ -45,12 +45,12 @@ class Counts:
         )
 
     async def vectors(self, tenant: Tenant) -> int:
-        """The vectors, counted to one more than `EXACT_UP_TO`."""
+        """The vectors of the model in question, counted to one more than `EXACT_UP_TO`."""
 
         async def count() -> int:
             return int(await tenant.value("vector_count", EXACT_UP_TO + 1))
 
-        return await self._of(tenant, "vectors", count, float)
+        return await self._of(tenant, tenant.vectors, count, float)
 
     async def _of(
         self,

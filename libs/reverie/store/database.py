@@ -41,32 +41,43 @@ _OUTAGES = (
 )
 
 
+FIRST_VECTORS = "vec_bge_small_en_v1_5"
+
+
 class Tenant:
-    """A transaction that sees one tenant's rows. Rows come as mappings."""
+    """A transaction that sees one tenant's rows. Rows come as mappings.
+
+    `vectors`: the table that stands for that of the first model in the queries.
+    """
 
     def __init__(self, connection: asyncpg.Connection[asyncpg.Record], tenant: int) -> None:
         self._connection = connection
         self.id = tenant
+        self.vectors = FIRST_VECTORS
 
     async def rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         """All rows of a query; `$1` is the tenant, `args` follow."""
         with _span(name):
-            return await self._connection.fetch(query(name).sql, self.id, *args)
+            return await self._connection.fetch(self._sql(name), self.id, *args)
 
     async def row(self, name: str, *args: object) -> asyncpg.Record | None:
         """The first row of a query, if any."""
         with _span(name):
-            return await self._connection.fetchrow(query(name).sql, self.id, *args)
+            return await self._connection.fetchrow(self._sql(name), self.id, *args)
 
     async def value(self, name: str, *args: object) -> Any:
         """The first column of the first row."""
         with _span(name):
-            return await self._connection.fetchval(query(name).sql, self.id, *args)
+            return await self._connection.fetchval(self._sql(name), self.id, *args)
 
     async def many(self, name: str, args: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each of the argument lists."""
         with _span(name):
-            await self._connection.executemany(query(name).sql, [(self.id, *one) for one in args])
+            await self._connection.executemany(self._sql(name), [(self.id, *one) for one in args])
+
+    def _sql(self, name: str) -> str:
+        sql = query(name).sql
+        return sql if self.vectors == FIRST_VECTORS else sql.replace(FIRST_VECTORS, self.vectors)
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Likeness, Said
 from reverie.store.database import Database
+from reverie.store.models import pointed
 from reverie.store.races import retried
 
 
@@ -52,6 +53,7 @@ class Duplicates:
     async def read(self, tenant: int, memory: UUID) -> Candidate | None:
         """The memory, if it is active and all that is derived of it stands."""
         async with self._db.tenant(tenant) as t:
+            await pointed(t)
             row = await t.row("likeness_self", memory)
         return _candidate(row, vector=row["vector"]) if row else None
 
@@ -61,6 +63,7 @@ class Duplicates:
         Up to `limit` by meaning, by shared anchors, and by shared rare words.
         """
         async with self._db.tenant(tenant) as t:
+            await pointed(t)
             await t.row("iterate_index_scans")
             found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit)
         return [_candidate(row, cosine=row["cosine"]) for row in found]

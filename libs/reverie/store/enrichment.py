@@ -15,11 +15,13 @@ from pgvector import HalfVector, SparseVector
 from reverie.contracts.events import Outgoing, git_subject, memory_subject, outgoing
 from reverie.domain.causes import Cause, Told
 from reverie.domain.entities import Entity
+from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
+from reverie.store.models import FIRST_MODEL, Pointer, pointed, probed
 from reverie.store.weighted import sparse_vector, weighted
 
 Vector = NDArray[np.float32]
@@ -56,6 +58,7 @@ class Piece:
     hash: bytes
     vector: Vector
     words: Words | None = None
+    model: str = FIRST_MODEL
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,15 @@ class Enrichment:
             row = await t.row("enrich_read", memory)
         return Raw(**row) if row else None
 
+    async def model(self, tenant: int) -> Pointer:
+        """The model that is to make the tenant's vectors."""
+        async with self._db.tenant(tenant) as t:
+            return await probed(t)
+
     async def known(self, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, Known]:
         """What stands already of texts of these hashes."""
         async with self._db.tenant(tenant) as t:
+            await pointed(t)
             found = await t.rows("vectors_known", list(hashes))
         return {row["hash"]: _known(row["v"], row["words"]) for row in found}
 
@@ -217,6 +226,9 @@ async def _replace(
 
 
 async def _put_chunks(t: Tenant, memory: Raw, pieces: Sequence[Piece]) -> None:
+    model = (await pointed(t)).name
+    if any(piece.model != model for piece in pieces):
+        raise Unavailable(f"model {model}", "the tenant was switched to it meanwhile")
     await t.rows("chunk_drop_vectors", memory.id)
     await t.rows("chunk_drop", memory.id)
     await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from reverie.store.database import Database
+from reverie.store.models import pointed
 
 START = UUID(int=0)
 
@@ -84,6 +85,7 @@ class Reindex:
     async def sweep_vectors(self, tenant: int) -> None:
         """Removes vectors and chunks of what is no more."""
         async with self._db.tenant(tenant) as t:
+            await pointed(t)
             await t.rows("reindex_sweep_vectors")
             await t.rows("reindex_sweep_chunks")
 

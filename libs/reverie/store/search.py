@@ -18,7 +18,7 @@ from reverie.domain.memory import Memory
 from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.counts import EXACT_UP_TO, Counts
-from reverie.store.database import Database, Tenant
+from reverie.store.database import FIRST_VECTORS, Database, Tenant
 from reverie.store.weighted import sparse_vector
 
 NEAREST = 4
@@ -134,12 +134,21 @@ class Search:
         return [TurnHit(**r) for r in found]
 
     async def meaning(
-        self, who: Principal, vector: NDArray[np.float32], only: Filter, limit: int
+        self,
+        who: Principal,
+        vector: NDArray[np.float32],
+        only: Filter,
+        limit: int,
+        vectors: str = FIRST_VECTORS,
     ) -> list[Scored]:
-        """Memories by cosine of their nearest chunk: exact up to `EXACT_UP_TO` vectors."""
+        """Memories by cosine of their nearest chunk: exact up to `EXACT_UP_TO` vectors.
+
+        `vectors`: the table of the model that made the vector.
+        """
         asked = HalfVector(vector)
         args = (asked, list(only.scopes), list(only.status), limit, only.kinds, only.asked)
         async with self._db.reading(who.tenant) as tenant:
+            tenant.vectors = vectors
             count = await self._counts.vectors(tenant)
             if count <= EXACT_UP_TO:
                 found = await _nearest(tenant, args, limit, count)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reverie.inference.embedder import Vectors
+from reverie.inference.vectors import Vectors
 
 _WORD = re.compile(r"\w+")
 

@@ -11,6 +11,7 @@ from reverie.bus.consume import consume
 from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
+from reverie.inference.endpoint import endpoint_of
 from reverie.inference.slot import ModelSlot
 from reverie.ingest import (
     admin_routes,
@@ -85,6 +86,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.embed_threads,
                 settings.model_pull,
                 settings.recall_sparse,
+                endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
             ),
             memories=Memories(database),
             edits=Edits(database),

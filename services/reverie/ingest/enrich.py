@@ -13,6 +13,7 @@ from reverie.domain.anchors import paths, same_file
 from reverie.domain.causes import Cause, Told, infer_causes
 from reverie.domain.chunks import chunk
 from reverie.domain.entities import entities_of
+from reverie.domain.errors import Unavailable
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.scopes import project_of
 from reverie.inference.embedder import Embedder
@@ -67,8 +68,10 @@ async def pieces_of(
     parts: Deriving, tenant: int, raw: Raw, anew: bool = False
 ) -> list[Piece] | None:
     """The chunks with their vectors; None where there is no model. `anew` trusts no vector."""
-    embedder = parts.model.embedder
-    if embedder is None:
+    model = await parts.enrichment.model(tenant)
+    try:
+        embedder = await parts.model.checked(model.name, model.probe)
+    except Unavailable:
         return None
     count = parts.model.counter.count
     size, overlap = parts.settings.chunk_tokens, parts.settings.chunk_overlap
@@ -81,7 +84,7 @@ async def pieces_of(
         _vectors(embedder, by_hash, known), _words(parts.model.sparse, by_hash, known)
     )
     return [
-        Piece(one.start, one.stop, digest, vectors[digest], words.get(digest))
+        Piece(one.start, one.stop, digest, vectors[digest], words.get(digest), model.name)
         for one, digest in zip(spans, hashes, strict=True)
     ]
 

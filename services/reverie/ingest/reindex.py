@@ -55,7 +55,7 @@ async def rebuild(tools: Tools, tenant: int, what: Sequence[What], told: Told) -
         await tools.reindex.anchors(tenant)
         done["anchors"] = await _each(tools, tenant, "anchors", _anchors, told)
     if What.VECTORS in what:
-        tools.model.ready()
+        await tools.model.opened((await tools.enrichment.model(tenant)).name)
         done["vectors"] = await _each(tools, tenant, "vectors", _vectors, told)
         await tools.reindex.sweep_vectors(tenant)
     return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from reverie.inference.endpoint import endpoint_of
 from reverie.inference.rerank import EndpointReranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
@@ -35,6 +36,7 @@ from reverie.store.graph import Graph
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.memories import Memories
+from reverie.store.models import Models
 from reverie.store.notes import Notes
 from reverie.store.past import Past
 from reverie.store.sealing import sealer_of
@@ -70,11 +72,13 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.embed_threads,
                 settings.model_pull,
                 settings.recall_sparse,
+                endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
             ),
             memories=Memories(database),
             edits=Edits(database),
             past=Past(database),
             search=Search(database),
+            models=Models(database),
             sessions=Sessions(database),
             briefings=Briefings(database),
             carry=Carry(database),

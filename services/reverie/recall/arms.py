@@ -71,9 +71,11 @@ class Sight:
 
     async def meaning(self, text: str) -> list[Scored]:
         """Memories by the nearness of their vectors."""
-        [vector] = await self.parts.model.ready().embed([text])
+        model = await self.parts.models.of(self.who.tenant)
+        embedder = await self.parts.model.checked(model.name, model.probe)
+        [vector] = await embedder.embed([text])
         limit = self.parts.settings.candidates
-        return await self.parts.search.meaning(self.who, vector, self.only, limit)
+        return await self.parts.search.meaning(self.who, vector, self.only, limit, model.vectors)
 
     async def weighed_words(self, text: str) -> Words | None:
         """The question as the sparse model reads it."""

@@ -15,6 +15,7 @@ from reverie.store.carry import Carry
 from reverie.store.edits import Edits
 from reverie.store.graph import Graph
 from reverie.store.memories import Memories
+from reverie.store.models import Models
 from reverie.store.notes import Notes
 from reverie.store.past import Past
 from reverie.store.search import Search
@@ -34,6 +35,7 @@ class Parts:
     edits: Edits
     past: Past
     search: Search
+    models: Models
     sessions: Sessions
     briefings: Briefings
     carry: Carry

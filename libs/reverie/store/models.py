@@ -1,0 +1,138 @@
+"""Which embedding model a tenant's meaning goes by, and filling another beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import LiteralString
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from pgvector import HalfVector
+
+from reverie.store.database import FIRST_VECTORS, Database, Tenant
+from reverie.store.migrate import SCHEMA
+
+FIRST_MODEL = "bge-small-en-v1.5"
+"""The model of a tenant that was never moved to another."""
+TRUSTED_SECONDS = 5.0
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A model and the length of its vectors; `probe`: what it made of the probe text."""
+
+    name: str = FIRST_MODEL
+    dims: int = 384
+    probe: tuple[float, ...] = ()
+
+    @property
+    def vectors(self) -> str:
+        """The table of its vectors."""
+        return table_of(self.name)
+
+
+@dataclass(frozen=True)
+class Due:
+    """A chunk without a vector: its number and its text."""
+
+    no: int
+    text: str
+
+
+def table_of(name: str) -> str:
+    """The name of a model's vector table: two models never share one."""
+    short = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
+    if name == FIRST_MODEL:
+        return FIRST_VECTORS
+    return f"vec_{short}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+class Moving:
+    """Moves tenants to other models, as the schema's owner. Blocks."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def make_vectors(self, name: str, dims: int) -> None:
+        """Makes a model's vector table where it is missing."""
+        if name != FIRST_MODEL:
+            self._run("call make_vectors(%s, %s)", table_of(name), dims)
+
+    def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> Pointer:
+        """Notes a model that is to be filled; what was noted of it first stands."""
+        told = {"vectors": table_of(name), "dims": dims, "probe": list(probe)}
+        self._run(
+            "update tenant set models = jsonb_build_object(%s::text, %s::jsonb) || models"
+            " where id = %s",
+            *(name, json.dumps(told), tenant),
+            tenant=tenant,
+        )
+        return Pointer(name, dims)
+
+    def switch(self, tenant: int, name: str) -> None:
+        """From now on the tenant's meaning goes by that model."""
+        self._run("update tenant set model = %s where id = %s", name, tenant, tenant=tenant)
+
+    def _run(self, statement: LiteralString, *args: object, tenant: int = 0) -> None:
+        with psycopg.connect(self._url, options=f"-csearch_path={SCHEMA},public") as connection:
+            connection.execute("select set_config('reverie.tenant', %s, true)", (str(tenant),))
+            connection.execute(statement, args)
+
+
+async def pointed(t: Tenant) -> Pointer:
+    """The model that the tenant's meaning goes by; its queries go to that model's table."""
+    row = await t.row("model_active")
+    found = Pointer(row["name"], row["dims"]) if row else Pointer()
+    t.vectors = found.vectors
+    return found
+
+
+async def probed(t: Tenant) -> Pointer:
+    """`pointed`, with what the model made of the probe text."""
+    found = await pointed(t)
+    return replace(found, probe=tuple(await t.value("model_probe") or ()))
+
+
+class Models:
+    """Which model each tenant goes by, and what another lacks yet."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._known: dict[int, tuple[float, Pointer]] = {}
+
+    async def of(self, tenant: int) -> Pointer:
+        """The model of a tenant, as it stood at most `TRUSTED_SECONDS` ago."""
+        at, found = self._known.get(tenant, (-TRUSTED_SECONDS, Pointer()))
+        if monotonic() - at >= TRUSTED_SECONDS:
+            async with self._db.reading(tenant) as t:
+                found = await probed(t)
+            self._known[tenant] = (monotonic(), found)
+        return found
+
+    async def due(self, tenant: int, of: Pointer, after: int, limit: int) -> list[Due]:
+        """Chunks that the model has no vectors of, by their number."""
+        async with self._db.tenant(tenant) as t:
+            t.vectors = of.vectors
+            found = await t.rows("reembed_due", after, limit)
+        return [Due(r["no"], r["content"][r["start"] : r["stop"]]) for r in found]
+
+    async def put(self, tenant: int, of: Pointer, vectors: Sequence[tuple[int, Vector]]) -> None:
+        """Keeps vectors by the number of their chunk."""
+        async with self._db.tenant(tenant) as t:
+            t.vectors = of.vectors
+            await t.many("reembed_put", [(no, HalfVector(vector)) for no, vector in vectors])
+
+    async def counts(self, tenant: int, of: Pointer) -> tuple[int, int]:
+        """How many chunks have a vector, of how many."""
+        async with self._db.tenant(tenant) as t:
+            t.vectors = of.vectors
+            [row] = await t.rows("reembed_count")
+        return row["done"], row["chunks"]

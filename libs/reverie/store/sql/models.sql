@@ -1,0 +1,27 @@
+-- name: model_active
+-- The embedding model that a tenant's meaning goes by; no row: the first one.
+select t.model as name, (t.models -> t.model ->> 'dims')::int as dims
+from tenant t where t.id = $1 and t.model is not null;
+
+-- name: model_probe
+-- What that model made of the probe text.
+select t.models -> t.model -> 'probe' as probe from tenant t where t.id = $1 and t.model is not null;
+
+-- name: reembed_due
+-- Chunks that a model has no vector of, with what they are cut from.
+select c.no, c.start, c.stop, m.content
+from chunk c join memory m on m.tenant = $1 and m.id = c.memory
+where c.tenant = $1 and c.no > $2 and not exists (
+  select from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.chunk = c.no)
+order by c.no limit $3;
+
+-- name: reembed_count
+-- How many chunks there are, and how many of them a model has vectors of.
+select (select count(*) from chunk c where c.tenant = $1) as chunks,
+       (select count(*) from vec_bge_small_en_v1_5 v where v.tenant = $1) as done;
+
+-- name: reembed_put
+-- Puts the vector of a chunk that still stands.
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
+select $1, c.no, $3 from chunk c where c.tenant = $1 and c.no = $2 for key share
+on conflict do nothing;

@@ -1,0 +1,43 @@
+"""Another model's vectors, filled beside those that recall goes by, and switched to at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from reverie.inference.embedder import Embedder
+from reverie.inference.slot import PROBE
+from reverie.store.models import Models, Moving, Pointer
+
+BATCH = 64
+
+Told = Callable[[int, int], None]
+"""Told how many chunks have a vector of the model, of how many."""
+
+
+async def reembed(
+    models: Models, moving: Moving, embedder: Embedder, tenant: int, told: Told
+) -> int:
+    """Fills what the model has no vectors of, then switches; answers how many it made.
+
+    Safe to break off and to repeat: it goes on where it was. The model's vector table must stand.
+    Chunks that were written with the old model while it was switched are filled after it.
+    """
+    [probe] = await embedder.embed([PROBE])
+    told_of = (tenant, embedder.name, embedder.dims, [float(x) for x in probe])
+    to = await asyncio.to_thread(moving.begin, *told_of)
+    made = await _fill(models, embedder, tenant, to, told)
+    await asyncio.to_thread(moving.switch, tenant, to.name)
+    return made + await _fill(models, embedder, tenant, to, told)
+
+
+async def _fill(models: Models, embedder: Embedder, tenant: int, to: Pointer, told: Told) -> int:
+    after = made = 0
+    while due := await models.due(tenant, to, after, BATCH):
+        vectors = await embedder.embed([one.text for one in due])
+        await models.put(
+            tenant, to, [(one.no, vector) for one, vector in zip(due, vectors, strict=True)]
+        )
+        after, made = due[-1].no, made + len(due)
+        told(*await models.counts(tenant, to))
+    return made
