@@ -7,7 +7,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from reverie.domain.ranking import Found
-from reverie.recall.rank import Cut, Hit, cut_away
+from reverie.recall.hits import Cut, Hit, cut_away
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from reverie.contracts.views import memory_body, provenance
 from reverie.domain.confidence import HalfLives
 from reverie.domain.memory import Memory
 from reverie.domain.snippets import snippet
-from reverie.recall.rank import Between, Hit
+from reverie.recall.hits import Between, Hit
 from reverie.store.memories import Near
 from reverie.store.search import TurnHit
 from reverie.store.sessions import StoredTurn

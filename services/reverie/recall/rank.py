@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -20,7 +20,6 @@ from reverie.domain.ranking import (
     best_first,
     expand,
     fuse,
-    in_order,
     moved_to,
     rescore,
     times,
@@ -29,21 +28,18 @@ from reverie.domain.words import query_text
 from reverie.domain.worth import factors, holds_phrase, most, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
+from reverie.recall.hits import Between, Cut, Hit, cut_away, together, within
 from reverie.recall.parts import Parts
 from reverie.recall.weights import weights_of
 from reverie.store import search
 from reverie.store.search import Candidate, Filter, Link, TurnHit
 
-TURN_WEIGHT = 0.6
 RERANKED = 20
 POOL = 3
 """How many times the limit diversity chooses from."""
 
 SEEDS, JUDGED, GRAPH, STORE = 0.5, 0.55, 0.6, 0.8
 """Shares of a recall's time by which its stages must be over; the last has all that is left."""
-
-Between = tuple[UUID, UUID, UUID, str, float]
-"""An edge between two memories of an answer: id, source, target, type, weight."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +59,6 @@ class Question:
     min_confidence: float = 0.0
     as_of: datetime | None = None
     valid_at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A memory or a turn in the answer."""
-
-    found: Found
-    item: Memory | TurnHit
-
-    @property
-    def content(self) -> str:
-        """The text that counts against the budget."""
-        return self.item.content
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Why a candidate is not in the answer, and which memory took its place if one did."""
-
-    why: str
-    by: UUID | None = None
 
 
 @dataclass
@@ -133,7 +108,7 @@ async def _recall(parts: Parts, who: Principal, question: Question, seconds: flo
     await asking.rerank(known)
     chosen = asking.choose(known)
     memories = await asking.load(chosen)
-    hits = _together(memories, turns)
+    hits = together(memories, turns)
     kept, tokens_used = within(
         hits, question.limit, question.budget_tokens, parts.model.counter.count
     )
@@ -369,67 +344,3 @@ class _Asking:
         self._story.took = self._arms.took
         ordered = sorted(kept, key=lambda hit: (-hit.found.score, hit.found.id))
         return Answer(ordered, edges, used, sorted(self._arms.degraded), self._story)
-
-
-def cut_away(hits: Sequence[Hit], kept: Sequence[Hit], limit: int) -> dict[UUID, Cut]:
-    """Why each of `hits`, in the order of choice, is not among those kept.
-
-    What was passed over did not fit the budget; of what stood behind the last one kept, that with a
-    better score than it gave way to diversity.
-    """
-    shown = {hit.item.id for hit in kept}
-    last = kept[-1] if len(kept) == limit else None
-    why: dict[UUID, Cut] = {}
-    behind = False
-    for hit in hits:
-        if hit.item.id not in shown:
-            above = last is not None and hit.found.score > last.found.score
-            why[hit.item.id] = Cut(("diversity" if above else "limit") if behind else "budget")
-        behind = behind or hit is last
-    return why
-
-
-def _together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
-    """Memories and raw turns in one order: the best turn stands just below the best memory.
-
-    Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
-    way to a memory that was made of it. Memories keep their order among themselves.
-    """
-    if not turns:
-        return memories
-    told = {
-        turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
-    }
-    top = max((hit.found.score for hit in memories), default=1.0)
-    lent = in_order({turn.id: (turn.session, turn.ord, turn.score) for turn in turns})
-    rank = {turn.id: place for place, turn in enumerate(turns, start=1)}
-    fresh = [turn for turn in turns if turn.id not in told]
-    best = max((lent[turn.id] for turn in fresh), default=1.0)
-    raw = [
-        Hit(_found_turn(turn, rank[turn.id], TURN_WEIGHT * top * lent[turn.id] / best), turn)
-        for turn in fresh
-    ]
-    return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
-
-
-def _found_turn(turn: TurnHit, rank: int, score: float) -> Found:
-    return Found(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused=score)
-
-
-def within(
-    hits: Sequence[Hit], limit: int, budget: int | None, count: Callable[[str], int]
-) -> tuple[list[Hit], int]:
-    """At most `limit` hits whose contents together take at most `budget` tokens.
-
-    One that does not fit is passed over for a smaller one behind it.
-    """
-    kept: list[Hit] = []
-    used = 0
-    for hit in hits:
-        if len(kept) == limit:
-            break
-        cost = count(hit.content)
-        if budget is None or used + cost <= budget:
-            kept.append(hit)
-            used += cost
-    return kept, used

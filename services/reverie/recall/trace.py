@@ -17,8 +17,9 @@ from reverie.domain.question import Reading, read
 from reverie.domain.ranking import Found
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.words import query_text
+from reverie.recall.hits import Cut
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Answer, Cut, Question, Story, recall
+from reverie.recall.rank import Answer, Question, Story, recall
 from reverie.runtime.telemetry import current_trace_id
 from reverie.store.traces import StoredTrace
 

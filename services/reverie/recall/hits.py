@@ -1,0 +1,101 @@
+"""What stands in an answer and what does not: hits, one order of memories and turns, the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from reverie.domain.memory import Memory
+from reverie.domain.ranking import Found, in_order
+from reverie.store.search import TurnHit
+
+TURN_WEIGHT = 0.6
+
+Between = tuple[UUID, UUID, UUID, str, float]
+"""An edge between two memories of an answer: id, source, target, type, weight."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A memory or a turn in the answer."""
+
+    found: Found
+    item: Memory | TurnHit
+
+    @property
+    def content(self) -> str:
+        """The text that counts against the budget."""
+        return self.item.content
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Why a candidate is not in the answer, and which memory took its place if one did."""
+
+    why: str
+    by: UUID | None = None
+
+
+def cut_away(hits: Sequence[Hit], kept: Sequence[Hit], limit: int) -> dict[UUID, Cut]:
+    """Why each of `hits`, in the order of choice, is not among those kept.
+
+    What was passed over did not fit the budget; of what stood behind the last one kept, that with a
+    better score than it gave way to diversity.
+    """
+    shown = {hit.item.id for hit in kept}
+    last = kept[-1] if len(kept) == limit else None
+    why: dict[UUID, Cut] = {}
+    behind = False
+    for hit in hits:
+        if hit.item.id not in shown:
+            above = last is not None and hit.found.score > last.found.score
+            why[hit.item.id] = Cut(("diversity" if above else "limit") if behind else "budget")
+        behind = behind or hit is last
+    return why
+
+
+def together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
+    """Memories and raw turns in one order: the best turn stands just below the best memory.
+
+    Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
+    way to a memory that was made of it. Memories keep their order among themselves.
+    """
+    if not turns:
+        return memories
+    told = {
+        turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
+    }
+    top = max((hit.found.score for hit in memories), default=1.0)
+    lent = in_order({turn.id: (turn.session, turn.ord, turn.score) for turn in turns})
+    rank = {turn.id: place for place, turn in enumerate(turns, start=1)}
+    fresh = [turn for turn in turns if turn.id not in told]
+    best = max((lent[turn.id] for turn in fresh), default=1.0)
+    raw = [
+        Hit(_found_turn(turn, rank[turn.id], TURN_WEIGHT * top * lent[turn.id] / best), turn)
+        for turn in fresh
+    ]
+    return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
+
+
+def _found_turn(turn: TurnHit, rank: int, score: float) -> Found:
+    return Found(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused=score)
+
+
+def within(
+    hits: Sequence[Hit], limit: int, budget: int | None, count: Callable[[str], int]
+) -> tuple[list[Hit], int]:
+    """At most `limit` hits whose contents together take at most `budget` tokens.
+
+    One that does not fit is passed over for a smaller one behind it.
+    """
+    kept: list[Hit] = []
+    used = 0
+    for hit in hits:
+        if len(kept) == limit:
+            break
+        cost = count(hit.content)
+        if budget is None or used + cost <= budget:
+            kept.append(hit)
+            used += cost
+    return kept, used
