@@ -207,7 +207,14 @@ def current_trace_id() -> str | None:
 
 @contextmanager
 def span(name: str, **attributes: str | int | float | bool) -> Iterator[trace.Span]:
-    """A span around a piece of work; an exception marks it failed, by its class alone."""
+    """A span around a piece of work; an exception marks it failed, by its class alone.
+
+    Within a request that nobody keeps the spans of, it is that of the request.
+    """
+    around = trace.get_current_span()
+    if around.get_span_context().is_valid and not around.is_recording():
+        yield around
+        return
     with trace.get_tracer("reverie").start_as_current_span(
         name, attributes=attributes, record_exception=False, set_status_on_exception=False
     ) as current:

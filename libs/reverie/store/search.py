@@ -22,15 +22,19 @@ from reverie.store.database import FIRST_VECTORS, Database, Tenant
 from reverie.store.weighted import sparse_vector
 
 NEAREST = 4
-"""How many times the memories asked for the nearest chunks are, before all are looked at."""
+"""How many times the memories asked for the best are, before all are looked at."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A memory that an arm found, with that arm's own score."""
+    """A memory that an arm found, with that arm's own score.
+
+    `whole`: no arm misses it for being new; the word arm alone can tell.
+    """
 
     id: UUID
     score: float
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -103,18 +107,10 @@ class Search:
         """Memories by BM25 of the prepared question `text`, best first."""
         async with self._db.reading(who.tenant) as tenant:
             corpus = await self._counts.memories(tenant)
-            found = await tenant.rows(
-                "search_words",
-                text,
-                list(only.scopes),
-                list(only.status),
-                corpus.documents,
-                corpus.mean_length,
-                limit,
-                only.kinds,
-                only.asked,
-            )
-        return [Scored(r["id"], r["score"]) for r in found]
+            size = (corpus.documents, corpus.mean_length)
+            args = (text, list(only.scopes), list(only.status), *size, limit)
+            found = await _best(tenant, (*args, only.kinds, only.asked), limit, corpus.documents)
+        return [Scored(r["id"], r["score"], r["whole"]) for r in found]
 
     async def turns(
         self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
@@ -198,6 +194,17 @@ class Search:
         async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_among", list(ids))
         return [(r["id"], r["src"], r["dst"], r["kind"], r["weight"]) for r in found]
+
+
+async def _best(
+    tenant: Tenant, args: tuple[object, ...], limit: int, documents: float
+) -> list[asyncpg.Record]:
+    """The best by words, looked for among few first; among all where that is too few."""
+    few = NEAREST * limit
+    found = await tenant.rows("search_words", *args, few)
+    if len(found) < limit and few < documents:
+        return await tenant.rows("search_words", *args, 2 * int(documents))
+    return found
 
 
 async def _nearest(

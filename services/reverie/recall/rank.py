@@ -126,6 +126,7 @@ class _Asking:
         self._arms = Arms()
         self._seconds, self._begun = seconds, monotonic()
         self._found: list[Found] = []
+        self._by_words: list[search.Scored] = []
         self._weights = weights_of(parts, question.text)
         weights = {**self._weights.arms, "sparse": self._weights.sparse}
         self._story = Story(read(question.text, self._now), weights)
@@ -152,6 +153,7 @@ class _Asking:
             ask("turns", seconds, sight.turns(words) if question.turns else None, no_turns),
             ask("sparse", seconds, self._weighed_words(), None),
         )
+        self._by_words = by_words
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         self._found = fuse(self._story.arms, self._weights.arms, self._parts.settings.fusion)
         await self._judge(weighed)
@@ -203,7 +205,7 @@ class _Asking:
         self._story.found = self._found
         known: dict[UUID, Candidate] = {}
         weighed: list[Found] = []
-        first = 2 * self._question.limit * POOL
+        first = 4 * self._question.limit * POOL
         for part in (self._found[:first], self._found[first:]):
             near = self._within_reach(part, self._bar(weighed, known))
             known |= await self._known([one.id for one in near])
@@ -226,7 +228,12 @@ class _Asking:
 
     def _within_reach(self, part: Sequence[Found], bar: float) -> list[Found]:
         best = most(self._story.reading)
-        near = [one for one in part if one.score * best * self._by_words_alone(one) >= bar]
+        unseen = {one.id for one in self._by_words if not one.whole}
+        near = [
+            one
+            for one in part
+            if one.score * best * (self._by_words_alone(one) if one.id in unseen else 1.0) >= bar
+        ]
         there = {one.id for one in near}
         self._story.left |= {one.id: Cut("score") for one in part if one.id not in there}
         return near

@@ -10,8 +10,8 @@ from turn where tenant = $1 and terms > 0;
 
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
--- What may be returned is looked up from the best down, until there are $7: a common word is cheap.
--- $9: what else is asked of it (wanted), or null.
+-- What may be returned is looked up from the best down, until there are $7, among the best $10: a
+-- common word is cheap. $9: what else is asked of it (wanted), or null.
 with term as materialized (
   select t.no, ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
   from (select distinct term_no(l) as no
@@ -23,11 +23,11 @@ with term as materialized (
       / (p.tf::float8 + 1.2::float8 * (0.25::float8 + 0.75::float8 * p.len::float8 / $6::float8))
     ) as score
   from term t join posting p on p.tenant = $1 and p.term = t.no
-  group by p.doc order by score desc, p.doc
+  group by p.doc order by score desc, p.doc limit $10::int
 )
-select m.id, s.score
+select m.id, s.score, m.whole
 from scored s cross join lateral (
-  select m.id from memory m
+  select m.id, m.enriched_version >= m.version as whole from memory m
   where m.tenant = $1 and m.doc = s.doc and m.status = any($4::text[]) and covers($3, m.scope)
     and ($8::text[] is null or m.kind = any($8))
     and ($9::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
