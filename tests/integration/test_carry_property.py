@@ -143,6 +143,8 @@ def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = [{**summary, "scope": scope} for scope in told]
     named = {"scope": f"project/{slug('My Shop')}", "name": "My Shop"}
     lines.append({"type": "scope_name", **named})
+    budgets = {"name": "context", "value": {"hot": 300, "entries": 9}, "updated": AT}
+    lines.append({"type": "project_setting", "project": "a", **budgets})
     session = str(UUID(int=900))
     begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
     lines.append({"type": "session", "id": session, **begun})

@@ -26,9 +26,10 @@ HOLD_NONE = {
     ANSWERS: {"key"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"told"},
+    "project_setting": {"name", "value"},
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
-ids and numbers are told."""
+ids and numbers are told; what a project sets are numbers under fixed names."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from reverie.contracts.base import Answer, Moment, Name, RepoPath, Tag, Text, Unit
+from reverie.contracts.context import SetBudgets
 
 FORMAT = "reverie"
 VERSION = 1
@@ -162,6 +163,15 @@ class NameLine(Record):
     name: Name
 
 
+class SettingLine(Record):
+    """What a project has set: the budgets of its context block."""
+
+    project: Name
+    name: Literal["context"]
+    value: SetBudgets
+    updated: Moment
+
+
 class SessionLine(Record):
     """A session."""
 
@@ -193,6 +203,7 @@ LINES: dict[str, type[Record]] = {
     "anchor": AnchorLine,
     "summary": SummaryLine,
     "scope_name": NameLine,
+    "project_setting": SettingLine,
     "session": SessionLine,
     "turn": TurnLine,
 }

@@ -80,6 +80,11 @@ async def _names(tenant: Tenant, reach: Reach, at: Sequence[object]) -> list[asy
     return await tenant.rows("carry_out_name", reach.reads, reach.within, after, PAGE)
 
 
+async def _settings(tenant: Tenant, reach: Reach, at: Sequence[object]) -> list[asyncpg.Record]:
+    after = at or (None, None)
+    return await tenant.rows("carry_out_setting", reach.reads, reach.within, *after, PAGE)
+
+
 _PAGERS: tuple[Pager, ...] = (
     _memories,
     _versions,
@@ -87,6 +92,7 @@ _PAGERS: tuple[Pager, ...] = (
     _anchors,
     _summaries,
     _names,
+    _settings,
     _sessions,
     _turns,
 )
@@ -184,6 +190,8 @@ class Landing:
                 return await tenant.rows("carry_in_summary", rows, self._strategy)
             case "scope_name":
                 return await tenant.rows("carry_in_name", rows)
+            case "project_setting":
+                return await tenant.rows("carry_in_setting", rows, self._strategy)
             case "session":
                 return await tenant.rows("carry_in_session", rows)
             case "turn":

@@ -13,6 +13,7 @@ from reverie.contracts.carry import (
     MemoryLine,
     NameLine,
     Record,
+    SettingLine,
     SummaryLine,
     TurnLine,
     VersionLine,
@@ -20,6 +21,7 @@ from reverie.contracts.carry import (
 from reverie.contracts.carry import SessionLine as Talk
 from reverie.domain.access import Principal
 from reverie.domain.blank import is_blank
+from reverie.domain.budgets import DEFAULT
 from reverie.domain.edges import EdgeKind, parse_edge_kind
 from reverie.domain.errors import Invalid, Malformed, ReverieError
 from reverie.domain.fence import LEFT_OUT
@@ -27,7 +29,7 @@ from reverie.domain.fields import naming
 from reverie.domain.kinds import ANCHORS, parse_kind
 from reverie.domain.memory import content_hash
 from reverie.domain.redaction import redact_value
-from reverie.domain.scopes import named_by, parse_scope
+from reverie.domain.scopes import named_by, parse_scope, slug
 from reverie.domain.words import index_text
 from reverie.ingest.accept import check_size
 from reverie.ingest.settings import IngestSettings
@@ -94,6 +96,8 @@ def _check_own(line: Record, who: Principal, settings: IngestSettings) -> None:
     """Scopes that the key may write, transcripts of its own agent, contents within the limits."""
     if isinstance(line, MemoryLine | SummaryLine | Talk | NameLine):
         who.check_write(parse_scope(line.scope))
+    if isinstance(line, SettingLine):
+        who.check_write(f"project/{slug(line.project)}")
     if isinstance(line, NameLine) and not named_by(parse_scope(line.scope), line.name):
         raise Invalid("name", "is not what the scope ends with: use the name that was made a slug")
     if isinstance(line, Talk) and who.agent is not None and line.agent != who.agent:
@@ -113,9 +117,18 @@ def _derived(line: Record, value: dict[str, Any]) -> dict[str, Any]:
         return {"text": "" if silent else index_text(line.content)}
     if isinstance(line, SummaryLine | Talk | NameLine):
         return {"scope": parse_scope(line.scope)}
+    if isinstance(line, SettingLine):
+        return _of_setting(line)
     if isinstance(line, VersionLine):
         return {"state": line.state, "text": _words_then(line)}
     return _turned(value) if isinstance(line, EdgeLine) else {}
+
+
+def _of_setting(line: SettingLine) -> dict[str, Any]:
+    value = line.value.model_dump(exclude_none=True)
+    with naming("value"):
+        DEFAULT.changed(value)
+    return {"project": slug(line.project), "value": value}
 
 
 def _words_then(line: VersionLine) -> str:

@@ -59,6 +59,15 @@ where n.tenant = $1 and covers($2, n.scope) and covers($3, n.scope)
   and ($4::text is null or n.scope > $4)
 order by n.scope limit $5;
 
+-- name: carry_out_setting
+-- What projects have set, after ($4, $5).
+select p.project, p.name,
+       (to_jsonb(p) - 'tenant' || jsonb_build_object('type', 'project_setting'))::text as line
+from project_setting p
+where p.tenant = $1 and covers($2, 'project/' || p.project) and covers($3, 'project/' || p.project)
+  and ($4::text is null or (p.project, p.name) > ($4, $5::text))
+order by p.project, p.name limit $6;
+
 -- name: carry_out_session
 -- Sessions of agent $6 (null: any), after id $4.
 select s.id, (to_jsonb(s) - 'tenant' || jsonb_build_object('type', 'session'))::text as line
@@ -100,6 +109,10 @@ select * from carry_summaries($1, $2, $3);
 -- name: carry_in_name
 -- Names of scopes of a file ($2); what stands stays.
 select * from carry_names($1, $2);
+
+-- name: carry_in_setting
+-- What projects have set, of a file ($2), by strategy $3.
+select * from carry_settings($1, $2, $3);
 
 -- name: carry_in_session
 -- Sessions of a file ($2); what stands stays.
