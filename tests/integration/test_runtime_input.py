@@ -86,7 +86,7 @@ INVALID: list[tuple[bytes | dict[str, Any], str, str]] = [
     ({"text": "a", "tags": "x"}, "tags", "valid array"),
     ({"text": "a", "tags": ["x", ""]}, "tags.1", "at least 1 character"),
     ({"text": "a", "tags": ["a", "b", "c", "d"]}, "tags", "at most 3 items"),
-    ({"text": "a", "at": "2026-01-01T10:00:00"}, "at", "timezone"),
+    ({"text": "a", "at": "2026-01-01T10:00:00"}, "at", "timezone, as 2026-01-31T10:00:00Z"),
     ({"text": "a", "at": "yesterday"}, "at", "valid datetime"),
     ({"text": "a", "ref": "nope"}, "ref", "valid UUID"),
     (b'["text"]', "body", "object"),

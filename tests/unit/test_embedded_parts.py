@@ -21,6 +21,8 @@ from reverie.embedded.processes import LOG_LIMIT, append_to, last_lines
 from reverie.embedded.services import environment
 from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.watch import watch
+from reverie.inference.catalogue import DEFAULT_MODEL
+from reverie.inference.resolver import is_elsewhere
 from reverie.runtime.settings import Settings
 from reverie.store.sealing import sealer_of
 
@@ -203,3 +205,11 @@ async def test_what_ends_is_started_again_at_growing_intervals(
         f"mortal ended; it starts again in {pause} s" for pause in ("0.01", "0.02", "0.04")
     ]
     assert part.starts == 3
+
+
+def test_a_model_that_is_not_reveries_is_known_by_its_address_or_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    assert is_elsewhere("mine", tmp_path, None, None)
+    assert is_elsewhere("theirs", tmp_path, None, "https://models.example/v1")
+    assert not is_elsewhere("theirs", tmp_path, None, None)
+    assert not is_elsewhere(DEFAULT_MODEL, tmp_path, None, None)

@@ -171,9 +171,13 @@ def ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
 
 
 def model(settings: Settings, _: Home | None) -> Iterable[Finding]:
-    """The embedding model, hashed."""
-    from reverie.inference.resolver import State, verify
+    """The embedding model, hashed where it is one of Reverie's."""
+    from reverie.inference.resolver import State, is_elsewhere, verify
 
+    if is_elsewhere(settings.model, settings.home, settings.model_dir, settings.model_url):
+        where = settings.model_url or (settings.model_dir or settings.home / "models")
+        yield Finding("ok", f"model {settings.model} is at {where}, and is not hashed")
+        return
     found = verify(settings.model, settings.home, settings.model_dir)
     if found.state is State.READY:
         yield Finding("ok", f"model {found.name}, {found.size / 1e6:.0f} MB, hashes as it should")

@@ -53,15 +53,14 @@ def _listed(items: list[Document]) -> Table | str:
     if not items:
         return "Nothing there."
     table = Table(box=None)
-    for name, width in (("at", 11), ("trace", 32), ("intent", 7), ("answered", 8), ("ms", 6)):
-        table.add_column(name, min_width=width, no_wrap=True)
-    table.add_column("question")
+    for name in ("trace", "at", "intent", "answered", "ms"):
+        table.add_column(name, no_wrap=True)
     for one in items:
         answered = f"{one['returned']} of {one['found']}"
-        question = Text(_clipped(one["query"]))
         trace_id = one["trace_id"] or one["id"]
         at, took = one["at"][5:16].replace("T", " "), str(round(one["milliseconds"]))
-        table.add_row(at, trace_id, one["intent"], answered, took, question)
+        table.add_row(trace_id, at, one["intent"], answered, took)
+        table.add_row(Text(f"  {_clipped(one['query'], 30)}"))
     return table
 
 

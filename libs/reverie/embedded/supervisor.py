@@ -27,7 +27,8 @@ from reverie.embedded.services import (
     moved,
 )
 from reverie.embedded.watch import Part, pause, watch
-from reverie.inference.resolver import resolve
+from reverie.inference.catalogue import DEFAULT_MODEL
+from reverie.inference.resolver import is_elsewhere, resolve
 from reverie.runtime.settings import Settings, base_url
 
 VAULT_KEY = "vault_key"
@@ -125,9 +126,14 @@ async def _prepare(settings: Settings, home: Home, stack: _Stack, report: Report
 
 
 def _fetch_model(settings: Settings, home: Home, report: Report) -> None:
+    """Fetches the model that is set; where that is one of another kind, the one it takes over from.
+
+    Tenants are on that until they are moved.
+    """
+    elsewhere = is_elsewhere(settings.model, home.root, settings.model_dir, settings.model_url)
     try:
         resolve(
-            settings.model,
+            DEFAULT_MODEL if elsewhere else settings.model,
             home.root,
             settings.model_dir,
             report.progress,

@@ -54,6 +54,11 @@ class ModelStatus:
     reason: str = ""
 
 
+def is_elsewhere(name: str, home: Path, folder: Path | None, url: object | None) -> bool:
+    """Whether the model is none of Reverie's: behind an endpoint, or in a folder of its name."""
+    return url is not None or (name not in MODELS and ((folder or home / "models") / name).is_dir())
+
+
 def list_models(home: Path, folder: Path | None = None) -> list[ModelStatus]:
     """Every known model and its state, judged by file sizes (`verify` hashes)."""
     return [_status(model, _standing(model, home, folder), _sized) for model in MODELS.values()]

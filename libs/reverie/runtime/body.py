@@ -180,6 +180,8 @@ def _reason(model: type[BaseModel], detail: ErrorDetails) -> str:
         return "is required"
     if detail["type"] == "extra_forbidden":
         return _unknown(model, detail["loc"])
+    if detail["type"] == "timezone_aware":
+        return "input should have a timezone, as 2026-01-31T10:00:00Z"
     text = detail["msg"].removeprefix("Value error, ")
     return text[:1].lower() + text[1:]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from reverie.domain.memory import Memory
-from reverie.domain.ranking import Found, in_order
+from reverie.domain.ranking import ARM_WEIGHTS, Found, in_order
 from reverie.store.search import TurnHit
 
 TURN_WEIGHT = 0.6
@@ -56,26 +56,38 @@ def cut_away(hits: Sequence[Hit], kept: Sequence[Hit], limit: int) -> dict[UUID,
 
 
 def together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
-    """Memories and raw turns in one order: the best turn stands just below the best memory.
+    """Memories and raw turns in one order, that of the memories kept.
 
     Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
-    way to a memory that was made of it. Memories keep their order among themselves.
+    way to a memory that was made of it. The best turn stands well below the best memory where that
+    has the words of the question as well, and just above it where no memory has any of them.
     """
     if not turns:
         return memories
     told = {
         turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
     }
-    top = max((hit.found.score for hit in memories), default=1.0)
+    top = max((hit.found.score for hit in memories), default=TURN_WEIGHT)
     lent = in_order({turn.id: (turn.session, turn.ord, turn.score) for turn in turns})
     rank = {turn.id: place for place, turn in enumerate(turns, start=1)}
     fresh = [turn for turn in turns if turn.id not in told]
     best = max((lent[turn.id] for turn in fresh), default=1.0)
+    first = min(1.0, top * _turn_weight(memories, turns))
     raw = [
-        Hit(_found_turn(turn, rank[turn.id], TURN_WEIGHT * top * lent[turn.id] / best), turn)
-        for turn in fresh
+        Hit(_found_turn(turn, rank[turn.id], first * lent[turn.id] / best), turn) for turn in fresh
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
+
+
+def _turn_weight(memories: Sequence[Hit], turns: Sequence[TurnHit]) -> float:
+    """The best turn's score as a share of the best memory's.
+
+    Where words say less of the memories than of the turns, that much of their scores is lacking.
+    """
+    said = max((hit.found.raw.get("words", 0.0) for hit in memories), default=0.0)
+    most = max(turn.score for turn in turns)
+    lacking = max(0.0, 1.0 - said / most) if most > 0 else 0.0
+    return TURN_WEIGHT / (1.0 - ARM_WEIGHTS["words"] * lacking)
 
 
 def _found_turn(turn: TurnHit, rank: int, score: float) -> Found:

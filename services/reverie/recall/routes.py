@@ -20,6 +20,7 @@ from reverie.domain.errors import Invalid, TooLarge
 from reverie.domain.fields import naming
 from reverie.domain.kinds import Kind, parse_kind
 from reverie.domain.memory import Memory, Status
+from reverie.domain.open_files import clean
 from reverie.domain.scopes import parse_scope
 from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
@@ -228,7 +229,7 @@ def _filter(body: Recall, scopes: list[str], status: list[str], kinds: list[str]
         kinds,
         tiers=body.tiers and [tier.value for tier in body.tiers],
         tags=body.tags,
-        files=body.files,
+        files=clean(body.files or []) or body.files,
         since=body.since,
         until=body.until,
     )
