@@ -44,6 +44,22 @@ def _summarise(stack: Stack, scope: str, text: str) -> None:
     )
 
 
+async def test_a_turn_is_given_what_comes_near_the_best_and_not_whatever_fits(stack: Stack) -> None:
+    near = await _remember(stack, "Payments were retried without an idempotency key", kind="bug")
+    far = await _remember(stack, "Grafana boards have green titles", kind="reference")
+    late = "select count(*) from memory where enriched_version < version"
+    await eventually(lambda: _is(value(stack.admin_url, late) == 0))
+    found = await _preflow(stack, await _session(stack), "Why were payments retried?")
+    assert near in _new(found)
+    assert far not in found["active"]
+    session = await _session(stack)
+    assert far in (await _preflow(stack, session, "Which boards does Grafana have?"))["active"]
+
+
+async def _is(true: bool) -> bool:
+    return true
+
+
 async def test_a_session_is_given_its_set_once_and_again_when_asked_or_compacted(
     stack: Stack,
 ) -> None:

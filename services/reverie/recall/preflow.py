@@ -42,6 +42,8 @@ from reverie.store.sessions import Session
 MOST_HITS = 2 * PER_SCOPE
 NEAR_SCORE = 0.5
 """What a memory that the open files call for is taken to be worth."""
+FAR = 0.25
+"""What has less than this share of the best hit's score is too far from the question for a turn."""
 OF_A_KIND = 10
 """How many memories of a kind are looked at for what to keep in mind, the newest."""
 SLACK_SECONDS = 0.5
@@ -89,10 +91,12 @@ class _Found:
 
     def hits(self) -> Iterator[tuple[Memory, float, str]]:
         """What the question found and what the open files call for, by turns, with the reasons."""
+        found = self.asked.hits if self.asked else []
+        least = FAR * max((hit.found.score for hit in found), default=0.0)
         hits = [
             (hit.item, hit.found.score, f"found by {' and '.join(hit.found.arms)}")
-            for hit in (self.asked.hits if self.asked else ())
-            if isinstance(hit.item, Memory)
+            for hit in found
+            if isinstance(hit.item, Memory) and hit.found.score >= least
         ]
         near = [(one.memory, NEAR_SCORE, one.why) for one in self.near]
         rounds = zip_longest(hits, near)
