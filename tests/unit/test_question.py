@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reverie.domain.periods import period_of
 from reverie.domain.question import Intent, intent_of, read
+from reverie.domain.worth import HOLDS_NAME, holds_name
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # a Saturday
 
@@ -104,3 +105,13 @@ def test_the_script_tells_the_language(text: str, language: str) -> None:
 def test_any_text_is_read(text: str) -> None:
     reading = read(text, NOW)
     assert reading.period is None or reading.period.since < reading.period.until
+
+
+def test_identifiers_and_words_in_a_row_are_names_that_a_text_may_hold() -> None:
+    for question in ("how do we get user by id", "get_user_by_id", "getUserById"):
+        names = read(question, NOW).names
+        for text in ("call getUserById first", "get_user_by_id(7)", "GetUserByID"):
+            assert holds_name(text, names) == HOLDS_NAME, (question, text)
+        for text in ("get user by id", "getUserByIdAndTeam", "the user"):
+            assert holds_name(text, names) == 1.0, (question, text)
+    assert read("HTTP timeouts", NOW).names == ()

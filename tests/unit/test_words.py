@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reverie.domain.words import MAX_TEXT_BYTES, MAX_WORD_BYTES, index_text, query_text
+from reverie.domain.words import (
+    MAX_JOINED,
+    MAX_TEXT_BYTES,
+    MAX_WORD_BYTES,
+    asking_text,
+    index_text,
+    query_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,19 @@ def test_every_word_of_the_question_is_found_in_the_text(question: str, text: st
 
 def test_a_question_names_each_word_once() -> None:
     assert query_text("auth auth Auth") == "auth"
+
+
+def test_a_question_also_asks_for_the_name_that_neighbouring_words_may_be_in_code() -> None:
+    asked = asking_text("where is get user by id?").split()
+    assert set(index_text("getUserById").split()) <= set(asked)
+    assert {"whereis", "userbyid", "byid"} <= set(asked)
+    assert "whereisgetuserby" not in asked
+    assert asking_text("src/auth.ts 连接池") == query_text("src/auth.ts 连接池")
+
+
+def test_a_long_question_asks_for_a_bounded_number_of_names() -> None:
+    query = " ".join(f"w{n}" for n in range(5000))
+    assert len(asking_text(query).split()) == 5000 + MAX_JOINED
 
 
 def test_a_blob_is_dropped_and_the_rest_kept() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from reverie.domain.kinds import Kind
 from reverie.domain.periods import Period, period_of
+from reverie.domain.words import spelled_names
 
 
 class Intent(StrEnum):
@@ -26,7 +27,10 @@ class Intent(StrEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """A question as the rules read it. `wants`: kinds that usually answer such a question."""
+    """A question as the rules read it. `wants`: kinds that usually answer such a question.
+
+    `names`: what its identifiers, or words of it in a row, are as a name in code.
+    """
 
     language: str
     intent: Intent
@@ -35,6 +39,7 @@ class Reading:
     phrases: tuple[str, ...] = ()
     period: Period | None = None
     wants: frozenset[Kind] = frozenset()
+    names: tuple[str, ...] = ()
 
 
 _SPECIFIC: tuple[tuple[Intent, re.Pattern[str]], ...] = (
@@ -118,14 +123,16 @@ def read(text: str, now: datetime) -> Reading:
     """What `text` asks for; times are reckoned from `now`."""
     head = text[:READ_CHARS]
     paths = _names(_PATH, head)
+    identifiers = tuple(n for n in _names(_IDENTIFIER, head) if n not in paths)
     return Reading(
         language=_language(head),
         intent=intent_of(head),
-        identifiers=tuple(n for n in _names(_IDENTIFIER, head) if n not in paths),
+        identifiers=identifiers,
         paths=paths,
         phrases=tuple(_phrases(head)),
         period=period_of(head, now),
         wants=_wants(head),
+        names=_as_names(identifiers, head),
     )
 
 
@@ -156,6 +163,15 @@ def _language(text: str) -> str:
 def _names(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     found = dict.fromkeys(match[0] for match in pattern.finditer(text))
     return tuple(found)[:MAX_NAMES]
+
+
+def _as_names(identifiers: Sequence[str], text: str) -> tuple[str, ...]:
+    plain = (one.replace("_", "").lower() for one in identifiers if _of_words(one))
+    return tuple(dict.fromkeys([*plain, *spelled_names(text)]))
+
+
+def _of_words(identifier: str) -> bool:
+    return "_" in identifier or (identifier.isalnum() and not identifier.isupper())
 
 
 def _phrases(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import islice
 
 from reverie.domain.hanzi import simplified
 
@@ -22,6 +23,8 @@ MAX_WORD_BYTES = 256
 # to_tsvector refuses more than 1 MiB of lexemes and positions.
 MAX_TEXT_BYTES = 384 * 1024
 MAX_WHOLE = 80
+MAX_JOINED = 24
+JOINED_WORDS = 4
 
 _MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0dff\u0e00-\u0eff"
 _WORD = rf"(?:[^\W_]|[{_MARKS}])+"
@@ -59,6 +62,34 @@ def index_text(text: str) -> str:
 def query_text(query: str) -> str:
     """The words of a question, as `index_text` gives them, each once."""
     return " ".join(dict.fromkeys(index_text(query).split()))
+
+
+def asking_text(query: str) -> str:
+    """The words of a question, and neighbours of them as the one name they may be in code.
+
+    `get user by id` also asks for getuserbyid: two to `JOINED_WORDS` plain ASCII words in a row,
+    at most `MAX_JOINED` such names from the beginning on. One that was never indexed finds nothing.
+    """
+    return " ".join(
+        dict.fromkeys([*query_text(query).split(), *islice(_joined(query), MAX_JOINED)])
+    )
+
+
+def spelled_names(query: str) -> list[str]:
+    """The names that three or more words in a row of a question may be, `MAX_JOINED` at most."""
+    return list(islice(_joined(query, least=3), MAX_JOINED))
+
+
+def _joined(query: str, least: int = 2) -> Iterator[str]:
+    words = [word.strip(".,;:?!\"'()").lower() for word in query.split()]
+    for start in range(len(words)):
+        name = ""
+        for count, word in enumerate(words[start : start + JOINED_WORDS], start=1):
+            if not (word.isascii() and word.isalnum() and len(name + word) <= MAX_WHOLE):
+                break
+            name += word
+            if count >= least:
+                yield name
 
 
 def _bounded(words: Iterator[str]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,8 @@ SUPERSEDED_WEIGHT = 0.5
 IN_PERIOD = 1.15
 WANTED_KIND = 1.1
 HOLDS_PHRASE = 1.3
+HOLDS_NAME = 1.7
+"""Models break a name into pieces that say something else, so that words alone know it."""
 PINNED = 1.05
 CENTRALITY = 0.1
 """What being the best linked memory of a tenant adds."""
@@ -68,7 +71,7 @@ def factors(
 
 
 def most(reading: Reading) -> float:
-    """The most that the factors of any memory can come to for this question."""
+    """The most that the factors of any memory can come to, but for a name that it holds."""
     return (
         max(PINNED, *TIERS.values())
         * (1 + CENTRALITY)
@@ -84,6 +87,15 @@ def holds_phrase(content: str, phrases: Sequence[str]) -> float:
         return 1.0
     folded = " ".join(content.split()).casefold()
     return HOLDS_PHRASE if all(one.casefold() in folded for one in phrases) else 1.0
+
+
+def holds_name(content: str, names: Sequence[str]) -> float:
+    """The factor of a text: more than 1 where it has one of the names, in whatever case."""
+    if not names:
+        return 1.0
+    plain = content.replace("_", "").lower()
+    whole = (rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])" for name in names if name in plain)
+    return HOLDS_NAME if any(re.search(one, plain) for one in whole) else 1.0
 
 
 def was_true(facts: Facts, at: datetime) -> bool:

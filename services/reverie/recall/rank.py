@@ -24,8 +24,8 @@ from reverie.domain.ranking import (
     rescore,
     times,
 )
-from reverie.domain.words import query_text
-from reverie.domain.worth import factors, holds_phrase, most, was_true
+from reverie.domain.words import asking_text
+from reverie.domain.worth import HOLDS_NAME, factors, holds_name, holds_phrase, most, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.hits import Between, Cut, Hit, cut_away, together, within
@@ -138,7 +138,7 @@ class _Asking:
     async def seed(self) -> list[TurnHit]:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
         question, sight, ask = self._question, self._sight, self._arms.ask
-        words = query_text(question.text)
+        words = asking_text(question.text)
         no_scored: list[search.Scored] = []
         no_turns: list[TurnHit] = []
         seconds = self._left(SEEDS)
@@ -232,11 +232,16 @@ class _Asking:
         near = [
             one
             for one in part
-            if one.score * best * (self._by_words_alone(one) if one.id in unseen else 1.0) >= bar
+            if one.score * best * self._most_by_words(one, one.id in unseen) >= bar
         ]
         there = {one.id for one in near}
         self._story.left |= {one.id: Cut("score") for one in part if one.id not in there}
         return near
+
+    def _most_by_words(self, one: Found, unseen: bool) -> float:
+        """What a memory may still gain by a name that it holds, and by having no vectors."""
+        named = self._story.reading.names and "words" in one.arms
+        return (HOLDS_NAME if named else 1.0) * (self._by_words_alone(one) if unseen else 1.0)
 
     def _all_weighed(
         self, part: Sequence[Found], known: Mapping[UUID, Candidate]
@@ -264,6 +269,7 @@ class _Asking:
         settings, reading = self._parts.settings, self._story.reading
         worth = factors(candidate.facts, reading, self._now, settings.half_lives)
         worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
+        worth["name"] = holds_name(candidate.content, reading.names)
         if not candidate.facts.enriched:
             worth["unseen"] = self._by_words_alone(one)
         return times(one, worth)
