@@ -89,6 +89,31 @@ async def test_a_recall_answers_within_its_time_with_what_it_has(
         proxy.restore()
 
 
+async def test_while_the_store_is_away_what_an_agent_asks_for_is_empty_and_says_what_is_missing(
+    database: Database, nats_url: str
+) -> None:
+    async with _behind_a_proxy(database, nats_url, recall_seconds=4) as (stack, proxy):
+        await stack.post("/v1/remember", {"content": "the walrus queue", "pinned": True})
+        begun = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "zoo"})
+        session = begun["session"]
+        assert (await stack.get("/v1/context"))["degraded"] == []
+        proxy.cut()
+        block = await stack.get("/v1/context")
+        assert (block["markdown"], block["degraded"]) == ("", ["store"])
+        block = await stack.get(f"/v1/context?session={session}")
+        assert (block["markdown"], block["degraded"]) == ("", ["session", "store"])
+        turn = {"session": session, "query": "walrus"}
+        given = await stack.post("/v1/preflow", turn)
+        assert (given["markdown"], given["turn"], given["degraded"]) == ("", 0, ["session"])
+        found = await stack.post("/v1/recall", turn)
+        assert found["memories"] == []
+        assert {"words", "session"} <= set(found["degraded"])
+        proxy.restore()
+        assert "walrus" in (await stack.post("/v1/preflow", turn))["markdown"]
+        found = await stack.post("/v1/recall", turn)
+        assert (len(found["memories"]), found["degraded"]) == (1, [])
+
+
 async def _is(fact: bool) -> bool:
     return fact
 

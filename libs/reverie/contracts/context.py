@@ -77,7 +77,8 @@ class ContextAnswer(Answer):
     """`GET /v1/context`: the session-start block, as Markdown and in its sections.
 
     `more`: older memories were not looked at. `summaries`: the condensed state of each scope that
-    has been dreamt over.
+    has been dreamt over. `degraded` names what could not be asked (`store`, `session`), so that it
+    is not in the block.
     """
 
     markdown: str
@@ -89,6 +90,7 @@ class ContextAnswer(Answer):
     more: bool = False
     warnings: list[Warning] = Field(default_factory=list)
     summaries: dict[str, str] = Field(default_factory=dict)
+    degraded: list[str] = Field(default_factory=list)
 
 
 class SetBudgets(Request):

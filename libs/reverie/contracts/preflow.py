@@ -55,7 +55,7 @@ class PreflowAnswer(Answer):
 
     `active`: the memories of the set, also those given before; `omitted`: how many candidates the
     budgets left out. `degraded` names what could not be asked; `set` in it: something may be given
-    twice.
+    twice; `session`: the turn is not counted (0) and nothing is given.
     """
 
     markdown: str

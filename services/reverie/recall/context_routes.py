@@ -25,7 +25,8 @@ from reverie.domain.fields import naming
 from reverie.domain.open_files import MOST_FILES
 from reverie.domain.scopes import parse_scope, project_of, reading_scopes, slug
 from reverie.recall.parts import Parts
-from reverie.recall.seen import seen_in
+from reverie.recall.seen import seen_in, session_of
+from reverie.recall.timely import unless_away
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.routes import Route
@@ -67,20 +68,26 @@ class Doors:
         """`GET /v1/context`."""
         who, query = call.principal, call.query
         named = _named(who, query)
-        session = await self._parts.sessions.get(who, query.session) if query.session else None
-        scopes = seen_in(who, named, session)
+        session, missing = await session_of(self._parts, who, query.session)
+        scopes = [] if missing else seen_in(who, named, session)
         project = _project(who, query, session)
         files = query.files or []
-        briefing = await self._parts.briefings.read(who, scopes, project, files)
+        reading = self._parts.briefings.read(who, scopes, project, files)
+        found = await unless_away(reading, self._parts.settings.seconds)
+        briefing = found or Briefing()
+        degraded = missing if found else [*missing, "store"]
         budgets = briefing.budgets if files else briefing.budgets.without_files()
         if query.budget_tokens is not None:
             budgets = budgets.within(query.budget_tokens)
         lend = query.budget_tokens is not None
         block = render(briefing, budgets, self._parts.model.counter.count, lend)
         if query.format == "markdown":
-            kind = {"Content-Type": "text/markdown; charset=utf-8"}
-            return Reply(body=block.markdown.encode(), headers=kind)
-        return Reply(body=_answer(block, briefing, budgets))
+            headers = {"Content-Type": "text/markdown; charset=utf-8"}
+            if degraded:
+                headers["Reverie-Degraded"] = ", ".join(degraded)
+            return Reply(body=block.markdown.encode(), headers=headers)
+        answer = _answer(block, briefing, budgets)
+        return Reply(body=answer.model_copy(update={"degraded": degraded}))
 
 
 def _named(who: Principal, query: ContextQuery) -> list[str] | None:

@@ -127,6 +127,23 @@ async def preflow(parts: Parts, who: Principal, turn: Turn) -> Prepared:
     )
 
 
+def nothing(parts: Parts, query: str, budget_tokens: int | None, missing: list[str]) -> Prepared:
+    """What a turn begins with whose session cannot be looked up now."""
+    text, settings = asked(query), parts.settings.active_set
+    reading = read(text, datetime.now(UTC))
+    budgets = settings.within(budget_tokens) if budget_tokens else settings
+    return Prepared(
+        block=Rendered("", 0, ()),
+        chosen=Chosen((), dict.fromkeys(Layer, 0), budgets, 0),
+        lacked=frozenset(),
+        turn=0,
+        scopes=[],
+        keywords=keywords(text, reading),
+        reading=reading,
+        degraded=missing,
+    )
+
+
 async def _found(
     parts: Parts, who: Principal, turn: Turn, text: str, scopes: list[str], arms: Arms
 ) -> _Found:

@@ -8,7 +8,8 @@ from reverie.contracts.preflow import Preflow, PreflowAnswer, PreflowItem, Prefl
 from reverie.domain.active_set import Entry, Layer
 from reverie.domain.errors import TooLarge
 from reverie.recall.parts import Parts
-from reverie.recall.preflow import Prepared, Turn, preflow
+from reverie.recall.preflow import Prepared, Turn, nothing, preflow
+from reverie.recall.seen import session_of
 from reverie.recall.use import note_ids
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
@@ -35,7 +36,10 @@ class Doors:
         size, limit = len(body.query.encode()), self._parts.settings.content_limit
         if size > limit:
             raise TooLarge("query", size, limit, "content_limit")
-        session = await self._parts.sessions.get(who, body.session)
+        session, missing = await session_of(self._parts, who, body.session)
+        if session is None:
+            empty = nothing(self._parts, body.query, body.budget_tokens, missing)
+            return _answer(empty, call.trace_id)
         turn = Turn(session, body.query, body.files, body.budget_tokens, body.compacted, body.again)
         prepared = await preflow(self._parts, who, turn)
         used = [one.id for one in prepared.block.shown if one.layer is Layer.ON_DEMAND]

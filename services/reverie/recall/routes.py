@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -26,7 +27,7 @@ from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
 from reverie.recall.rank import Question
-from reverie.recall.seen import seen_in
+from reverie.recall.seen import seen_in, session_of
 from reverie.recall.trace import traced
 from reverie.recall.use import note_use
 from reverie.runtime.body import Query
@@ -36,6 +37,7 @@ from reverie.runtime.paging import ById, PageQuery, Position, ScopedQuery, cut_p
 from reverie.runtime.routes import Route
 from reverie.store.memories import VISIBLE, ListFilter
 from reverie.store.search import Filter
+from reverie.store.sessions import Session
 
 
 class AsOf(Query):
@@ -117,7 +119,10 @@ class Doors:
     async def recall(self, call: Call[Recall, None]) -> RecallAnswer:
         """`POST /v1/recall`."""
         who, body = call.principal, call.body
-        question = await self._question(who, body)
+        session, missing = await session_of(self._parts, who, body.session)
+        question = self._question(who, body, session)
+        if missing:
+            question = replace(question, only=replace(question.only, scopes=[]))
         answer = await traced(self._parts, who, question, body.session)
         if body.as_of is None:
             call.after(partial(note_use, self._parts, who, body.session, answer))
@@ -126,20 +131,19 @@ class Doors:
             memories=[recalled(hit, words) for hit in answer.hits],
             edges=[edge_body(edge) for edge in answer.edges],
             search_mode="words" if question.as_of else _mode(answer.degraded),
-            degraded=answer.degraded,
+            degraded=[*answer.degraded, *missing],
             tokens=answer.tokens,
             intent=answer.story.reading.intent.value,
             trace_id=call.trace_id,
         )
 
-    async def _question(self, who: Principal, body: Recall) -> Question:
+    def _question(self, who: Principal, body: Recall, session: Session | None) -> Question:
         size = len(body.query.encode())
         if size > self._parts.settings.content_limit:
             raise TooLarge("query", size, self._parts.settings.content_limit, "content_limit")
         status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
         kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
         named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
-        session = await self._parts.sessions.get(who, body.session) if body.session else None
         scopes = seen_in(who, named, session)
         return Question(
             text=body.query,

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.domain.scopes import reading_scopes
+from reverie.recall.parts import Parts
+from reverie.recall.timely import unless_away
 from reverie.store.sessions import Session
+
+
+async def session_of(
+    parts: Parts, who: Principal, named: UUID | None
+) -> tuple[Session | None, list[str]]:
+    """The session that is named, and what is missing: the session, where the store is away.
+
+    Raises `NotFound`. Who names a session that cannot be looked up is to be shown nothing.
+    """
+    if named is None:
+        return None, []
+    found = await unless_away(parts.sessions.get(who, named), parts.settings.arm_seconds)
+    return found, [] if found else ["session"]
 
 
 def seen_in(who: Principal, named: list[str] | None, session: Session | None) -> list[str]:
