@@ -23,6 +23,7 @@ from reverie.contracts.edits import EditMemory, Feedback, RollBack
 from reverie.contracts.git import FileChange, GitChange
 from reverie.contracts.graph import NewLink
 from reverie.contracts.memories import EdgeTo, Remember
+from reverie.contracts.preflow import Preflow
 from reverie.contracts.sessions import AppendTurns, EndSession, NewTurn, StartSession
 from tests.stack import Stack, eventually
 from tests.tables import TABLES, rows
@@ -51,13 +52,14 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "before": SHA,
         "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
     },
+    Preflow: {"budget_tokens": 500},
     MakeKey: {"reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
 }
 """What cannot hold any text, per body; the rest of the fields is filled with a credential."""
 
 WITHOUT_TEXT = {
     "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
-    "RequestDream", "VaultPut",
+    "RequestDream", "SetBudgets", "SetProject", "VaultPut",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
 
@@ -132,6 +134,7 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
         ("POST", f"/v1/sessions/{session}/end", EndSession, dirty(EndSession)),
         ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
         ("POST", "/v1/admin/keys", MakeKey, dirty(MakeKey)),
+        ("POST", "/v1/preflow", Preflow, dirty(Preflow, session=session)),
     ]
 
 

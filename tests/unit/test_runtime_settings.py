@@ -223,6 +223,7 @@ def test_every_setting_is_documented() -> None:
         "nats_url",
         "vault_key",
         "api_key",
+        "model_key",
         "rerank_key",
     }
 

@@ -191,8 +191,11 @@ def agent_levels(name: str) -> Levels:
 
 
 def agent_name(text: str) -> str:
-    """An agent's name as it is compared: a slug, or `<a>/sub/<s>` for a sub-agent of another."""
-    return scope_at(agent_levels(text)).removeprefix("agent/")
+    """An agent's name as it is compared: a slug, or `<a>/sub/<s>` for a sub-agent of another.
+
+    Raises `Invalid` where it, or a part of it, is no name.
+    """
+    return "/sub/".join(slug(name) for _, name in agent_levels(text))
 
 
 def matches(pattern: str, scope: str) -> bool:

@@ -187,7 +187,7 @@ class Settings(BaseSettings):
         description="the learned sparse arm: auto (where its model can be had at start), on, off",
     )
     recall_sparse_weight: Share = Field(
-        0.4, description="share of a score that goes by the sparse arm, of what it knows, 0..1"
+        0.2, description="share of a score that goes by the sparse arm, of what it knows, 0..1"
     )
     recall_diversity: Share = Field(
         0.7, description="1: recall by score alone; less: what repeats another hit gives way"

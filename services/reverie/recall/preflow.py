@@ -29,6 +29,7 @@ from reverie.domain.keywords import asked, keywords
 from reverie.domain.memory import Memory
 from reverie.domain.open_files import Near
 from reverie.domain.question import Reading, read
+from reverie.domain.redaction import redact
 from reverie.domain.snippets import snippet
 from reverie.recall.arms import Arms
 from reverie.recall.parts import Parts
@@ -105,7 +106,7 @@ class _Found:
 
 async def preflow(parts: Parts, who: Principal, turn: Turn) -> Prepared:
     """Never raises because a part of it failed; `degraded` names what could not be asked."""
-    now, text = datetime.now(UTC), asked(turn.query)
+    now, text = datetime.now(UTC), redact(asked(turn.query)).text
     reading, scopes, arms = read(text, now), seen_in(who, None, turn.session), Arms()
     found = await _found(parts, who, turn, text, scopes, arms)
     settings = parts.settings.active_set
