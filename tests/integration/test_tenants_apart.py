@@ -258,6 +258,9 @@ async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
 
 async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str, Any]) -> Reply:
     """What comes back; of a stream that does not end, what stands in it so far."""
+    if route.path == "/v1/export":
+        async with stack.http.get(url, headers={"Authorization": f"Bearer {key}"}) as answer:
+            return Reply(answer.status, await answer.text(), dict(answer.headers))
     if route.name not in ENDLESS:
         return await stack.call(route.method, url, key=key, **more)
     headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": _beginning(stack, "madagascar")}
