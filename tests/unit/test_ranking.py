@@ -27,6 +27,7 @@ from reverie.domain.ranking import (
     in_order,
     rescore,
     times,
+    under_successors,
 )
 from reverie.domain.worth import Facts, factors
 
@@ -296,3 +297,11 @@ def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:
     )
     assert lent[uid(12)] == pytest.approx(0.2 + TURN_LOAN)
     assert lent[uid(13)] == lent[uid(14)] == 0.2
+
+
+def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
+    found = [Found(uid(1), 0.9), Found(uid(2), 0.8), Found(uid(3), 0.3), Found(uid(4), 0.5)]
+    ordered = under_successors(found, {uid(1): uid(2), uid(2): uid(3), uid(4): uid(9)})
+    assert [one.id for one in ordered] == [uid(4), uid(3), uid(2), uid(1)]
+    assert "successor" in ordered[-1].factors
+    assert under_successors(found, {}) == [*found[:2], found[3], found[2]]

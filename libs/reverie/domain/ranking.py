@@ -22,6 +22,7 @@ RECIPROCAL_K = 60
 NEAR = 0.6
 HOP_WEIGHT = 0.4
 BACKBONE = "follows"
+BELOW = 0.95
 TURN_LOAN = 0.4
 
 EDGE_WEIGHTS: Mapping[str, float] = {
@@ -225,7 +226,18 @@ def times(one: Found, factors: Mapping[str, float]) -> Found:
     for factor in factors.values():
         score *= factor
     told = {name: round(factor, 4) for name, factor in factors.items() if factor != 1.0}
-    return Found(one.id, score, one.arms, one.raw, one.fused, one.hops, told)
+    return Found(one.id, score, one.arms, one.raw, one.fused, one.hops, {**one.factors, **told})
+
+
+def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> list[Found]:
+    """What was replaced stands below what took its place, where both were found."""
+    standing = {one.id: one for one in found}
+    # The newest first, so that a chain of replacements comes out in order.
+    for one in sorted(found, key=lambda one: one.id, reverse=True):
+        newer = standing.get(successor[one.id]) if one.id in successor else None
+        if newer is not None and one.score >= newer.score:
+            standing[one.id] = times(one, {"successor": BELOW * newer.score / one.score})
+    return best_first(standing.values())
 
 
 def moved_to(one: Found, score: float) -> Found:

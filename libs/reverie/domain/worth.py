@@ -48,6 +48,7 @@ class Facts:
     confirmed_at: datetime | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    superseded_by: UUID | None = None
     enriched: bool = True
     linked: bool = True
     staleness: float = 0.0

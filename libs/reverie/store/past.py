@@ -197,6 +197,7 @@ def _facts(memory: Memory) -> Facts:
         confirmed_at=memory.confirmed_at,
         valid_from=memory.valid_from,
         valid_to=memory.valid_to,
+        superseded_by=memory.superseded_by,
         linked=memory.linked,
         staleness=memory.staleness,
         use=memory.settled,

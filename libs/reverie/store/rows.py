@@ -81,6 +81,7 @@ def facts(row: asyncpg.Record) -> Facts:
         confirmed_at=row["confirmed"],
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
+        superseded_by=row["superseded_by"],
         enriched=row["enriched"],
         linked=row["linked"],
         staleness=round(row["staleness"], 4),

@@ -23,6 +23,7 @@ from reverie.domain.ranking import (
     moved_to,
     rescore,
     times,
+    under_successors,
 )
 from reverie.domain.words import asking_text
 from reverie.domain.worth import HOLDS_NAME, factors, holds_name, holds_phrase, most, was_true
@@ -308,6 +309,9 @@ class _Asking:
 
     def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
         """Doubles collapsed, then the most telling that are not too alike, best first."""
+        newer = {one: known[one].facts.superseded_by for one in known}
+        followed = {one: by for one, by in newer.items() if by}
+        self._found = self._story.ranked = under_successors(self._found, followed)
         once: dict[bytes, Found] = {}
         for one in self._found:
             first = once.setdefault(known[one.id].facts.content_hash, one)
