@@ -29,7 +29,7 @@ from reverie.domain.redaction_shapes import shaped
 from reverie.domain.redaction_values import Form, is_secret
 
 _MAX_ROUNDS = 8
-_NEAR = 1024
+_NEAR = 400
 """Characters around a placeholder that are searched again: more than any expression looks over."""
 _MANY, _BESIDE = 4096, 64
 """Credentials in a text, and characters between two, from which they count as one list."""

@@ -12,7 +12,7 @@ from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
 WEAK = "WEAK"
-MOST_JUDGED = 5_000
+MOST_JUDGED = 2_000
 """Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
 such a text is made to be slow."""
 
@@ -147,11 +147,7 @@ def _assigned_to(
             yield begin + found[0], begin + found[1], found[2]
             position = begin + found[1]
             continue
-        following = text[end : end + 1]
-        if following in _BLANKS or (following in _STOPS and "(" not in text[end - 2 : end]):
-            stop = end + 1
-        else:
-            stop = end + _reach(text, match)
+        stop = end + _reach(text, match, end)
         # Near the start of the text, its length does not tell where in it the match begins.
         seen = text[begin - _NEAREST : stop] if begin >= _NEAREST else (begin, text[:stop])
         if seen in judged:
@@ -170,12 +166,16 @@ def _assigned_to(
             position = end
 
 
-def _reach(text: str, match: re.Match[str]) -> int:
-    """How many characters after a match its judgement can depend on."""
-    if "(" in text[match.end() - 2 : match.end()]:
+def _reach(text: str, match: re.Match[str], end: int) -> int:
+    """How many characters after a match, which ends at `end`, its judgement can depend on."""
+    following = text[end : end + 1]
+    if following in _BLANKS:
+        return 1
+    if "(" in text[end - 2 : end]:
         return _FARTHEST
-    apart = match["sep"] != "=" and text[match.end() : match.end() + 1] in _MORE_STOPS
-    return 2 if apart else _FARTHEST
+    if following in _STOPS:
+        return 1
+    return 2 if following in _MORE_STOPS and match["sep"] != "=" else _FARTHEST
 
 
 def _judged_once(
