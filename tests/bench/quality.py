@@ -22,6 +22,7 @@ import Stemmer
 import structlog
 from tests.bench.common import show
 from tests.bench.quality_sets import Asked, QuestionSet, sets_named
+from tests.integration.store_parts import admin_rows
 from tests.integration.test_real_sessions import _all_enriched
 from tests.stack import Stack, eventually, running_stack
 
@@ -167,6 +168,8 @@ async def measure(run: servers.TestRun, sets: Sequence[QuestionSet], ablations: 
         async with running_stack(database, nats.url, model_home()) as stack:
             filled = [await fill(stack, one) for one in sets]
             await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
+            # As autovacuum does in time: without statistics the planner guesses badly.
+            await asyncio.to_thread(admin_rows, stack.admin_url, "analyze")
             floors = by_name(
                 (one.set.name, [(q, Floor(one.set).best(q.text)) for q in one.set.questions])
                 for one in filled
