@@ -12,7 +12,7 @@ from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
 WEAK = "WEAK"
-MOST_JUDGED = 2_000
+MOST_JUDGED = 1_000
 """Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
 such a text is made to be slow."""
 

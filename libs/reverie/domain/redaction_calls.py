@@ -100,10 +100,11 @@ def called(text: str, lower: str) -> Iterator[Span]:
 
     `lower` is the text in ASCII lower case, of the same length.
     """
-    for kind, literal, pattern in _CALLS:
+    calls = _CALLS if any(sign in lower for sign in "(\"'") else ()
+    for kind, literal, pattern in calls:
         if literal in lower:
             yield from _arguments(text, lower, kind, pattern)
-    for literal, pattern in _ELEMENTS:
+    for literal, pattern in _ELEMENTS if "<" in lower else ():
         if literal in lower:
             yield from _named(text, pattern.finditer(lower), Form.QUOTED)
     if "0x" in lower:
