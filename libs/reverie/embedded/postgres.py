@@ -34,6 +34,8 @@ INITDB = (
 LAPTOP = {
     "shared_buffers": "128MB",
     "max_connections": "100",
+    # A store that fills fast is planned badly until its statistics are taken.
+    "autovacuum_naptime": "10s",
     "max_parallel_maintenance_workers": "0",
     "timezone": "UTC",
     "log_timezone": "UTC",
