@@ -129,12 +129,24 @@ async def _one(stack: Stack, query: Any, *args: object) -> bool:
     return bool(value(stack.admin_url, query, *args))
 
 
+LESSONS = (
+    "The importer must see the whole archive before it writes",
+    "An importer that is cut off leaves its lock behind",
+    "Give the importer small pages, for large ones run out of memory",
+    "Dates without an offset confuse the importer",
+    "Let the importer go on after a line that it refuses",
+    "Never run the importer beside a migration",
+)
+
+
 async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
     stack: Stack, database: Database
 ) -> None:
-    made = {await _remember(stack, f"Lesson {n} of the importer", kind="lesson") for n in range(6)}
+    made = {await _remember(stack, text, kind="lesson") for text in LESSONS}
     session = await _session(stack)
     query = {"session": session, "query": "lessons of the importer"}
+    late = "select count(*) = 0 from memory where enriched_version < version"
+    await eventually(lambda: _one(stack, late))
     both = await asyncio.gather(*(stack.post("/v1/preflow", query) for _ in range(4)))
     given = [one["id"] for answer in both for one in answer["items"] if one["id"]]
     assert sorted(given) == sorted(made)
@@ -144,7 +156,9 @@ async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
     async with recall.open_service(settings) as service, running(service, settings) as url:
         await eventually(lambda: _ready(stack, url))
         assert (await stack.post(url + "/v1/preflow", query))["items"] == []
-        more = await _remember(stack, "Lesson 9 of the importer", kind="lesson")
+        more = await _remember(
+            stack, "Watch how much room the importer takes on disk", kind="lesson"
+        )
         assert _new(await stack.post(url + "/v1/preflow", query)) == {more}
     assert (await stack.post("/v1/preflow", query))["items"] == []
 

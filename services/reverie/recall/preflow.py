@@ -91,11 +91,19 @@ class _Found:
         return set(self.asked.degraded) if self.asked else set()
 
     def hits(self) -> Iterator[tuple[Memory, float, str]]:
-        """What the question found and what the open files call for, by turns, with the reasons."""
+        """What the question found and what the open files call for, by turns, with the reasons.
+
+        Of what is both, the open file is the reason.
+        """
         found = self.asked.hits if self.asked else []
         least = FAR * max((hit.found.score for hit in found), default=0.0)
+        called = {one.memory.id: one.why for one in self.near}
         hits = [
-            (hit.item, hit.found.score, f"found by {' and '.join(hit.found.arms)}")
+            (
+                hit.item,
+                hit.found.score,
+                called.get(hit.item.id, f"found by {' and '.join(hit.found.arms)}"),
+            )
             for hit in found
             if isinstance(hit.item, Memory) and hit.found.score >= least
         ]
