@@ -74,11 +74,6 @@ def _quoting(stack: Stack, tenant: int, words: list[str]) -> list[str]:
     return [name for name in names if admin_rows(stack.admin_url, said.format(name), tenant, like)]
 
 
-async def _traced(stack: Stack, tenant: int) -> bool:
-    """Whether the trace of a recall, which is written after its answer, is there."""
-    return _held(stack, tenant).get("recall_trace", 0) > 0
-
-
 async def _used_by(stack: Stack, session: str) -> bool:
     query: LiteralString = "select count(*) from memory_use_session where used_by = %s"
     return bool(value(stack.admin_url, query, f"session {session}"))
@@ -227,7 +222,6 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     session, number = started["session"], _tenant(stack, "one")
     await stack.post("/v1/recall", {"query": "shopping", "session": session}, key=key)
     await eventually(lambda: _used_by(stack, session))
-    await eventually(lambda: _traced(stack, number))
     listed = (await stack.get("/v1/memories?limit=200", key=key))["items"]
     going = [session, *(one["id"] for one in listed if one["scope"] != "global")]
     only = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop", key=key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -45,3 +46,14 @@ async def test_the_newest_are_kept_and_the_sweep_forgets_only_old_ones_of_all_te
         assert await traces.sweep(24 * 3600) == 3
         left = admin_rows(store.admin_url, "select query from recall_trace")
         assert left == [("question 4",)]
+
+
+async def test_the_trace_of_a_session_that_was_deleted_before_it_is_written_is_not_kept(
+    database: Database,
+) -> None:
+    async with open_store(database) as store:
+        traces = Traces(store.db)
+        gone = replace(_trace("asked in a session that is gone"), session=new_id())
+        await traces.add(store.me.tenant, [gone, _trace("asked in none")], 10)
+        left = admin_rows(store.admin_url, "select query from recall_trace")
+        assert left == [("asked in none",)]

@@ -1,7 +1,8 @@
 -- name: trace_add
--- Keeps the trace of a recall.
+-- Keeps the trace of a recall; it is written later, so not where its session $6 was deleted meanwhile.
 insert into recall_trace (tenant, id, trace, at, who, session, agent, scopes, query, asked, told)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+where $6::uuid is null or exists (select from session s where s.tenant = $1 and s.id = $6);
 
 -- name: traces_trim
 -- Forgets all but the newest $2 traces of a tenant.
