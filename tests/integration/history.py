@@ -61,7 +61,7 @@ def to_domain(change: GitChange) -> Change:
     return Change(
         tuple(Commit(c.sha, c.subject, c.committed_at) for c in change.commits),
         tuple(
-            ChangedFile(f.path, f.status, f.old_path, tuple(f.hunks), f.commit)
+            ChangedFile(f.path, f.status, f.old_path, tuple(h.place for h in f.hunks), f.commit)
             for f in change.files
         ),
     )

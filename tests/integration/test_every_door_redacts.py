@@ -20,7 +20,7 @@ from reverie.contracts.admin import MakeKey
 from reverie.contracts.base import Request
 from reverie.contracts.claims import Claim
 from reverie.contracts.edits import EditMemory, Feedback, RollBack
-from reverie.contracts.git import FileChange, GitChange
+from reverie.contracts.git import FileChange, GitChange, Hunk, MovedLines, SymbolChange
 from reverie.contracts.graph import NewLink
 from reverie.contracts.memories import EdgeTo, Remember
 from reverie.contracts.preflow import Preflow
@@ -46,10 +46,14 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     RollBack: {"version": 1},
     NewLink: {"type": "touches"},
     NewTurn: {"role": "tool"},
-    FileChange: {"status": "modified", "commit": SHA},
+    FileChange: {"status": "modified", "commit": SHA, "old_blob": SHA, "new_blob": SHA},
+    Hunk: {"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1},
+    MovedLines: {"old_start": 1, "lines": 1, "new_start": 1},
+    SymbolChange: {"change": "added"},
     GitChange: {
         "after": SHA,
         "before": SHA,
+        "v": 1,
         "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
     },
     Preflow: {"budget_tokens": 500},
@@ -202,7 +206,7 @@ async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: S
 
 
 def test_every_request_model_with_text_is_sent_through_its_door() -> None:
-    inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit"}
+    inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit", "MovedLines", "SymbolChange"}
     sent = {model.__name__ for model in FIXED} | {"AppendTurns", "EndSession", "StartSession"}
     unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
     assert unsent == set(), "send them in `calls`, full of credentials"

@@ -140,7 +140,7 @@ async def _deletions_that_memories_know(
     details = [await stack.get(f"/v1/memories/{memory['id']}") for memory in memories]
     deletions = [(c, f) for c in history for f in c.files if f.status == "deleted"]
     return {
-        (change.after, file.path)
+        (change.told_as, file.path)
         for change, file in deletions
         for memory in details
         if _time(memory["valid_from"]) < change.commits[0].committed_at

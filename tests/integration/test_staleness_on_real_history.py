@@ -133,7 +133,9 @@ def test_hunks_tell_the_lines_that_changed_from_the_rest(history: list[GitChange
         ((c, f) for c in history for f in c.files if f.status == "modified"),
         key=lambda pair: len(pair[1].hunks),
     )
-    touched = {n for start, count, *_ in file.hunks for n in range(start, start + count)}
+    touched = {
+        n for start, count, *_ in (h.place for h in file.hunks) for n in range(start, start + count)
+    }
     lines = range(1, max(touched) + 10)
     anchors = [Anchored(UUID(int=n), file.path, LEARNED, ((n, n),)) for n in lines]
     marks = assess(to_domain(change), anchors, same).marks

@@ -5,6 +5,7 @@ Times are RFC 3339 with an offset; ids are UUIDs; scores and weights run from 0 
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from unicodedata import category
@@ -25,6 +26,8 @@ from reverie.domain.blank import is_blank
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 MAX_PATH_BYTES = 1024
+_SLASHES = re.compile(r"[/\\]")
+_DRIVE = re.compile(r"[A-Za-z]:[/\\]|\\\\")
 
 
 def _dated(given: object) -> object:
@@ -49,7 +52,7 @@ def _visible(text: str) -> str:
 
 def _in_repository(path: str) -> str:
     broken = any(category(char) in {"Cc", "Zl", "Zp"} for char in path)
-    if broken or path.startswith("/") or ".." in path.split("/"):
+    if broken or path.startswith("/") or ".." in _SLASHES.split(path) or _DRIVE.match(path):
         raise ValueError("is not a path inside a repository")
     if len(path.encode()) > MAX_PATH_BYTES:
         raise ValueError(f"holds more than {MAX_PATH_BYTES} bytes")

@@ -53,7 +53,9 @@ def to_domain(body: GitChange) -> Change:
         key=lambda commit: commit.committed_at,
     )
     files = tuple(
-        ChangedFile(one.path, one.status, one.old_path, tuple(one.hunks), one.commit)
+        ChangedFile(
+            one.path, one.status, one.old_path, tuple(hunk.place for hunk in one.hunks), one.commit
+        )
         for one in body.files
     )
     return Change(tuple(commits), files)

@@ -84,11 +84,17 @@ def _scopes(who: Principal, query: StaleQuery) -> list[str]:
 
 
 def _checked(change: GitChange) -> GitChange:
-    """The change with the old path of what was renamed, and no secret in any text."""
+    """The change, whole in itself, with no secret in any text. Raises `Invalid`."""
+    if change.deleted != (change.after is None):
+        raise Invalid("after", "is missing (or zeros) where, and only where, deleted is true")
+    if change.files and change.deleted:
+        raise Invalid("files", "a branch that was deleted changes none")
+    if change.files and not change.commits:
+        raise Invalid("commits", "name those that changed the files")
     for place, file in enumerate(change.files):
-        if file.status == "renamed" and not file.old_path:
-            raise Invalid(f"files.{place}.old_path", "is required where a file was renamed")
-    clean = redact_value(change.model_dump(mode="json"))
+        if file.status in {"renamed", "copied"} and not file.old_path:
+            raise Invalid(f"files.{place}.old_path", f"is required where a file was {file.status}")
+    clean = redact_value(change.model_dump(mode="json", exclude_defaults=True))
     return GitChange.model_validate_json(json.dumps(clean.value))
 
 

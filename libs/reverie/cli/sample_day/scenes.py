@@ -123,7 +123,7 @@ async def commits_arrive(day: Day) -> None:
     for change in day.story.changes:
         body = committed(change, day.project, datetime.now(UTC))
         done = await day.door.post("/v1/git/changes", body, GitAccepted)
-        require(not done.duplicate, f"the change {change.after[:9]} was taken for a known one")
+        require(not done.duplicate, f"the change {change.told_as[:9]} was taken for a known one")
         for commit in change.commits:
             day.say(f"[yellow]{commit.sha[:9]}[/] {commit.subject}")
     items = await until(partial(_doubted, day), STALE_SECONDS, _undoubted(day.story.stale))
