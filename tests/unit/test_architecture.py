@@ -15,6 +15,7 @@ ROOTS = {
         "agent",
         "bus",
         "cli",
+        "client",
         "contracts",
         "domain",
         "embedded",

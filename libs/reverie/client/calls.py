@@ -1,0 +1,181 @@
+"""One HTTP call to a gateway: the key, the timeout, and trying again where that is safe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeAlias
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import aiohttp
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from reverie.domain.errors import Unavailable
+
+Scalar: TypeAlias = str | int | float | bool
+Query: TypeAlias = Mapping[str, Scalar | Sequence[Scalar] | None]
+
+_READS = frozenset({"GET", "HEAD"})
+_ASKING = frozenset({"/v1/recall"})
+"""POST calls that only read."""
+_AWAY = frozenset({502, 503, 504})
+_UNCHANGED = frozenset({503})
+_LONGEST_WAIT = 10.0
+_JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came back. `body` is decoded JSON, or text where it is none."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+
+class _Lost(Exception):
+    """The call may have arrived; it may be made again."""
+
+
+class Caller:
+    """Calls one gateway.
+
+    `timeout`: seconds for one try. `tries`: how often at most a call is made. Reads, and every
+    POST, are made again where the gateway does not answer: a POST carries an `Idempotency-Key`,
+    so that its effects happen once. PATCH, PUT and DELETE are made again only where the gateway
+    was not reached at all, or said that nothing was changed (503).
+    """
+
+    def __init__(
+        self, url: str, key: str, *, timeout: float = 30.0, tries: int = 4, agent: str = "reverie"
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._key = key
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 5.0))
+        self._tries = tries
+        self._agent = agent
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Caller:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Gives back the connections."""
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """The gateway's answer, a refusal too. Raises `Unavailable` where there is none."""
+        asking = method in _READS or path in _ASKING
+        sent = dict(headers or {})
+        if method == "POST" and not asking:
+            sent.setdefault("Idempotency-Key", str(uuid4()))
+        again = asking or method == "POST"
+        where = f"{self.url}{path}{_query(query)}"
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(self._tries),
+            wait=_wait,
+            retry=retry_if_exception_type(_Lost)
+            | retry_if_result(lambda answer: _may_come_back(answer, again)),
+            retry_error_callback=_last,
+        )
+        try:
+            return await tries(self._once, method, where, body, sent, again)
+        except (_Lost, aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unavailable(f"the gateway at {self.url}", "does `reverie up` run?") from error
+
+    async def _once(
+        self, method: str, where: str, body: Any, headers: Mapping[str, str], again: bool
+    ) -> Answered:
+        data = None if body is None else json.dumps(body).encode()
+        kind = {"Content-Type": "application/json"} if data is not None else {}
+        try:
+            async with self._session().request(
+                method, where, data=data, headers={**kind, **headers}
+            ) as answer:
+                return Answered(answer.status, _decoded(await answer.read()), answer.headers)
+        except aiohttp.ClientConnectorError as error:
+            raise _Lost from error
+        except (aiohttp.ClientConnectionError, TimeoutError) as error:
+            if again:
+                raise _Lost from error
+            raise
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None or self._http.closed:
+            headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
+            self._http = aiohttp.ClientSession(
+                headers=headers, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._http
+
+
+def _query(query: Query | None) -> str:
+    """The parameters as they stand in the address; what is None is left out, lists repeat."""
+    pairs = [
+        (name, _text(one))
+        for name, value in (query or {}).items()
+        if value is not None
+        for one in ([value] if isinstance(value, Scalar) else value)
+    ]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return data.decode("utf-8", "replace")
+
+
+def _may_come_back(answer: Answered, again: bool) -> bool:
+    """Whether the same call may be answered in a moment: 409 where its twin is still under way."""
+    twin = answer.status == 409 and "Retry-After" in answer.headers
+    return twin or answer.status in (_AWAY if again else _UNCHANGED)
+
+
+def _wait(state: RetryCallState) -> float:
+    """What the gateway asks for (`Retry-After`, seconds), and never all clients at once."""
+    outcome = state.outcome
+    asked = 0.0
+    if outcome is not None and not outcome.failed:
+        said = outcome.result().headers.get("Retry-After", "0")
+        asked = min(float(said), _LONGEST_WAIT) if said.isdigit() else 0.0
+    return asked + _JITTER(state)
+
+
+def _last(state: RetryCallState) -> Answered:
+    """The last answer, or what the last try failed with."""
+    assert state.outcome is not None
+    answer: Answered = state.outcome.result()
+    return answer
