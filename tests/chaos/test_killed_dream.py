@@ -37,7 +37,8 @@ async def _told(world: World, ingest: Served) -> list[str]:
         session = (await world.post(f"{ingest.url}/v1/sessions/start", start))["session"]
         await world.post(f"{ingest.url}/v1/turns", {"session": session, "turns": _turns(n)})
         sessions.append(session)
-    await world.post(f"{ingest.url}/v1/sessions/{sessions[0]}/end", {})
+    for session in sessions:
+        await world.post(f"{ingest.url}/v1/sessions/{session}/end", {})
     return sessions
 
 

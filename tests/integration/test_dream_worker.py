@@ -24,7 +24,7 @@ async def _known(_: int) -> Known:
     return Known([KnownSecret("global", "till", "tulip-seven")])
 
 
-def _parts(store: Store) -> Parts:
+def dream_parts(store: Store) -> Parts:
     return Parts(
         settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
         bus=MemoryBus(),
@@ -44,14 +44,14 @@ async def _waiting(
     session, scope = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
     turn = NewTurn(new_id(), "user", said, "money cents")
     await parts.sessions.append(store.me, session, [turn])
-    await parts.dreams.request(store.me.tenant, "one", scope, "test", {})
+    await parts.dreams.request(store.me.tenant, "one", scope, "asked", {})
 
 
 async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
     database: Database,
 ) -> None:
     async with open_store(database) as store:
-        parts = _parts(store)
+        parts = dream_parts(store)
         said = "We decided to open the till with tulip-seven."
         await _waiting(store, parts, said)
         lease = await parts.dreams.claim("worker", HOUR)
@@ -66,7 +66,7 @@ async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
 
 async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: Database) -> None:
     async with open_store(database) as store:
-        parts = _parts(store)
+        parts = dream_parts(store)
         await _waiting(store, parts)
         for _ in range(3):
             assert await parts.dreams.claim("doomed", HOUR) is not None
@@ -83,7 +83,7 @@ async def test_a_worker_whose_lease_was_taken_over_leaves_nothing_behind(
     database: Database,
 ) -> None:
     async with open_store(database) as store:
-        parts = _parts(store)
+        parts = dream_parts(store)
         await _waiting(store, parts)
         slow = await parts.dreams.claim("slow", HOUR)
         assert slow is not None

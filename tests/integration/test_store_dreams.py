@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.ids import new_id
-from reverie.store.dreams import Dreams, Lease
+from reverie.store.dreams import FIRST, Dreams, Lease
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, add_tenants, admin_rows, new, open_store
@@ -286,19 +286,19 @@ async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
     await _ask(store)
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
-    assert [one.id for one in await dreams.sessions(lease)] == [session]
-    waiting = await dreams.turns(lease, session, 100)
+    assert [one.id for one in await dreams.sessions(lease, FIRST, HOUR)] == [session]
+    waiting = await dreams.turns(lease, session, -1, 100)
     assert [turn.id for turn in waiting] == turns
     found = await dreams.commit(lease, run, session, [new("learned")], turns[:3], {})
     assert found is not None
     assert [one["outcome"] for one in found] == ["created"]
-    assert [turn.id for turn in await dreams.turns(lease, session, 100)] == turns[3:]
+    assert [turn.id for turn in await dreams.turns(lease, session, -1, 100)] == turns[3:]
     assert _pending(store) == (2, len("turn 3turn 4"))
     await dreams.commit(lease, run, session, [new("learned")], turns[:3], {})
     assert _pending(store) == (2, len("turn 3turn 4"))
     await dreams.commit(lease, run, session, [], turns, {})
     assert _pending(store) == (0, 0)
-    assert await dreams.sessions(lease) == []
+    assert await dreams.sessions(lease, FIRST, HOUR) == []
     [row] = await dreams.runs(store.me, None, None, 1)
     assert (row.turns, row.created, row.reinforced) == (5, 1, 1)
     assert row.sessions == [session]
@@ -322,7 +322,7 @@ async def test_turns_that_come_during_a_commit_still_wait_after_it(
         Sessions(store.db).append(store.me, session, late),
     )
     assert _pending(store) == (1, 4)
-    assert [turn.id for turn in await dreams.turns(lease, session, 9)] == [late[0].id]
+    assert [turn.id for turn in await dreams.turns(lease, session, -1, 9)] == [late[0].id]
 
 
 async def test_a_summary_gets_a_new_version_only_when_it_says_something_new(

@@ -22,6 +22,7 @@ from reverie.domain.ids import new_id
 from reverie.store import rows
 from reverie.store.counts import EXACT_UP_TO
 from reverie.store.database import _prepare, open_database
+from reverie.store.dreams import FIRST
 from reverie.store.queries import query
 from reverie.store.search import Filter, Search
 from reverie.testing.servers import TestRun, fresh_database
@@ -126,8 +127,8 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "edges_among": (ids,),
         "memory_neighbours": (ids[0], everything, 50),
         "turns_list": (loaded.session, -1, 50),
-        "dream_turns": (loaded.session, 50),
-        "dream_sessions": ("project/p1", 100),
+        "dream_turns": (loaded.session, -1, 50),
+        "dream_sessions": ("project/p1", FIRST, 900.0, 100),
         "dream_known": ("project/p1", 40),
         "stale_list": (everything, None, 20),
         "stale_list: narrow key": (HERE, None, 20),

@@ -99,6 +99,13 @@ def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled
     return [memory for memory in kept if memory in ranked]
 
 
+def distinct(segments: Iterable[Distilled]) -> list[Distilled]:
+    """Segments of several slices, near-copies collapsed, at most `MAX_MEMORIES`."""
+    kept = _distinct((set(index_text(one.content).split()), one) for one in segments)
+    ranked = sorted(kept, key=lambda one: -one.priority)[:MAX_MEMORIES]
+    return [one for one in kept if one in ranked]
+
+
 def session_memory(slices: Sequence[Slice], roots: Sequence[str] = ()) -> Distilled | None:
     """What a session was asked and what came of it; None where nobody asked anything."""
     exchanges = [exchange for part in slices for exchange in exchanges_of(part)]

@@ -15,6 +15,8 @@ from reverie.domain.turns import TurnText
 from reverie.store import rows
 from reverie.store.database import Database
 
+FIRST = UUID(int=0)
+
 
 @dataclass(frozen=True)
 class Lease:
@@ -29,7 +31,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class DreamSession:
-    """A session of the scope with turns that wait."""
+    """A session of the scope with turns that wait. `settled`: its last topic is closed too."""
 
     id: UUID
     external_id: str | None
@@ -40,6 +42,7 @@ class DreamSession:
     started: datetime
     ended: datetime | None
     summary: str | None
+    settled: bool = True
 
 
 @dataclass(frozen=True)
@@ -115,16 +118,21 @@ class Dreams:
             await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
         )
 
-    async def sessions(self, lease: Lease, limit: int = 100) -> list[DreamSession]:
-        """Sessions of the scope with undigested turns, oldest first."""
+    async def sessions(
+        self, lease: Lease, above: UUID, idle_seconds: float, limit: int = 100
+    ) -> list[DreamSession]:
+        """Sessions of the scope with undigested turns, by id above `above`.
+
+        Settled is what ended, was silent for `idle_seconds`, or was asked for.
+        """
         async with self._db.tenant(lease.tenant) as tenant:
-            found = await tenant.rows("dream_sessions", lease.scope, limit)
+            found = await tenant.rows("dream_sessions", lease.scope, above, idle_seconds, limit)
         return [DreamSession(**row) for row in found]
 
-    async def turns(self, lease: Lease, session: UUID, limit: int) -> list[TurnText]:
-        """Undigested turns in order."""
+    async def turns(self, lease: Lease, session: UUID, after: int, limit: int) -> list[TurnText]:
+        """Undigested turns in order, after the ordinal `after` (-1 for the first)."""
         async with self._db.tenant(lease.tenant) as tenant:
-            found = await tenant.rows("dream_turns", session, limit)
+            found = await tenant.rows("dream_turns", session, after, limit)
         return [TurnText(**row) for row in found]
 
     async def whole(self, lease: Lease, session: UUID, limit: int) -> list[TurnText]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
+from reverie.dream.extract import Extractor, Rules
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
@@ -27,3 +28,4 @@ class Parts:
     tending: Tending
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
+    extractor: Extractor = field(default_factory=Rules)

@@ -12,12 +12,14 @@ from reverie.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class DreamSettings:
-    """Times in seconds; `batch` turns are read at once, `whole` shape a session's own memory."""
+    """Times in seconds; `batch` turns are read at once, the first `whole` tell what a session was
+    about. A session silent for `idle_seconds` has closed its topic."""
 
     worker: str
     lease_seconds: float
-    batch: int = 2000
-    whole: int = 4000
+    idle_seconds: float = 900.0
+    batch: int = 200
+    whole: int = 200
     max_attempts: int = 3
     pause_seconds: float = 2.0
     summary_memories: int = 400
@@ -33,6 +35,7 @@ def dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
+        idle_seconds=settings.dream_idle_minutes * 60,
         half_lives=half_lives(settings.half_life_days),
         tend_seconds=settings.tend_minutes * 60,
         archive_after_days=settings.archive_after_days,

@@ -43,17 +43,20 @@ select dream_finish($1, $2, $3, $4, $5, $6, $7, $8);
 select dream_fail($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
 
 -- name: dream_sessions
--- Sessions of a scope with undigested turns, oldest first.
-select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary
+-- Sessions of a scope with undigested turns above the id $3; settled: ended, silent for $4 s, or asked for.
+select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary,
+       s.ended is not null or s.appended < clock_timestamp() - make_interval(secs => $4) or exists (
+         select from dream_job j where j.tenant = $1 and j.scope = $2 and j.reason = 'asked')
+         as settled
 from session s
-where s.tenant = $1 and s.scope = $2
+where s.tenant = $1 and s.scope = $2 and s.id > $3
   and s.pending > 0
-order by s.id limit $3;
+order by s.id limit $5;
 
 -- name: dream_turns
--- Undigested turns of a session in order.
+-- Undigested turns of a session in order, after the ordinal $3.
 select id, ord, role, content, at, tool from turn
-where tenant = $1 and session = $2 and run is null order by ord limit $3;
+where tenant = $1 and session = $2 and run is null and ord > $3 order by ord limit $4;
 
 -- name: session_turns
 -- The first turns of a session, digested or not.

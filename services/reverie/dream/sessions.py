@@ -1,0 +1,149 @@
+"""The digest of one session: its turns in pages, cut into slices, each made into segments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.relay import publish_now
+from reverie.contracts.events import memory_subject, outgoing
+from reverie.domain.clean import without_secrets
+from reverie.domain.distil import Distilled, distinct, session_memory
+from reverie.domain.ids import new_id
+from reverie.domain.kinds import TREATMENT
+from reverie.domain.known_secrets import knowing
+from reverie.domain.memory import NewMemory, content_hash
+from reverie.domain.slices import Slice, slice_turns
+from reverie.domain.turns import TurnText
+from reverie.domain.words import index_text
+from reverie.dream.extract import Context, cited
+from reverie.dream.parts import Parts
+from reverie.runtime.telemetry import inject_headers, span
+from reverie.store.dreams import DreamSession, Lease
+
+log = structlog.get_logger("reverie.dream")
+
+
+class LeaseLost(Exception):
+    """Another worker has the scope: what this one holds is void."""
+
+
+async def digest_session(parts: Parts, lease: Lease, run: UUID, session: DreamSession) -> None:
+    """Digests what waits of a session; of a live one, all but the topic that is still open."""
+    context = Context(lease, session)
+    async for closed, rest in _closed_slices(parts, lease, session):
+        turns = [turn for part in closed for turn in part.turns]
+        with span("digest session", session=str(session.id), turns=len(turns)):
+            made = [cited(part, await parts.extractor.extract(part, context)) for part in closed]
+            segments = distinct(one for extraction in made for one in extraction.segments)
+            begun = await parts.dreams.whole(lease, session.id, parts.settings.whole)
+            about = await asyncio.to_thread(_about, begun, closed)
+            with await knowing_of(parts, lease):
+                items = _memories(lease.scope, session, segments, about)
+            await _commit(parts, lease, run, session, items, [turn.id for turn in turns])
+        log.info("digested", session=str(session.id), turns=len(turns), rest=rest)
+
+
+async def _closed_slices(
+    parts: Parts, lease: Lease, session: DreamSession
+) -> AsyncIterator[tuple[list[Slice], bool]]:
+    """The slices that will not grow any more, page by page, and whether more is to come."""
+    waiting: list[TurnText] = []
+    more = True
+    while more:
+        after = waiting[-1].ord if waiting else -1
+        page = await parts.dreams.turns(lease, session.id, after, parts.settings.batch)
+        more = len(page) == parts.settings.batch
+        slices = await asyncio.to_thread(slice_turns, [*waiting, *page])
+        closed = slices if session.settled and not more else slices[:-1]
+        waiting = [turn for part in slices[len(closed) :] for turn in part.turns]
+        if closed:
+            yield closed, more
+
+
+def _about(begun: Sequence[TurnText], closed: Sequence[Slice]) -> Distilled | None:
+    """What the session was asked, from its beginning, and what came of it in the end."""
+    first = closed[0].turns[0].ord
+    before = slice_turns([turn for turn in begun if turn.ord < first])
+    return session_memory([*before, *closed])
+
+
+async def knowing_of(parts: Parts, lease: Lease) -> AbstractContextManager[None]:
+    """What is redacted inside loses the secrets that came into the vault after the turns; none of
+    them is named, for the scope's readers may not know the entry."""
+    return knowing(await parts.known_of(lease.tenant), lambda _: False)
+
+
+async def _commit(
+    parts: Parts,
+    lease: Lease,
+    run: UUID,
+    session: DreamSession,
+    items: Sequence[NewMemory],
+    turns: Sequence[UUID],
+) -> None:
+    headers = inject_headers()
+    results = await parts.dreams.commit(lease, run, session.id, items, turns, headers)
+    if results is None:
+        raise LeaseLost
+    subject = memory_subject(lease.tenant_name, "remembered")
+    events = [
+        outgoing(lease.tenant, subject, _hint(one), headers, UUID(one["event"]))
+        for one in results
+        if one.get("event")
+    ]
+    refused = [one["problem"] for one in results if "problem" in one]
+    if refused:
+        log.warning("memories_refused", problems=refused)
+    await publish_now(parts.bus, parts.outbox, lease.tenant, events)
+
+
+def _hint(result: dict[str, Any]) -> dict[str, object]:
+    return {"id": result["id"], "version": result["version"]}
+
+
+def _memories(
+    scope: str, session: DreamSession, segments: Sequence[Distilled], about: Distilled | None
+) -> list[NewMemory]:
+    """What the new turns gave, and the memory of the session as it stands with them."""
+    found = [_memory(scope, session, one) for one in segments]
+    if about is not None:
+        key = f"session:{session.id}"
+        whole_session = _memory(scope, session, about, key, "the session went on")
+        found.append(replace(whole_session, summary=session.summary))
+    return [without_secrets(one) for one in found]
+
+
+def _memory(
+    scope: str,
+    session: DreamSession,
+    one: Distilled,
+    key: str | None = None,
+    reason: str | None = None,
+) -> NewMemory:
+    place = {"files": list(one.files), "branch": session.branch}
+    return NewMemory(
+        id=new_id(),
+        scope=scope,
+        kind=one.kind,
+        content=one.content,
+        content_hash=content_hash(one.content),
+        words=index_text(" ".join((one.content, *one.tags))),
+        tier=TREATMENT[one.kind].tier,
+        confidence=round(0.5 + 0.4 * one.priority, 3),
+        key=key,
+        supersede_reason=reason,
+        tags=one.tags,
+        session=session.id,
+        agent=session.agent,
+        source="dream",
+        turns=one.turns,
+        git={name: value for name, value in place.items() if value} or None,
+        valid_from=one.at,
+    )
