@@ -249,7 +249,7 @@ async def test_a_list_goes_on_below_the_last_and_is_narrowed(side: Side) -> None
     plain = await side.told("plain")
     bug = await side.told("bug", kind=Kind.BUG, scope=SHOP, tags=("x",), session=session)
     node = await side.told("src/till.py", kind=Kind.FILE, scope=SHOP)
-    last = await side.told("last", scope=SHOP)
+    last = await side.told("last", scope=SHOP, key="end")
     assert await side.listed() == [last, bug, plain]
     below = await side.memories.page(side.me, last, 1, ListFilter())
     assert [memory.id for memory in below] == [bug]
@@ -258,6 +258,7 @@ async def test_a_list_goes_on_below_the_last_and_is_narrowed(side: Side) -> None
         (ListFilter(kinds=["bug", "file"]), [node, bug]),
         (ListFilter(tag="x"), [bug]),
         (ListFilter(session=session), [bug]),
+        (ListFilter(key="end"), [last]),
         (ListFilter(status=["archived"]), []),
     ):
         assert await side.listed(only) == ids, only

@@ -93,7 +93,7 @@ async def connection(
 def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     """Hot statements and what they are asked; `name: why` for a second question."""
     ids, active, everything = loaded.ids, ["active"], ["*"]
-    page = (None, None, None, active, None, None, 20, None)
+    page = (None, None, None, active, None, None, 20, None, None)
     return {
         "memory_get": (ids[0], everything),
         "memory_resolve": (str(ids[0])[-8:], everything),
@@ -101,9 +101,31 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),
         "memory_list: next page": (everything, ids[5], *page[1:]),
-        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20, None),
-        "memory_list: scope": (everything, None, "project/p3", None, active, None, None, 20, None),
-        "memory_list: kind": (everything, None, None, ["identity"], active, None, None, 20, None),
+        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20, None, None),
+        "memory_list: scope": (
+            everything,
+            None,
+            "project/p3",
+            None,
+            active,
+            None,
+            None,
+            20,
+            None,
+            None,
+        ),
+        "memory_list: kind": (
+            everything,
+            None,
+            None,
+            ["identity"],
+            active,
+            None,
+            None,
+            20,
+            None,
+            None,
+        ),
         "memory_list: session": (
             everything,
             None,
@@ -114,7 +136,10 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
             loaded.session,
             20,
             None,
+            None,
         ),
+        "memory_list: key": (everything, None, None, None, active, None, None, 20, None, "key7"),
+        "session_list": (everything, None, None, None, None, 20),
         "corpus": (),
         "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None, None, 200),
         "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None, None, 200),

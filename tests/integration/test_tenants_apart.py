@@ -133,6 +133,8 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "path": lambda of: ["src/wren.py"],
     "files": lambda of: ["src/wren.py"],
     "tag": lambda of: [WORD],
+    "key": lambda of: ["carts"],
+    "agent": lambda of: ["ann"],
     "entity": lambda of: [WORD],
     "topic": lambda of: ["birds"],
     "cursor": lambda of: [encode_cursor(ById(id=UUID(of.memory))), of.place],

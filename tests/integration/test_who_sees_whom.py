@@ -47,6 +47,14 @@ async def test_an_agents_private_memory_is_invisible_to_another_and_there_in_its
         assert (await stack.call("POST", path, body, bob)).status == 403
     unbound = {"query": "kestrel", "scopes": ["agent/ann"], **other}
     assert (await stack.call("POST", "/v1/recall", unbound)).status in {403, 404}
+    listed = {key: await stack.get("/v1/sessions?project=shop", key=key) for key in (ann, bob)}
+    assert [one["id"] for one in listed[ann]["items"]] == [first["session"]]
+    assert [one["id"] for one in listed[bob]["items"]] == [same["session"]]
+    assert (await stack.get("/v1/sessions?agent=ann", key=bob))["items"] == []
+    everyones = await stack.get("/v1/sessions?limit=1")
+    assert [one["id"] for one in everyones["items"]] == [same["session"]]
+    rest = await stack.get(f"/v1/sessions?cursor={everyones['next']}")
+    assert [one["external_id"] for one in rest["items"]] == ["chat"]
     following = await _start(stack, ann, agent="ann", external_id="next")
     assert following["session"] != first["session"]
     assert mine in following["context"]

@@ -28,6 +28,28 @@ class StartedSession(Answer):
     context: str
 
 
+class SessionBody(Answer):
+    """A session as it is listed; `summary` is what was said of it at its end."""
+
+    id: UUID
+    agent: str
+    scope: str
+    project: str | None = None
+    branch: str | None = None
+    user: str | None = None
+    external_id: str | None = None
+    turns: int
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    summary: str | None = None
+
+
+class SessionPage(Page):
+    """`GET /v1/sessions`, newest first: those whose turns the key may read."""
+
+    items: list[SessionBody]
+
+
 class RequestDream(Request):
     """`POST /v1/dream`: digest what is undigested in a scope now."""
 

@@ -39,6 +39,7 @@ class ListFilter:
     tag: str | None = None
     session: UUID | None = None
     valid_at: datetime | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ class Memories:
                 only.session,
                 limit,
                 only.valid_at,
+                only.key,
             )
         return [rows.memory(row) for row in found]
 

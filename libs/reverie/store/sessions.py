@@ -107,6 +107,24 @@ class Sessions:
             raise NotFound("session", str(session))
         return Session(**row)
 
+    async def page(
+        self,
+        who: Principal,
+        below: UUID | None,
+        limit: int,
+        agent: str | None = None,
+        project: str | None = None,
+    ) -> list[Session]:
+        """Sessions newest first, below the id `below`: those that `get` would show.
+
+        `agent` and `project` narrow them; a key of one agent sees no other's.
+        """
+        async with self._db.tenant(who.tenant) as tenant:
+            found = await tenant.rows(
+                "session_list", list(who.reads), who.agent, agent, project, below, limit
+            )
+        return [Session(**row) for row in found]
+
     async def end(self, who: Principal, session: UUID, summary: str | None) -> tuple[str, int]:
         """Ends a session that `get` showed. Answers its scope and how many turns wait."""
         async with self._db.tenant(who.tenant) as tenant:

@@ -202,6 +202,7 @@ def _fits(memory: Memory, only: ListFilter) -> bool:
         and only.scope in {None, memory.scope}
         and (only.tag is None or only.tag in memory.tags)
         and only.session in {None, memory.session}
+        and only.key in {None, memory.key}
         and _holds(memory, only.valid_at)
     )
 

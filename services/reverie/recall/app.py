@@ -14,6 +14,7 @@ from reverie.recall import (
     graph_routes,
     past_routes,
     preflow_routes,
+    session_routes,
     skill_routes,
     trace_routes,
 )
@@ -102,6 +103,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *graph_routes.routes(parts),
                 *past_routes.routes(parts),
                 *preflow_routes.routes(parts),
+                *session_routes.routes(parts),
                 *skill_routes.routes(parts),
                 *trace_routes.routes(parts),
             ],

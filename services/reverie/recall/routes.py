@@ -54,6 +54,7 @@ class MemoryQuery(ScopedQuery):
     kind: list[Name] | None = None
     status: list[Status] | None = None
     tag: Tag | None = None
+    key: Name | None = None
     session: UUID | None = None
 
 
@@ -166,6 +167,7 @@ class Doors:
             kinds=[parse_kind(kind).value for kind in query.kind] if query.kind else None,
             status=[_listed(status) for status in query.status] if query.status else VISIBLE,
             tag=query.tag,
+            key=query.key,
             session=query.session,
             valid_at=query.valid_at,
         )

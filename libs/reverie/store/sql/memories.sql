@@ -16,7 +16,7 @@ select id from memory
 where tenant = $1 and short = $2 and covers($3, scope) and status <> 'deleted' limit 2;
 
 -- name: memory_list
--- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10; each null for all.
+-- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10, key $11; each null for all.
 select * from memory_shown($1) m
 where m.tenant = $1 and covers($2, m.scope)
   and ($3::uuid is null or m.id < $3)
@@ -28,6 +28,7 @@ where m.tenant = $1 and covers($2, m.scope)
   and ($8::uuid is null or m.session = $8)
   and ($10::timestamptz is null or coalesce(m.valid_from, '-infinity') <= $10
        and $10 < coalesce(m.valid_to, 'infinity'))
+  and ($11::text is null or m.key = $11)
   and (m.status <> 'superseded' or not exists (select from memory x
        where x.tenant = $1 and x.id = m.id and x.merged_into is not null))
 order by m.id desc limit $9;

@@ -14,6 +14,18 @@ from session
 where tenant = $1 and id = $2 and covers($3, scope)
   and ($4::text is null or agent = $4 or starts_with(agent, $4 || '/sub/'));
 
+-- name: session_list
+-- Sessions that the grants $2 cover and that agent $3 (null: any) or a sub-agent of it had, of
+-- agent $4 and project $5 (null: any), newest first below cursor $6.
+select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary
+from session
+where tenant = $1 and covers($2, scope)
+  and ($3::text is null or agent = $3 or starts_with(agent, $3 || '/sub/'))
+  and ($4::text is null or agent = $4)
+  and ($5::text is null or project = $5)
+  and ($6::uuid is null or id < $6)
+order by id desc limit $7;
+
 -- name: session_end
 -- Marks a session as ended, once; keeps the first time.
 update session set ended = coalesce(ended, now()), summary = coalesce($3, summary)
