@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from reverie.domain.distil import Distilled
+from reverie.domain.dreaming import Limits
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.domain.slices import Slice
@@ -71,7 +72,7 @@ async def test_a_live_sessions_open_topic_waits_for_its_end_or_silence(store: St
     assert await dreamt(store, parts) == "done"
     assert undigested(store) == turns[4:]
     await parts.sessions.append(store.me, session, [NewTurn(new_id(), "user", "yes", "yes")])
-    quiet = replace(parts, settings=replace(parts.settings, idle_seconds=0))
+    quiet = replace(parts, settings=replace(parts.settings, limits=Limits(idle_minutes=1e-9)))
     assert await dreamt(store, quiet) == "done"
     assert undigested(store) == []
     kept = str(admin_rows(store.admin_url, "select content from memory where status = 'active'"))

@@ -332,7 +332,7 @@ async def test_calls_of_one_tenant_leave_the_other_as_it_was(store: Store) -> No
     with psycopg.connect(store.service_url, options="-csearch_path=reverie,public") as connection:
         connection.execute("set role reverie_app")
         row = connection.execute(
-            "select append_turns(%s, %s, '[]'), dream_holds(%s, 'global', 1)",
+            "select append_turns(%s, %s, '[]', '{}'), dream_holds(%s, 'global', 1)",
             [store.me.tenant, uuid4(), store.me.tenant],
         ).fetchone()
     assert row == ({"problem": "not_found"}, False)

@@ -138,7 +138,7 @@ async def test_a_worker_that_lost_its_lease_changes_nothing(store: Store, dreams
     assert await dreams.start(old, new_id(), "worker") is False
     state, _ = await dreams.finish(old, run, {})
     assert state == "lost"
-    assert await dreams.fail(old, run, "late", 1, 1) == "lost"
+    assert (await dreams.fail(old, run, "late", 1, 1))[0] == "lost"
     assert _state(store) == before
     assert await dreams.renew(held, HOUR) is True
 
@@ -166,8 +166,9 @@ async def test_a_request_during_a_run_is_done_again(store: Store, dreams: Dreams
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
     assert await _ask(store) == "running"
-    state, ticket = await dreams.finish(lease, run, {})
+    state, [told, ticket] = await dreams.finish(lease, run, {})
     assert state == "again"
+    assert told.subject == "memory.one.digested"
     stored = admin_rows(store.admin_url, "select 1 from outbox where id = %s", ticket.id)
     assert stored == [(1,)]
     again = await _claim(dreams)
@@ -234,7 +235,7 @@ async def test_who_gave_a_job_back_cannot_take_it_up_by_a_late_renewal(
     if end == "again":
         assert (await dreams.finish(lease, run, {}))[0] == "again"
     else:
-        assert await dreams.fail(lease, run, "Error", 3, 0) == "retry"
+        assert (await dreams.fail(lease, run, "Error", 3, 0))[0] == "retry"
     assert await dreams.renew(lease, HOUR) is False
     assert await dreams.commit(lease, run, session, [new("late")], turns, {}) is None
     assert await dreams.claim("worker", HOUR) is not None
@@ -249,7 +250,7 @@ async def test_a_failed_job_waits_longer_each_time_and_is_parked_in_the_end(
         lease = await _claim(dreams)
         assert lease.attempts == attempt
         run = await _started(dreams, lease)
-        assert await dreams.fail(lease, run, "ValueError", 3, 60) == "retry"
+        assert (await dreams.fail(lease, run, "ValueError", 3, 60))[0] == "retry"
         assert await dreams.claim("worker", HOUR) is None
         seconds = admin_rows(
             store.admin_url, "select extract(epoch from due - now())::int from dream_job"
@@ -259,7 +260,7 @@ async def test_a_failed_job_waits_longer_each_time_and_is_parked_in_the_end(
     assert pauses == [pytest.approx(60, abs=10), pytest.approx(120, abs=10)]
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
-    assert await dreams.fail(lease, run, "ValueError", 3, 0) == "parked"
+    assert (await dreams.fail(lease, run, "ValueError", 3, 0))[0] == "parked"
     assert _job(store, "parked, lease_until") == ("ValueError", None)
     assert await dreams.claim("worker", HOUR) is None
     assert (await dreams.queue()).parked == 1
@@ -273,7 +274,7 @@ async def test_a_parked_job_wakes_on_request_with_all_its_attempts(
 ) -> None:
     await _ask(store)
     lease = await _claim(dreams)
-    assert await dreams.fail(lease, new_id(), "ValueError", 1, HOUR) == "parked"
+    assert (await dreams.fail(lease, new_id(), "ValueError", 1, HOUR))[0] == "parked"
     assert await _ask(store) == "queued"
     lease = await _claim(dreams)
     assert lease.attempts == 1
@@ -286,7 +287,7 @@ async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
     await _ask(store)
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
-    assert [one.id for one in await dreams.sessions(lease, FIRST, HOUR)] == [session]
+    assert [one.id for one in await dreams.sessions(lease, FIRST)] == [session]
     waiting = await dreams.turns(lease, session, -1, 100)
     assert [turn.id for turn in waiting] == turns
     found = await dreams.commit(lease, run, session, [new("learned")], turns[:3], {})
@@ -298,7 +299,7 @@ async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
     assert _pending(store) == (2, len("turn 3turn 4"))
     await dreams.commit(lease, run, session, [], turns, {})
     assert _pending(store) == (0, 0)
-    assert await dreams.sessions(lease, FIRST, HOUR) == []
+    assert await dreams.sessions(lease, FIRST) == []
     [row] = await dreams.runs(store.me, None, None, 1)
     assert (row.turns, row.created, row.reinforced) == (5, 1, 1)
     assert row.sessions == [session]

@@ -102,7 +102,7 @@ async def test_turns_with_a_known_external_id_are_left_out(
     session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
     told = [_turn("one", "1"), _turn("two", "2"), _turn("one again", "1"), _turn("free")]
     first = await sessions.append(store.me, session, told)
-    assert first == Appended(3, 1, "global", 3, len("onetwofree"))
+    assert first == Appended(3, 1, "global", 3, len("onetwofree"), None)
     again = await sessions.append(store.me, session, [_turn("one", "1"), _turn("three", "3")])
     assert (again.accepted, again.duplicates, again.pending) == (1, 1, 4)
     stored = await sessions.turns(store.me, session, -1, 100)

@@ -18,7 +18,7 @@ import structlog
 from reverie.bus.errors import Reject
 from reverie.bus.port import Bus, Message, Stored
 from reverie.bus.streams import CONSUMERS, QUEUES
-from reverie.contracts.events import DEAD
+from reverie.contracts.events import DEAD, Outgoing, outgoing
 from reverie.domain.errors import Conflict, NotFound
 
 PREFIX: Final = "Reverie-Dead-"
@@ -65,19 +65,31 @@ class DeadLetter:
 
 async def bury(bus: Bus, origin: Origin, message: Message, reason: str) -> None:
     """Copy a message to `DEAD`, once per origin. Raises `Unavailable`."""
-    facts = {
-        REASON: reason,
-        STREAM: origin.stream,
-        CONSUMER: origin.consumer,
-        REF: origin.ref,
-        SUBJECT: message.subject,
-        DELIVERIES: str(message.deliveries),
-        AT: datetime.now(UTC).isoformat(),
-    }
+    facts = _facts(origin, message.subject, message.deliveries, reason)
     once = uuid5(NAMESPACE_URL, f"{origin.stream}/{origin.consumer}/{origin.ref}/{message.subject}")
     data, more = _fitting(message.data, bus.max_payload)
     headers = {**_own(message.headers), **facts, **more, "Nats-Msg-Id": str(once)}
     await bus.send(f"dead.{origin.stream}.{message.subject}", data, headers)
+
+
+def letter(tenant: int, origin: Origin, event: Outgoing, deliveries: int, reason: str) -> Outgoing:
+    """The dead letter of an event, to be stored with whatever gives it up and published after."""
+    facts = _facts(origin, event.subject, deliveries, reason)
+    subject = f"dead.{origin.stream}.{event.subject}"
+    body = json.loads(event.payload)
+    return outgoing(tenant, subject, body, {**_own(event.headers), **facts}, event.id)
+
+
+def _facts(origin: Origin, subject: str, deliveries: int, reason: str) -> dict[str, str]:
+    return {
+        REASON: reason,
+        STREAM: origin.stream,
+        CONSUMER: origin.consumer,
+        REF: origin.ref,
+        SUBJECT: subject,
+        DELIVERIES: str(deliveries),
+        AT: datetime.now(UTC).isoformat(),
+    }
 
 
 def _fitting(data: bytes, limit: int) -> tuple[bytes, dict[str, str]]:

@@ -13,6 +13,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
+from reverie.domain.dreaming import Limits
 from reverie.runtime.setting_types import (
     Count,
     Port,
@@ -157,17 +158,25 @@ class Settings(BaseSettings):
         1, description="threads that the embedding model uses in each process"
     )
 
+    dream_after_segments: Count = Field(
+        12,
+        description="messages of users in a scope, since its last dream, that make it dream; this "
+        "and the next four may be set anew for a tenant and a project",
+    )
     dream_after_chars: Count = Field(
-        12_000, description="characters of undigested turns in a session that make its scope dream"
+        12_000, description="characters of turns in a scope, since its last dream, that do so"
     )
     dream_after_turns: Count = Field(
-        40, description="undigested turns in a session that make its scope dream"
+        40, description="turns in a scope, since its last dream, that do so"
     )
     dream_idle_minutes: Annotated[float, Field(gt=0)] = Field(
-        15.0, description="minutes of silence after which undigested turns make a scope dream"
+        15.0, description="minutes of silence after which a session's undigested turns do so"
+    )
+    dream_every_minutes: Annotated[float, Field(gt=0)] = Field(
+        60.0, description="minutes since a scope's last dream after which any new turn does so"
     )
     dream_lease_seconds: Seconds = Field(
-        60.0, description="seconds after which the work of a silent dream worker is given away"
+        8.0, description="seconds after which the work of a silent dream worker is given away"
     )
     half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
         {},
@@ -286,6 +295,17 @@ class Settings(BaseSettings):
         """The base URL of a service, without a slash at the end."""
         given = getattr(self, f"{service}_url", None)
         return str(given).rstrip("/") if given else base_url(self.host, self.port_of(service))
+
+
+def dream_limits(settings: Settings) -> Limits:
+    """When scopes dream for which tenant and project set nothing else."""
+    return Limits(
+        segments=settings.dream_after_segments,
+        chars=settings.dream_after_chars,
+        turns=settings.dream_after_turns,
+        idle_minutes=settings.dream_idle_minutes,
+        every_minutes=settings.dream_every_minutes,
+    )
 
 
 def base_url(host: str, port: int) -> str:

@@ -8,14 +8,18 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from reverie.contracts.events import Outgoing, dream_subject, outgoing
+from reverie.contracts.events import Outgoing, dream_subject, memory_subject, outgoing
 from reverie.domain.access import Principal
+from reverie.domain.dreaming import DEFAULT, Limits, Record
+from reverie.domain.ids import new_id
 from reverie.domain.memory import Memory, NewMemory
 from reverie.domain.turns import TurnText
 from reverie.store import rows
 from reverie.store.database import Database
 
 FIRST = UUID(int=0)
+ASKED = "asked"
+"""The reason of a dream that somebody asked for: it takes open topics too."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,30 @@ class Dreams:
         self._db = database
 
     async def request(
-        self, tenant: int, tenant_name: str, scope: str, reason: str, headers: Mapping[str, str]
+        self,
+        tenant: int,
+        tenant_name: str,
+        scope: str,
+        reason: str,
+        headers: Mapping[str, str],
+        silent_seconds: float | None = None,
     ) -> tuple[Literal["queued", "running"], Outgoing]:
-        """Asks for a dream over a scope. Answers its state and the ticket to publish."""
+        """Asks for a dream over a scope. Answers its state and the ticket to publish.
+
+        Sessions that were silent for `silent_seconds` have no open topic; none has, where somebody
+        asked.
+        """
+        silent = 0.0 if reason == ASKED else silent_seconds
         ticket = _ticket(tenant, tenant_name, scope, headers)
         status = await self._db.call(
-            "dream_request", tenant, scope, reason, ticket.id, ticket.subject, dict(headers)
+            "dream_request",
+            tenant,
+            scope,
+            reason,
+            silent,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
         )
         return status, ticket
 
@@ -119,14 +141,17 @@ class Dreams:
         )
 
     async def sessions(
-        self, lease: Lease, above: UUID, idle_seconds: float, limit: int = 100
+        self, lease: Lease, above: UUID, limits: Limits = DEFAULT, limit: int = 100
     ) -> list[DreamSession]:
-        """Sessions of the scope with undigested turns, by id above `above`.
+        """Sessions of the scope with undigested turns, by id above `above`; what they hold is fresh
+        no more.
 
-        Settled is what ended, was silent for `idle_seconds`, or was asked for.
+        Settled is what ended, was silent for as long as the limits say, or was asked for.
         """
         async with self._db.tenant(lease.tenant) as tenant:
-            found = await tenant.rows("dream_sessions", lease.scope, above, idle_seconds, limit)
+            found = await tenant.rows("dream_sessions", lease.scope, above, vars(limits), limit)
+            ids = [row["id"] for row in found]
+            await tenant.value("dream_look", lease.scope, lease.epoch, ids)
         return [DreamSession(**row) for row in found]
 
     async def turns(self, lease: Lease, session: UUID, after: int, limit: int) -> list[TurnText]:
@@ -149,9 +174,12 @@ class Dreams:
         items: Sequence[NewMemory],
         turns: Sequence[UUID],
         headers: Mapping[str, str],
+        record: Record | None = None,
     ) -> list[dict[str, Any]] | None:
-        """Writes the memories and marks the turns at once; None where the lease was lost."""
-        payload = [rows.item(new, ["*"]) for new in items]
+        """Writes the memories, marks the turns and notes the record at once; None where the lease
+        was lost. What the same turns said before is `known` and left as it stands."""
+        noted = record or Record()
+        payload = [rows.item(new, ["*"]) | {"why": noted.reasons.get(new.id)} for new in items]
         found: list[dict[str, Any]] | None = await self._db.call(
             "dream_commit",
             lease.tenant,
@@ -163,8 +191,17 @@ class Dreams:
             payload,
             list(turns),
             dict(headers),
+            noted.fields(),
         )
         return found
+
+    async def record(self, lease: Lease, run: UUID, record: Record) -> bool:
+        """Notes a record by itself; False where the lease was lost."""
+        return bool(
+            await self._db.call(
+                "dream_record", lease.tenant, lease.scope, lease.epoch, run, record.fields()
+            )
+        )
 
     async def known(self, lease: Lease, limit: int) -> list[Memory]:
         """Active memories of the scope, the weightiest first."""
@@ -181,11 +218,14 @@ class Dreams:
         )
 
     async def finish(
-        self, lease: Lease, run: UUID, headers: Mapping[str, str]
-    ) -> tuple[Literal["done", "again", "lost"], Outgoing]:
-        """Ends a run; `again` where it was asked for meanwhile, with the ticket to publish."""
-        ticket = _ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
-        state = await self._db.call(
+        self, lease: Lease, run: UUID, headers: Mapping[str, str], limits: Limits = DEFAULT
+    ) -> tuple[Literal["done", "again", "lost"], list[Outgoing]]:
+        """Ends a run; `again` where it was asked for meanwhile, or so much came that it is due.
+
+        Also answers what to publish.
+        """
+        ticket, told = _ticket(lease.tenant, lease.tenant_name, lease.scope, headers), new_id()
+        found = await self._db.call(
             "dream_finish",
             lease.tenant,
             lease.tenant_name,
@@ -195,24 +235,59 @@ class Dreams:
             ticket.id,
             ticket.subject,
             dict(headers),
+            told,
+            vars(limits),
         )
-        return state, ticket
+        tickets = [ticket] if found["state"] == "again" else []
+        return found["state"], [*_digested(lease, found, told, headers), *tickets]
 
     async def fail(
-        self, lease: Lease, run: UUID, error: str, max_attempts: int, pause_seconds: float
-    ) -> Literal["retry", "parked", "lost"]:
-        """Ends a run that failed; the job is due after a pause that doubles, or is parked."""
-        state: Literal["retry", "parked", "lost"] = await self._db.call(
+        self,
+        lease: Lease,
+        run: UUID,
+        error: str,
+        max_attempts: int,
+        pause_seconds: float,
+        letter: Outgoing | None = None,
+    ) -> tuple[Literal["retry", "parked", "lost"], list[Outgoing]]:
+        """Ends a run that failed; the job is due after a pause that doubles, or is parked.
+
+        The last time, `letter` is left for the dead. Also answers what to publish.
+        """
+        told = new_id()
+        buried = letter or _ticket(lease.tenant, lease.tenant_name, lease.scope, {})
+        found = await self._db.call(
             "dream_fail",
             lease.tenant,
+            lease.tenant_name,
             lease.scope,
             lease.epoch,
             run,
             error,
             max_attempts,
             pause_seconds,
+            {"id": str(buried.id), "subject": buried.subject, "headers": buried.headers},
+            told,
         )
-        return state
+        letters = [buried] if found["state"] == "parked" else []
+        return found["state"], [*_digested(lease, found, told, {}), *letters]
+
+    async def release(self, lease: Lease, headers: Mapping[str, str]) -> Outgoing | None:
+        """Gives a job back unfinished, due at once; answers the ticket to publish.
+
+        None where the lease was lost.
+        """
+        ticket = _ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
+        given = await self._db.call(
+            "dream_release",
+            lease.tenant,
+            lease.scope,
+            lease.epoch,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
+        )
+        return ticket if given else None
 
     async def overdue(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
         """(tenant, tenant name, scope) of jobs whose ticket may be lost."""
@@ -246,3 +321,13 @@ class Dreams:
 
 def _ticket(tenant: int, tenant_name: str, scope: str, headers: Mapping[str, str]) -> Outgoing:
     return outgoing(tenant, dream_subject(tenant_name, scope), {"scope": scope}, headers)
+
+
+def _digested(
+    lease: Lease, found: Mapping[str, Any], id: UUID, headers: Mapping[str, str]
+) -> list[Outgoing]:
+    """The event that says how a run ended, as it stands in the outbox."""
+    if "told" not in found:
+        return []
+    subject = memory_subject(lease.tenant_name, "digested")
+    return [outgoing(lease.tenant, subject, found["told"], headers, id)]

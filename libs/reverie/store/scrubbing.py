@@ -25,6 +25,7 @@ TABLES = (
     "api_key",
     "outbox",
     "recall_trace",
+    "dream_decision",
     ANSWERS,
 )
 """The tables that hold texts, in the order in which they are gone through."""

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from reverie.domain.access import Principal
+from reverie.domain.dreaming import DEFAULT, Limits
 from reverie.domain.errors import Conflict, NotFound
 from reverie.store.database import Database
 
@@ -60,13 +61,15 @@ class StoredTurn:
 
 @dataclass(frozen=True)
 class Appended:
-    """What an append did, and how much of the session waits to be digested."""
+    """What an append did, how much of the session waits to be digested, and why its scope should
+    dream now (None: it need not)."""
 
     accepted: int
     duplicates: int
     scope: str
     pending: int
     pending_chars: int
+    due: str | None
 
 
 class Sessions:
@@ -133,10 +136,15 @@ class Sessions:
             raise NotFound("session", str(session))
         return row["scope"], row["pending"]
 
-    async def append(self, who: Principal, session: UUID, turns: Sequence[NewTurn]) -> Appended:
-        """Appends turns in order; an external id that stands is left out. Raises `NotFound`."""
+    async def append(
+        self, who: Principal, session: UUID, turns: Sequence[NewTurn], limits: Limits = DEFAULT
+    ) -> Appended:
+        """Appends turns in order; an external id that stands is left out. Raises `NotFound`.
+
+        `limits` say when a scope dreams, where tenant and project have set nothing else.
+        """
         found = await self._db.call(
-            "turns_append", who.tenant, session, [_fields(t) for t in turns]
+            "turns_append", who.tenant, session, [_fields(t) for t in turns], vars(limits)
         )
         if "problem" in found:
             raise NotFound("session", str(session))

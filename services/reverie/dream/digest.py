@@ -9,7 +9,10 @@ from uuid import UUID
 
 import structlog
 
+from reverie.bus.dead import Origin, letter
 from reverie.bus.relay import publish_now
+from reverie.bus.streams import DREAM_WORKERS
+from reverie.contracts.events import DREAM, dream_subject, outgoing
 from reverie.domain.ids import new_id
 from reverie.domain.redaction import redact
 from reverie.domain.summary import summarise
@@ -19,6 +22,10 @@ from reverie.runtime.telemetry import inject_headers, span
 from reverie.store.dreams import FIRST, Lease
 
 log = structlog.get_logger("reverie.dream")
+
+
+PARKED = "Reverie-Parked"
+"""A header of a dead letter: the run after which the job was parked. Sent again, it wakes."""
 
 
 class WorkersLost(Exception):
@@ -36,13 +43,29 @@ async def dream(parts: Parts, lease: Lease) -> str:
             return "lost"
         except Exception as error:
             log.exception("dream_failed", run=str(run), attempt=lease.attempts)
-            return await parts.dreams.fail(
-                lease,
-                run,
-                type(error).__name__,
-                parts.settings.max_attempts,
-                parts.settings.pause_seconds,
-            )
+            return await _fail(parts, lease, run, type(error).__name__)
+
+
+async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str) -> str:
+    """Gives the job back, or parks it and leaves a dead letter."""
+    settings = parts.settings
+    origin = Origin(DREAM, DREAM_WORKERS.name, str(run))
+    parked = outgoing(
+        lease.tenant,
+        dream_subject(lease.tenant_name, lease.scope),
+        {"scope": lease.scope},
+        {PARKED: str(run)},
+    )
+    state, events = await parts.dreams.fail(
+        lease,
+        run,
+        reason,
+        settings.max_attempts,
+        settings.pause_seconds,
+        letter(lease.tenant, origin, parked, lease.attempts, reason),
+    )
+    await publish_now(parts.bus, parts.outbox, lease.tenant, events)
+    return state
 
 
 async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
@@ -50,7 +73,7 @@ async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
     if lease.attempts > parts.settings.max_attempts:
         raise WorkersLost
     above = FIRST
-    while sessions := await parts.dreams.sessions(lease, above, parts.settings.idle_seconds):
+    while sessions := await parts.dreams.sessions(lease, above, parts.settings.limits):
         for session in sessions:
             await digest_session(parts, lease, run, session)
         above = sessions[-1].id
@@ -60,9 +83,8 @@ async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
             told = summarise(known, parts.counter.count, parts.settings.summary_tokens)
             text = redact(told).text
         _held(await parts.dreams.summarise(lease, text, parts.counter.count(text)))
-    state, ticket = await parts.dreams.finish(lease, run, inject_headers())
-    if state == "again":
-        await publish_now(parts.bus, parts.outbox, lease.tenant, [ticket])
+    state, events = await parts.dreams.finish(lease, run, inject_headers(), parts.settings.limits)
+    await publish_now(parts.bus, parts.outbox, lease.tenant, events)
     log.info("dreamt", run=str(run), state=state)
     return state
 

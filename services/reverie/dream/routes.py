@@ -11,7 +11,7 @@ from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, ScopedQuery, cut_page
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
-from reverie.store.dreams import Run
+from reverie.store.dreams import ASKED, Run
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -42,7 +42,7 @@ class Doors:
             scope = parse_scope(body.scope) if body.scope else who.default_scope()
         who.check_write(scope)
         status, ticket = await parts.dreams.request(
-            who.tenant, who.tenant_name, scope, "asked", inject_headers()
+            who.tenant, who.tenant_name, scope, ASKED, inject_headers()
         )
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, [ticket]))
         return DreamRequested(scope=scope, status=status)

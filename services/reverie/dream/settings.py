@@ -7,23 +7,24 @@ import socket
 from dataclasses import dataclass, field
 
 from reverie.domain.confidence import HALF_LIVES, HalfLives, half_lives
-from reverie.runtime.settings import Settings
+from reverie.domain.dreaming import DEFAULT, Limits
+from reverie.runtime.settings import Settings, dream_limits
 
 
 @dataclass(frozen=True)
 class DreamSettings:
     """Times in seconds; `batch` turns are read at once, the first `whole` tell what a session was
-    about. A session silent for `idle_seconds` has closed its topic."""
+    about."""
 
     worker: str
     lease_seconds: float
-    idle_seconds: float = 900.0
     batch: int = 200
     whole: int = 200
     max_attempts: int = 3
     pause_seconds: float = 2.0
     summary_memories: int = 400
     summary_tokens: int = 800
+    limits: Limits = DEFAULT
     half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
     tend_seconds: float = 21_600.0
     archive_after_days: float = 7.0
@@ -35,7 +36,7 @@ def dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
-        idle_seconds=settings.dream_idle_minutes * 60,
+        limits=dream_limits(settings),
         half_lives=half_lives(settings.half_life_days),
         tend_seconds=settings.tend_minutes * 60,
         archive_after_days=settings.archive_after_days,

@@ -72,7 +72,8 @@ async def _round(parts: Parts, left: Left) -> bool:
 
 async def do_rounds(parts: Parts, left: Left) -> list[Missed]:
     """Asks for dreams over silent scopes, renews lost tickets; answers what to enrich."""
-    for tenant, name, scope in await parts.dreams.idle(parts.settings.dream_idle_seconds):
+    silent = parts.settings.dream_limits.idle_minutes * 60
+    for tenant, name, scope in await parts.dreams.idle(silent):
         await _ask(parts, tenant, name, scope, "idle")
     for tenant, name, scope in await parts.dreams.overdue(parts.settings.sweep_age):
         await _ask(parts, tenant, name, scope, "overdue")

@@ -192,10 +192,11 @@ class Doors:
             accept_turn(n, turn, settings, call.idempotency_key)
             for n, turn in enumerate(call.body.turns)
         ]
-        done = await self._parts.sessions.append(who, session.id, [turn for turn, _ in accepted])
-        full = done.pending_chars >= settings.dream_after_chars
-        if done.accepted and (full or done.pending >= settings.dream_after_turns):
-            await self._dream(call, done.scope, "threshold")
+        done = await self._parts.sessions.append(
+            who, session.id, [turn for turn, _ in accepted], settings.dream_limits
+        )
+        if done.due:
+            await self._dream(call, done.scope, done.due)
         return AppendedTurns(
             accepted=done.accepted,
             duplicates=done.duplicates,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.domain.confidence import HalfLives, half_lives
-from reverie.runtime.settings import Settings
+from reverie.domain.dreaming import Limits
+from reverie.runtime.settings import Settings, dream_limits
 
 
 @dataclass(frozen=True)
@@ -15,9 +16,7 @@ class IngestSettings:
     content_limit: int
     turn_limit: int
     tool_turn_chars: int
-    dream_after_chars: int
-    dream_after_turns: int
-    dream_idle_seconds: float
+    dream_limits: Limits
     outbox_grace: float
     import_limit: int
     half_lives: HalfLives
@@ -39,9 +38,7 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
         tool_turn_chars=settings.tool_turn_chars,
-        dream_after_chars=settings.dream_after_chars,
-        dream_after_turns=settings.dream_after_turns,
-        dream_idle_seconds=settings.dream_idle_minutes * 60,
+        dream_limits=dream_limits(settings),
         outbox_grace=settings.outbox_grace,
         import_limit=settings.import_limit,
         half_lives=half_lives(settings.half_life_days),

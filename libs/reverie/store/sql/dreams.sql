@@ -1,6 +1,6 @@
 -- name: dream_request
 -- Asks for a dream over a scope: one job, and one ticket through the outbox.
-select dream_request($1, $2, $3, $4, $5, $6);
+select dream_request($1, $2, $3, make_interval(secs => $4), $5, $6, $7);
 
 -- name: dream_claim
 -- The fairest due job under a new epoch.
@@ -28,30 +28,45 @@ select dream_start($1, $2, $3, $4, $5);
 
 -- name: dream_commit
 -- Writes what one session gave and marks its turns; null where the lease was lost.
-select dream_commit($1, $2, $3, $4, $5, $6, $7, $8, $9);
+select dream_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: dream_record
+-- Notes what a worker decided beside a commit; false where the lease was lost.
+select dream_record($1, $2, $3, $4, $5);
 
 -- name: dream_summarise
 -- Puts the summary of a scope; false where the lease was lost.
 select dream_summarise($1, $2, $3, $4, $5);
 
 -- name: dream_finish
--- Ends a run: done, again (asked for meanwhile) or lost.
-select dream_finish($1, $2, $3, $4, $5, $6, $7, $8);
+-- Ends a run: done, again (asked for meanwhile, or due) or lost.
+select dream_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
 -- name: dream_fail
 -- Ends a run that failed: retry, parked or lost.
-select dream_fail($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
+select dream_fail($1, $2, $3, $4, $5, $6, $7, make_interval(secs => $8), $9, $10);
+
+-- name: dream_release
+-- Gives a job back unfinished; false where the lease was lost.
+select dream_release($1, $2, $3, $4, $5, $6);
 
 -- name: dream_sessions
--- Sessions of a scope with undigested turns above the id $3; settled: ended, silent for $4 s, or asked for.
+-- Sessions of a scope with undigested turns above the id $3; settled: ended, silent for as long as
+-- the limits $4 or the request say.
 select s.id, s.external_id, s.agent, s.user_name, s.project, s.branch, s.started, s.ended, s.summary,
-       s.ended is not null or s.appended < clock_timestamp() - make_interval(secs => $4) or exists (
-         select from dream_job j where j.tenant = $1 and j.scope = $2 and j.reason = 'asked')
-         as settled
-from session s
+       s.ended is not null or s.appended <= h.horizon as settled
+from session s, (
+  select greatest(
+    clock_timestamp() - make_interval(
+      secs => 60 * (dream_limits($1, $2, $4) ->> 'idle_minutes')::float8),
+    (select j.settled_before from dream_job j where j.tenant = $1 and j.scope = $2)) as horizon) h
 where s.tenant = $1 and s.scope = $2 and s.id > $3
   and s.pending > 0
 order by s.id limit $5;
+
+-- name: dream_look
+-- Notes that a worker looks at sessions now; false where the lease was lost.
+select dream_look($1, $2, $3, $4);
 
 -- name: dream_turns
 -- Undigested turns of a session in order, after the ordinal $3.
