@@ -5,14 +5,17 @@ Each of these texts once took minutes, or would where time grew with the square 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
+from tests.bench.redaction import HOSTILE, distinct
 
 from reverie.domain.claims import claim_hash
 from reverie.domain.entities import entities_of
 from reverie.domain.likeness import Said, Verdict, judge
 from reverie.domain.prose import plain
+from reverie.domain.redaction import redact
 from reverie.domain.segments import parse_file
 from reverie.domain.snippets import snippet
 
@@ -69,3 +72,20 @@ def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) 
 def test_a_claim_of_many_signs_has_its_hash_in_linear_time() -> None:
     assert claim_hash(f"It holds{_filled('!', LIMIT)}") == claim_hash("it holds")
     assert claim_hash(f"{_filled('!', LIMIT)} holds.") != claim_hash("it holds")
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
+def test_redaction_of_a_longer_text_takes_longer_in_proportion(text: str) -> None:
+    short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 8, LIMIT))
+    # Four times the proportion, and what is done once: a square would be eight times it.
+    assert long < 8 * 4 * short + 0.02
+
+
+def _processor_seconds(text: str) -> float:
+    """The least that redacting takes of the processor."""
+    taken = []
+    for _ in range(2):
+        started = time.process_time()
+        redact(text)
+        taken.append(time.process_time() - started)
+    return min(taken)

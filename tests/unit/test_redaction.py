@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.redaction import redact, redact_value
-from reverie.domain.redaction_assignments import MOST_JUDGED
+from reverie.domain.redaction_patterns import MOST_JUDGED
 
 WORD = "hunter" + "2"
 KEY = "sk-" + "proj-" + "aB3dE5gH7jK9" * 4
@@ -103,6 +103,35 @@ def test_a_text_of_thousands_of_credentials_keeps_none() -> None:
     assert values[-1] not in found.text
     assert found.count >= len(values)
     assert redact(found.text).count == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        '{{"password": "{}"}},\n',
+        'login("a", "{}")\n',
+        'connect("a", "{}",',
+        'jwt.sign(user, "{}Z")\n',
+        "--token {} ",
+        "curl -u a:{} ",
+        "<password x>{}</password>",
+        "insert into t (password) values ('{}');",
+        "authorization: bearer {}\n",
+        "name: my_token, value: {}\n",
+    ],
+)
+def test_each_of_thousands_in_a_place_of_secrets_is_taken_out_once(shape: str) -> None:
+    dice = random.Random(8)
+    values = [f"{dice.randrange(16**15):015x}k9" for _ in range(MOST_JUDGED + 500)]
+    found = redact("".join(map(shape.format, values)))
+    assert not any(value in found.text for value in values)
+    assert found.count == len(values)
+    assert redact(found.text).count == 0
+
+
+def test_what_no_name_promises_stays_in_a_text_of_thousands_of_pairs() -> None:
+    pairs = [f"name: title_{n}, value: w{n}x4k\n" for n in range(MOST_JUDGED + 500)]
+    assert redact("".join(pairs)).count == 0
 
 
 def test_a_putty_key_goes_and_its_comment_stays() -> None:

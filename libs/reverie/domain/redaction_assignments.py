@@ -8,14 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reverie.domain.redaction_patterns import API_KEY, AWS_KEY, PASSWORD, SECRET, TOKEN, Span
+from reverie.domain.redaction_patterns import (
+    API_KEY,
+    AWS_KEY,
+    MOST_JUDGED,
+    PASSWORD,
+    REDACTED,
+    SECRET,
+    TOKEN,
+    Span,
+)
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
 WEAK = "WEAK"
-MOST_JUDGED = 1_000
-"""Assignments that are judged one by one in a text. Beyond them each value is taken for a secret:
-such a text is made to be slow."""
-
 _Seen = dict[str | tuple[int, str], Span | None]
 Judged = dict[int, _Seen]
 """What was judged of assignments: by keyword, the words with what stands around them, and where
@@ -83,6 +88,7 @@ _REST = (
 _ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in _KEYWORDS)
 _ABROAD = {index for index, (_, word) in enumerate(_KEYWORDS) if not word.isascii()}
 _NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
+TELLING = re.compile("|".join(word for _, word in _KEYWORDS))
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token)"
     r"|(?P<API_KEY>api-?key|(?:secret|access|account|storage|master)-key)|(?P<SECRET>secret))"
@@ -106,6 +112,8 @@ _BLANKS = frozenset(" \t\n\r")
 _STOPS = _BLANKS | frozenset("\"'`")
 _MORE_STOPS = _STOPS | frozenset(",;<>")
 _NEAREST, _FARTHEST = 52, 600
+_UNSEEN: Span = (0, 0, "")
+_REPLACED = REDACTED.lower()
 _CALLS = re.compile(r"[()\[\]{}<|\\]")
 _BEFORE = 48
 _NO_SECRET = re.compile(
@@ -143,19 +151,18 @@ def _assigned_to(
     position, looked = 0, -1
     while match := pattern.search(lower, position):
         begin, end = match.span()
-        if len(judged) >= MOST_JUDGED and (found := _unjudged(kind, lower, match)):
-            yield begin + found[0], begin + found[1], found[2]
-            position = begin + found[1]
+        if len(judged) >= MOST_JUDGED and (given := _unjudged(match)):
+            yield given
+            position = given[1]
             continue
-        stop = end + _reach(text, match, end)
+        stop = end + (1 if text[end : end + 1] in _BLANKS else _reach(text, match, end))
         # Near the start of the text, its length does not tell where in it the match begins.
         seen = text[begin - _NEAREST : stop] if begin >= _NEAREST else (begin, text[:stop])
-        if seen in judged:
-            found = judged[seen]
-        else:
-            found = _judged_once(kind, text, lower, match, judged)
+        found = judged.get(seen, _UNSEEN)
+        if found is _UNSEEN:
+            found = None
             if len(judged) < MOST_JUDGED:
-                judged[seen] = found
+                judged[seen] = found = _placed_from(begin, _judged(kind, text, lower, match))
         if found:
             yield begin + found[0], begin + found[1], found[2]
             position = begin + found[1]
@@ -169,7 +176,7 @@ def _assigned_to(
 def _reach(text: str, match: re.Match[str], end: int) -> int:
     """How many characters after a match, which ends at `end`, its judgement can depend on."""
     following = text[end : end + 1]
-    if following in _BLANKS:
+    if match.lastgroup != "bare":
         return 1
     if "(" in text[end - 2 : end]:
         return _FARTHEST
@@ -178,34 +185,65 @@ def _reach(text: str, match: re.Match[str], end: int) -> int:
     return 2 if following in _MORE_STOPS and match["sep"] != "=" else _FARTHEST
 
 
-def _judged_once(
-    kind: str, text: str, lower: str, match: re.Match[str], judged: _Seen
-) -> Span | None:
-    """The credential, placed from the start of the match."""
-    if len(judged) >= MOST_JUDGED:
-        return _unjudged(kind, lower, match)
-    span = _judged(kind, text, lower, match)
-    return (span[0] - match.start(), span[1] - match.start(), span[2]) if span else None
+def _placed_from(begin: int, span: Span | None) -> Span | None:
+    """The span, placed from there."""
+    return (span[0] - begin, span[1] - begin, span[2]) if span else None
 
 
-def _unjudged(kind: str, lower: str, match: re.Match[str]) -> Span | None:
+def _unjudged(match: re.Match[str]) -> Span | None:
     """Whatever a telling name is given, numbers apart: judging each would take long."""
-    place = match.lastgroup or 0
-    if match[place].isdigit() or _promised(kind, lower, match) is None:
+    place, tail = match.lastgroup or 0, match["tail"]
+    value = match[place]
+    if value.isdigit() or _REPLACED in value or not (tail == "" or _fits(tail)):
         return None
-    start, end = match.span(place)
-    return start - match.start(), end - match.start(), SECRET
+    return *match.span(place), SECRET
 
 
 def _flags(text: str, lower: str) -> Iterator[Span]:
+    judged: dict[tuple[str, str], str | None] = {}
     for match in _FLAG.finditer(lower):
         start, end = match.span("bare")
         kind = next(kind for kind in _FLAG_KINDS if match[kind])
         value = text[start:end].rstrip("])")
-        end = start + len(value)
         # A word after the flag may be prose about it.
-        if not value.isalpha() and is_secret(kind, value, Form.ENV):
-            yield start, end, kind
+        if not value.isalpha() and judged_once(kind, value, Form.ENV, judged):
+            yield start, start + len(value), kind
+
+
+def named_values(text: str, matches: Iterator[re.Match[str]], form: Form) -> Iterator[Span]:
+    """The secrets among values with a name beside them, or without one those of passwords."""
+    judged: dict[tuple[str, str], str | None] = {}
+    kinds: dict[str, str | None] = {}
+    for match in matches:
+        start, end = match.span("value")
+        kind: str | None = PASSWORD
+        if "name" in match.re.groupindex:
+            kind = _kind_once(text[slice(*match.span("name"))], kinds)
+        if kind and (found := judged_once(kind, text[start:end], form, judged)):
+            yield start, end, found
+
+
+def _kind_once(name: str, kinds: dict[str, str | None]) -> str | None:
+    if name not in kinds:
+        if len(kinds) >= MOST_JUDGED:
+            return SECRET if TELLING.search(name.lower()) else None
+        kinds[name] = name_kind(name)
+    return kinds[name]
+
+
+def judged_once(
+    kind: str, value: str, form: Form, judged: dict[tuple[str, str], str | None]
+) -> str | None:
+    """The kind of secret that a value is, if it is one; each is judged once.
+
+    Where `judged` holds very many, any that is not a placeholder is one.
+    """
+    seen = (kind, value)
+    if seen not in judged:
+        if len(judged) >= MOST_JUDGED:
+            return None if REDACTED in value else SECRET
+        judged[seen] = (SECRET if kind == WEAK else kind) if is_secret(*seen, form) else None
+    return judged[seen]
 
 
 def name_kind(name: str) -> str | None:
@@ -221,14 +259,22 @@ def name_kind(name: str) -> str | None:
 
 def _promised(kind: str, lower: str, match: re.Match[str]) -> str | None:
     """What the name promises once the words beside its keyword are read too."""
-    rest = match["tail"]
-    if rest:
-        rest = rest.replace("_", "").replace("-", "").rstrip("0123456789")
-        if rest and rest != "s" and rest not in _TAILS:
-            return None
+    tail = match["tail"]
+    if tail and not _fits(tail):
+        return None
     if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 16), match.start()):
         return WEAK
-    return WEAK if rest == "s" and kind != PASSWORD else kind
+    return WEAK if kind != PASSWORD and _bare_tail(tail) == "s" else kind
+
+
+def _fits(tail: str) -> bool:
+    """Whether a name still promises a secret with that after its keyword."""
+    rest = _bare_tail(tail)
+    return rest in {"", "s"} or rest in _TAILS
+
+
+def _bare_tail(tail: str) -> str:
+    return tail.replace("_", "").replace("-", "").rstrip("0123456789")
 
 
 def _judged(kind: str, text: str, lower: str, match: re.Match[str]) -> Span | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from reverie.domain.redaction_assignments import WEAK, name_kind
+from reverie.domain.redaction_assignments import TELLING, judged_once, name_kind, named_values
 from reverie.domain.redaction_patterns import (
+    MOST_JUDGED,
     PASSWORD,
     PRIVATE_KEY,
     SECRET,
@@ -18,7 +20,10 @@ from reverie.domain.redaction_patterns import (
 from reverie.domain.redaction_values import Form, is_secret
 
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
+_ANY = re.compile(r"[\"'](?!\[REDACTED_)(?=[^\"'\n]{0,256}[0-9])([^\"'\n]{6,256}+)[\"']")
 _BRACKETS = re.compile(r"\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+'|[();]")
+_GIVEN = r"(?=[^\"'\n;(]{0,120}+(?:\([^\"'\n;(]{0,60}+){0,3}+[\"'])"
+"""What a call looks like that is given a text: not many calls within before it."""
 _REACH = 240
 """Characters of a call that are read for its arguments."""
 
@@ -48,7 +53,7 @@ _KEYED = (
     ("twilio", r"twilio\w{0,8}\("),
 )
 _CALLS = tuple(
-    (kind, literal, re.compile(pattern))
+    (kind, literal, re.compile(pattern + _GIVEN))
     for kind, calls in ((PASSWORD, _LOGINS), (SECRET, _KEYED))
     for literal, pattern in calls
 )
@@ -106,7 +111,7 @@ def called(text: str, lower: str) -> Iterator[Span]:
             yield from _arguments(text, lower, kind, pattern)
     for literal, pattern in _ELEMENTS if "<" in lower else ():
         if literal in lower:
-            yield from _named(text, pattern.finditer(lower), Form.QUOTED)
+            yield from named_values(text, pattern.finditer(lower), Form.QUOTED)
     if "0x" in lower:
         yield from _arrays(text, lower)
     if "insert" in lower:
@@ -118,39 +123,53 @@ def called(text: str, lower: str) -> Iterator[Span]:
 
 
 def _arguments(text: str, lower: str, kind: str, pattern: re.Pattern[str]) -> Iterator[Span]:
-    """The last argument of each call that can be the secret; a login's first is no password."""
-    position, judge = 0, _password if kind == PASSWORD else _key
-    while call := pattern.search(lower, position):
-        start = call.end()
-        line_end = text.find("\n", start, start + _REACH)
-        end = line_end if line_end >= 0 else min(len(text), start + _REACH)
-        position = _closed(text, start, end)
-        given = [
-            match
-            for match in _QUOTED.finditer(text, start, position)
-            if text[match.start() - 1] != "="
-        ]
-        first = 1 if kind == PASSWORD and _begins(text, start, given) else 0
-        fitting = [match for match in given[first:] if judge(match[1])]
-        if fitting:
-            yield *fitting[-1].span(1), kind
+    """The arguments of each call that can be the secret; a call within begins its own."""
+    judged: dict[str, list[tuple[int, int]]] = {}
+    calls = [match.end() for match in pattern.finditer(lower)]
+    for start, following in pairwise([*calls, len(text)]):
+        window = text[start : min(start + _REACH, following)]
+        found = judged.get(window)
+        if found is None:
+            found = _given(window, kind, len(judged) >= MOST_JUDGED)
+            if len(judged) < MOST_JUDGED:
+                judged[window] = found
+        for begin, end in found:
+            yield start + begin, start + end, kind
 
 
-def _closed(text: str, start: int, end: int) -> int:
-    """Where the call that begins at `start` ends: at the bracket that closes it, or at `;`."""
+def _given(window: str, kind: str, flooded: bool) -> list[tuple[int, int]]:
+    """The secrets among the arguments; a login's first is no password.
+
+    In a flood of calls each text with a digit is one: judging them would take long.
+    """
+    window = window.partition("\n")[0]
+    if flooded:
+        return [match.span(1) for match in _ANY.finditer(window)]
+    given = [
+        match
+        for match in _QUOTED.finditer(window, 0, _closed(window))
+        if window[match.start() - 1 : match.start()] != "="
+    ]
+    first = 1 if kind == PASSWORD and _begins(window, given) else 0
+    judge = _password if kind == PASSWORD else _key
+    return [match.span(1) for match in given[first:] if judge(match[1])]
+
+
+def _closed(window: str) -> int:
+    """Where the call that the window begins within ends: at its closing bracket, or at `;`."""
     depth = 0
-    for match in _BRACKETS.finditer(text, start, end):
+    for match in _BRACKETS.finditer(window):
         if match[0][0] in "\"'":
             continue
         depth += {"(": 1, ")": -1, ";": -99}[match[0]]
         if depth < 0:
             return match.start()
-    return end
+    return len(window)
 
 
-def _begins(text: str, start: int, given: list[re.Match[str]]) -> bool:
+def _begins(window: str, given: list[re.Match[str]]) -> bool:
     """Whether the first argument is the first text in quotes."""
-    return bool(given) and not text[start : given[0].start()].strip(" @bN[]")
+    return bool(given) and not window[: given[0].start()].strip(" @bN[]")
 
 
 _NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A-Za-z]+)+\d{0,3}")
@@ -170,14 +189,6 @@ def _unlike_name(value: str) -> bool:
     return len(value) >= 8 and (looks_made(value) or unspoken(value))
 
 
-def _named(text: str, matches: Iterator[re.Match[str]], form: Form) -> Iterator[Span]:
-    for match in matches:
-        start, end = match.span("value")
-        kind = name_kind(text[slice(*match.span("name"))])
-        if kind and is_secret(kind, text[start:end], form):
-            yield start, end, SECRET if kind == WEAK else kind
-
-
 def _arrays(text: str, lower: str) -> Iterator[Span]:
     """Bytes of a key, one by one."""
     for match in _BYTES.finditer(lower):
@@ -188,12 +199,26 @@ def _arrays(text: str, lower: str) -> Iterator[Span]:
 
 def _inserted(text: str, lower: str) -> Iterator[Span]:
     """Values of the columns that are named as secrets."""
+    named: dict[str, list[str | None]] = {}
+    judged: dict[tuple[str, str], str | None] = {}
     for match in _INSERT.finditer(lower):
-        kinds = [name_kind(name.strip(' `"[]\n\t')) for name in match[1].split(",")]
+        kinds = _columns(match[1], named)
+        if not any(kinds):
+            continue
         fields = _FIELD.finditer(text, *match.span(2))
         for kind, (start, end) in zip(kinds, _between_commas(fields), strict=False):
-            if kind and is_secret(kind, text[start:end], Form.QUOTED):
-                yield start, end, SECRET if kind == WEAK else kind
+            if kind and (found := judged_once(kind, text[start:end], Form.QUOTED, judged)):
+                yield start, end, found
+
+
+def _columns(columns: str, named: dict[str, list[str | None]]) -> list[str | None]:
+    """The kind of secret that each column promises; of too many lists, any."""
+    if columns not in named:
+        if len(named) >= MOST_JUDGED:
+            kind = SECRET if TELLING.search(columns) else None
+            return [kind] * (columns.count(",") + 1)
+        named[columns] = [name_kind(name.strip(' `"[]\n\t')) for name in columns.split(",")]
+    return named[columns]
 
 
 def _between_commas(fields: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reverie.domain.redaction_assignments import WEAK, name_kind
-from reverie.domain.redaction_patterns import PASSWORD, SECRET, Span
-from reverie.domain.redaction_values import Form, is_secret, words_of
+from reverie.domain.redaction_assignments import named_values
+from reverie.domain.redaction_patterns import Span
+from reverie.domain.redaction_values import Form, words_of
 
 _BARE = r"(?P<value>[^\s\"'`;|<>]{4,256}+)"
 _WORD = rf"[\"']?{_BARE}"
@@ -48,7 +48,8 @@ _COMMANDS = tuple(
         ("sudo", rf"echo[ ]{{1,4}}{_WORD}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}sudo[ ]-s"),
         (
             "chpasswd",
-            rf"[\"']?[\w.\-]{{1,32}}+:{_BARE}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}(?:sudo[ ])?chpasswd",
+            r":(?<=[\w.\-]:)(?P<value>[^\s\"'`;|<>]{4,64}+)[\"']?[ ]{0,4}\|[ ]{0,4}(?:sudo[ ])?"
+            r"chpasswd",
         ),
         ("secret_access_key", rf"secret_access_key[ ]{{1,4}}{_HAS_DIGIT}{_WORD}"),
         *(
@@ -148,27 +149,7 @@ def commanded(text: str, lower: str) -> Iterator[Span]:
     options = " -" in lower
     for literal, pattern in _COMMANDS:
         if (options or literal in _PLAIN) and literal in lower:
-            yield from _judged(text, pattern.finditer(lower))
+            yield from named_values(text, pattern.finditer(lower), Form.ENV)
     for literal, pattern in _NAMED:
         if literal in lower:
-            yield from _judged(text, pattern.finditer(lower))
-
-
-def _judged(text: str, matches: Iterator[re.Match[str]]) -> Iterator[Span]:
-    judged: dict[tuple[str, str], str | None] = {}
-    for match in matches:
-        start, end = match.span("value")
-        named = match.groupdict().get("name")
-        seen = (text[slice(*match.span("name"))] if named else "", text[start:end])
-        if seen not in judged:
-            judged[seen] = _kind(*seen)
-        if kind := judged[seen]:
-            yield start, end, kind
-
-
-def _kind(name: str, value: str) -> str | None:
-    """The kind of secret that the value is under the name, or in a command without one."""
-    kind = name_kind(name) if name else PASSWORD
-    if not kind or not is_secret(kind, value, Form.ENV):
-        return None
-    return SECRET if kind == WEAK else kind
+            yield from named_values(text, pattern.finditer(lower), Form.ENV)

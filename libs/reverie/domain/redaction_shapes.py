@@ -185,10 +185,45 @@ _INNER: tuple[tuple[str, str, re.Pattern[str], Callable[[str], bool]], ...] = (
 )
 
 
+_SHORTEST = 15
+"""Characters without a blank or mark that each shape has at least."""
+_BEFORE, _AFTER = 8, 4
+"""Characters beside such a run that may belong to it, or tell where a credential begins."""
+_MANY = 4_000
+_JOINED = bytes(
+    ord("a") if (chr(code).isalnum() and code < 128) or chr(code) in "_-.+/," else ord(" ")
+    for code in range(256)
+)
+
+
+def _runs(text: str) -> list[tuple[int, int]]:
+    """Where the text holds runs long enough for a credential; all of it where there are many."""
+    joined = text.encode("ascii", "replace").translate(_JOINED) + b" "
+    least, runs, position = b"a" * _SHORTEST, list[tuple[int, int]](), 0
+    while (start := joined.find(least, position)) >= 0:
+        if len(runs) >= _MANY:
+            return [*runs, (max(0, start - _BEFORE), len(text))]
+        position = joined.find(b" ", start)
+        runs.append((max(0, start - _BEFORE), position + _AFTER))
+    return runs
+
+
 def shaped(text: str) -> Iterator[Span]:
     """Credentials told by the literal they begin with, or by one within."""
-    position, looked = 0, -1
-    while match := _PATTERN.search(text, position):
+    end = 0
+    for start, stop in _runs(text):
+        for span in _begun(text, max(start, end), stop):
+            end = span[1]
+            yield span
+    for kind, literal, pattern, check in _INNER:
+        if literal in text:
+            yield from _inner(text, kind, pattern, check)
+
+
+def _begun(text: str, position: int, stop: int) -> Iterator[Span]:
+    """Those of a part of the text that begin by their literal."""
+    looked = -1
+    while match := _PATTERN.search(text, position, stop):
         start, end = match.span()
         shape = _GROUPS[match.lastindex or 0]
         if _holds(shape, match[match.lastindex or 0]):
@@ -199,9 +234,6 @@ def shaped(text: str) -> Iterator[Span]:
             position, looked = start + 2, end
         else:
             position = end
-    for kind, literal, pattern, check in _INNER:
-        if literal in text:
-            yield from _inner(text, kind, pattern, check)
 
 
 def _inner(text: str, kind: str, pattern: re.Pattern[str], check: Check) -> Iterator[Span]:
