@@ -146,8 +146,11 @@ def test_help_loads_no_driver_and_no_model() -> None:
 
 def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
     broken = ["--set", f"postgres_bin={tmp_path}", "--set", f"nats_bin={tmp_path}"]
+    llm = ("llm_provider=openai", "llm_model=stub", "llm_url=http://127.0.0.1:1/v1")
+    broken += [word for one in llm for word in ("--set", one)]
     shown = CliRunner().invoke(app, ["doctor", "--json", "--home", str(tmp_path / "h"), *broken])
     errors = [f["what"] for f in json.loads(shown.stdout) if f["level"] == "error"]
     assert shown.exit_code == 1
     assert any("REVERIE_POSTGRES_BIN" in what for what in errors)
     assert any("REVERIE_NATS_BIN" in what for what in errors)
+    assert any("stub at http://127.0.0.1:1/v1 does not answer" in what for what in errors)

@@ -225,6 +225,7 @@ def test_every_setting_is_documented() -> None:
         "api_key",
         "model_key",
         "rerank_key",
+        "llm_key",
     }
 
 

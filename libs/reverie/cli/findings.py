@@ -42,6 +42,7 @@ def examine(settings: Settings) -> list[Finding]:
         user,
         ports,
         model,
+        language,
         database,
         bus,
         services,
@@ -185,3 +186,26 @@ def model(settings: Settings, _: Home | None) -> Iterable[Finding]:
         yield Finding("note", f"model {found.name} is not here", "Run `reverie models pull`.")
     else:
         yield Finding("error", f"model {found.name}: {found.reason}", "Run `reverie models pull`.")
+
+
+def language(settings: Settings, _: Home | None) -> Iterable[Finding]:
+    """The language model's endpoint, where one is set."""
+    from reverie.inference.asking import language_endpoint
+    from reverie.inference.language_probe import trouble_of
+
+    endpoint = language_endpoint(
+        settings.llm_provider,
+        settings.llm_model,
+        settings.llm_url,
+        settings.llm_key,
+        settings.llm_form,
+        settings.llm_seconds,
+    )
+    if endpoint is None:
+        return
+    what = f"language model {endpoint.model} at {endpoint.url}"
+    if trouble := trouble_of(endpoint):
+        mend = "Look at REVERIE_LLM_URL and REVERIE_LLM_KEY; until then dreams go by rules."
+        yield Finding("error", f"{what} {trouble}", mend)
+    else:
+        yield Finding("ok", f"{what} answers")

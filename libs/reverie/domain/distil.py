@@ -58,7 +58,10 @@ _CHECK = re.compile(
 
 @dataclass(frozen=True)
 class Distilled:
-    """A memory made from turns. `priority` runs from 0 to 1; `at` is when it became true."""
+    """A memory made from turns. `priority` runs from 0 to 1; `at` is when it became true.
+
+    `by`: the prompt with its version and the model that worded it; empty where rules did.
+    """
 
     content: str
     kind: Kind
@@ -67,6 +70,7 @@ class Distilled:
     files: tuple[str, ...]
     turns: tuple[UUID, ...]
     at: datetime
+    by: str = ""
 
 
 @dataclass

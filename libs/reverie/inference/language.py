@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -114,6 +116,19 @@ class LanguageModel:
             if self._wire is None:
                 self._wire = await asyncio.to_thread(_open, self.endpoint)
         return self._wire
+
+
+@asynccontextmanager
+async def open_language(
+    endpoint: LanguageEndpoint | None, ledger: Ledger
+) -> AsyncIterator[LanguageModel | None]:
+    """The model behind an endpoint, None where there is none. It connects at the first question."""
+    model = LanguageModel(endpoint, ledger) if endpoint else None
+    try:
+        yield model
+    finally:
+        if model is not None:
+            await model.close()
 
 
 def _open(endpoint: LanguageEndpoint) -> Wire:

@@ -233,6 +233,28 @@ class Settings(BaseSettings):
     rerank_seconds: Seconds = Field(
         0.5, description="seconds that reranking may take; late, a recall answers as it stands"
     )
+    llm_provider: Literal["none", "openai", "anthropic"] = Field(
+        "none",
+        description="the language model that makes dreams better: none, openai (any endpoint that "
+        "is compatible with it), anthropic",
+    )
+    llm_url: WebUrl | None = Field(
+        None, description="where it answers, as https://host/v1; unset: the provider's own address"
+    )
+    llm_key: SecretStr | None = Field(None, description="the key of the language model (secret)")
+    llm_model: str = Field("", description="the name of the language model")
+    llm_form: Literal["tool", "schema", "text"] = Field(
+        "tool",
+        description="how it gives typed answers: tool (a call), schema (JSON by a schema), text "
+        "(JSON that the prompt asks for)",
+    )
+    llm_seconds: Seconds = Field(60.0, description="seconds that one call of it may take")
+    llm_calls_a_day: Annotated[int, Field(ge=0)] = Field(
+        500, description="calls of it that each tenant has a day (UTC), failed ones too"
+    )
+    llm_tokens_a_day: Annotated[int, Field(ge=0)] = Field(
+        2_000_000, description="tokens that each tenant may send and receive a day (UTC)"
+    )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )

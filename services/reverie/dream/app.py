@@ -9,6 +9,7 @@ from functools import partial
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
 from reverie.bus.streams import DREAM_WORKERS
+from reverie.dream.extract import Rules
 from reverie.dream.handlers import on_ticket
 from reverie.dream.parts import Parts
 from reverie.dream.readings import readings
@@ -16,6 +17,9 @@ from reverie.dream.routes import routes
 from reverie.dream.settings import dream_settings
 from reverie.dream.tend import keep_tending
 from reverie.dream.tend_routes import routes as tend_routes
+from reverie.dream.told import ModelExtractor
+from reverie.inference.asking import language_endpoint
+from reverie.inference.language import open_language
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.runtime.logs import hide
 from reverie.runtime.needs import required, secret_text
@@ -25,6 +29,7 @@ from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
+from reverie.store.llm import LlmLedger
 from reverie.store.outbox import OutboxTable
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
@@ -42,6 +47,17 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "dream") as bus,
+        open_language(
+            language_endpoint(
+                settings.llm_provider,
+                settings.llm_model,
+                settings.llm_url,
+                settings.llm_key,
+                settings.llm_form,
+                settings.llm_seconds,
+            ),
+            LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
+        ) as llm,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
@@ -53,6 +69,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             tending=Tending(database),
             outbox=OutboxTable(database),
             known_of=vault.known,
+            extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
         )
         yield Service(
             name="dream",

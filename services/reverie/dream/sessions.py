@@ -145,5 +145,6 @@ def _memory(
         source="dream",
         turns=one.turns,
         git={name: value for name, value in place.items() if value} or None,
+        metadata={"made_by": one.by} if one.by else {},
         valid_from=one.at,
     )
