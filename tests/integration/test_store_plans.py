@@ -23,8 +23,9 @@ from reverie.store import rows
 from reverie.store.counts import EXACT_UP_TO
 from reverie.store.database import _prepare, open_database
 from reverie.store.dreams import FIRST
-from reverie.store.queries import query
+from reverie.store.queries import query, settled
 from reverie.store.search import Filter, Search
+from reverie.store.steady import ASKED
 from reverie.testing.servers import TestRun, fresh_database
 from tests.integration.store_load import VECTORS, load_all
 from tests.integration.store_parts import (
@@ -209,6 +210,45 @@ async def test_a_hot_statement_reads_one_partition_by_an_index(
 ) -> None:
     args = _statements(loaded)[name]
     _check(await _explain(connection, name.split(":")[0], loaded.tenant, *args))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by", name)]
+)
+def test_a_plan_that_is_kept_for_a_tenant_is_no_worse(
+    loaded: Loaded, nested: psycopg.Connection[Any], name: str
+) -> None:
+    args = _statements(loaded)[name]
+    sql, _ = settled(query(name.split(":")[0]).sql, (loaded.tenant, *args))
+    nested.execute("select set_config('reverie.tenant', %s, true)", [str(loaded.tenant)])
+    found = nested.execute(f"explain (generic_plan, format json) {sql}".encode()).fetchone()
+    assert found is not None
+    _check(found[0][0]["Plan"])
+    assert "_v_idx" in json.dumps(found[0]) or "vectors_index" not in name
+
+
+async def test_plans_kept_for_a_tenant_show_nothing_to_another(loaded: Loaded) -> None:
+    """On the one connection that both read through, one of them asks so much that plans stay."""
+    only, vector = Filter(["*"], ["active"]), np.asarray(loaded.vector.to_numpy(), np.float32)
+
+    async def seen(search: Search, tenant: int) -> list[object]:
+        who = principal(tenant, "one of them")
+        around = await search.around(who, loaded.ids, ["*"], 8)
+        known = await search.candidates(who, loaded.ids, only)
+        near = await search.meaning(who, vector, only, 10)
+        return [await search.words(who, COMMON, only, 10), around, sorted(known), near]
+
+    async with open_database(loaded.service_url, size=1, readers=1) as db:
+        search = Search(db)
+        first = await seen(search, loaded.tenant)
+        assert all(first)
+        others = await seen(search, loaded.small)
+        for _ in range(ASKED):
+            assert await seen(search, loaded.tenant) == first
+        assert db.keeps_plans_for(loaded.tenant)
+        assert not db.keeps_plans_for(loaded.small)
+        assert await seen(search, loaded.small) == others
+        assert not any(others[1:3])
 
 
 async def test_exact_vectors_look_up_only_the_memories_that_they_return(

@@ -15,11 +15,13 @@ from pgvector.asyncpg import register_vector
 
 from reverie.domain.errors import Misconfigured, Unauthenticated, Unavailable
 from reverie.store.migrate import SCHEMA
-from reverie.store.queries import query
+from reverie.store.queries import query, settled
+from reverie.store.steady import PLANS_KEPT_SECONDS, Steady
 
 _tracer = trace.get_tracer("reverie.store")
 
-# The plans of row-level security turn bad when generic; one tenant's plan is not another's.
+# A plan for any tenant reads every partition, and one tenant's plan is not another's: one is made
+# for each call, and kept only where the tenant is written into the statement.
 _SERVER_SETTINGS = {
     "role": "reverie_app",
     "search_path": f"{SCHEMA},public",
@@ -47,33 +49,47 @@ FIRST_VECTORS = "vec_bge_small_en_v1_5"
 class Tenant:
     """A transaction that sees one tenant's rows. Rows come as mappings.
 
-    `vectors`: the table that stands for that of the first model in the queries.
+    `vectors`: the table that stands for that of the first model in the queries. `settled`: plans
+    are kept, so whole numbers are written into the statements.
     """
 
-    def __init__(self, connection: asyncpg.Connection[asyncpg.Record], tenant: int) -> None:
+    def __init__(
+        self,
+        connection: asyncpg.Connection[asyncpg.Record],
+        tenant: int,
+        settled: bool = False,
+    ) -> None:
         self._connection = connection
+        self._settled = settled
         self.id = tenant
         self.vectors = FIRST_VECTORS
 
     async def rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         """All rows of a query; `$1` is the tenant, `args` follow."""
+        sql, given = self._asked(name, args)
         with _span(name):
-            return await self._connection.fetch(self._sql(name), self.id, *args)
+            return await self._connection.fetch(sql, *given)
 
     async def row(self, name: str, *args: object) -> asyncpg.Record | None:
         """The first row of a query, if any."""
+        sql, given = self._asked(name, args)
         with _span(name):
-            return await self._connection.fetchrow(self._sql(name), self.id, *args)
+            return await self._connection.fetchrow(sql, *given)
 
     async def value(self, name: str, *args: object) -> Any:
         """The first column of the first row."""
+        sql, given = self._asked(name, args)
         with _span(name):
-            return await self._connection.fetchval(self._sql(name), self.id, *args)
+            return await self._connection.fetchval(sql, *given)
 
     async def many(self, name: str, args: Sequence[Sequence[object]]) -> None:
         """Runs a statement once for each of the argument lists."""
         with _span(name):
             await self._connection.executemany(self._sql(name), [(self.id, *one) for one in args])
+
+    def _asked(self, name: str, args: Sequence[object]) -> tuple[str, Sequence[object]]:
+        sql, given = self._sql(name), (self.id, *args)
+        return settled(sql, given) if self._settled else (sql, given)
 
     def _sql(self, name: str) -> str:
         sql = query(name).sql
@@ -104,6 +120,7 @@ class Database:
         self._pool = pool
         self._timeout = acquire_timeout
         self._readers = readers
+        self._steady = Steady()
 
     @asynccontextmanager
     async def tenant(self, tenant: int) -> AsyncIterator[Tenant]:
@@ -122,15 +139,21 @@ class Database:
         """One tenant's rows, each statement by itself; nothing can be written.
 
         The connections of the readers keep the tenant that they saw last, which spares the
-        messages around a transaction. Without readers it is one.
+        messages around a transaction, and the plans of one that asks a lot. Without readers it is
+        one.
         """
         if self._readers is None:
             async with self.tenant(tenant) as one:
                 yield one
             return
         async with self._connection(self._readers) as connection:
-            await connection.enter(tenant)  # type: ignore[attr-defined]
-            yield Tenant(connection, tenant)
+            steady = self._steady.asks(tenant)
+            await connection.enter(tenant, steady)  # type: ignore[attr-defined]
+            yield Tenant(connection, tenant, steady)
+
+    def keeps_plans_for(self, tenant: int) -> bool:
+        """Whether that tenant asks so much that its plans are kept."""
+        return self._readers is not None and self._steady.is_one(tenant)
 
     async def name_of(self, tenant: int) -> str | None:
         """The name of a tenant; None where there is none of that number."""
@@ -210,14 +233,16 @@ class _Reader(asyncpg.Connection):
 
     __slots__ = ("_entered",)
 
-    async def enter(self, tenant: int) -> None:
-        """From now on this tenant's rows are seen."""
-        if getattr(self, "_entered", None) != tenant:
+    async def enter(self, tenant: int, steady: bool) -> None:
+        """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
+        if getattr(self, "_entered", None) != (tenant, steady):
             self._entered = None
+            plans = "force_generic_plan" if steady else "force_custom_plan"
             await self.execute(
-                f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}'"
+                f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
+                f" set plan_cache_mode = {plans}"
             )
-            self._entered = tenant
+            self._entered = (tenant, steady)
 
 
 @asynccontextmanager
@@ -238,6 +263,7 @@ async def _pool(
             server_settings=_SERVER_SETTINGS,
             command_timeout=60,
             timeout=10,
+            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if kind is _Reader else 300,
         )
     except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
         raise Misconfigured("database_url", "Postgres refuses this user or password") from error

@@ -7,11 +7,13 @@ takes native parameters `$1`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 _BLOCK = re.compile(r"(?m)^-- name: (\w+)\n")
+_PARAMETER = re.compile(r"\$(\d+)")
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,21 @@ def load() -> dict[str, Query]:
 def query(name: str) -> Query:
     """The query of that name."""
     return load()[name]
+
+
+def settled(sql: str, args: Sequence[object]) -> tuple[str, list[object]]:
+    """A statement with its whole numbers written into it, and the other arguments.
+
+    So its plan, made once, knows the tenant and the limits.
+    """
+    numbers = tuple(one if type(one) is int else None for one in args)
+    return _written(sql, numbers), [one for one in args if type(one) is not int]
+
+
+@lru_cache(maxsize=2048)
+def _written(sql: str, numbers: tuple[int | None, ...]) -> str:
+    """`numbers` in the order of the parameters; None for one that stays."""
+    stay = [place for place, number in enumerate(numbers, start=1) if number is None]
+    moved = {place: f"${now}" for now, place in enumerate(stay, start=1)}
+    texts = {place: moved.get(place) or str(n) for place, n in enumerate(numbers, start=1)}
+    return _PARAMETER.sub(lambda found: texts[int(found[1])], sql)

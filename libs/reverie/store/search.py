@@ -203,7 +203,7 @@ async def _best(
     few = NEAREST * limit
     found = await tenant.rows("search_words", *args, few)
     if len(found) < limit and few < documents:
-        return await tenant.rows("search_words", *args, 2 * int(documents))
+        return await tenant.rows("search_words", *args, _at_least(2 * int(documents)))
     return found
 
 
@@ -214,5 +214,10 @@ async def _nearest(
     few = NEAREST * limit
     found = await tenant.rows("search_vectors_exact", *args, few)
     if len(found) < limit and few < 2 * count:
-        return await tenant.rows("search_vectors_exact", *args, 2 * count)
+        return await tenant.rows("search_vectors_exact", *args, _at_least(2 * count))
     return found
+
+
+def _at_least(count: int) -> int:
+    """A power of two from there on: limits are part of a statement, which should be few."""
+    return 1 << count.bit_length()
