@@ -57,6 +57,9 @@ HOSTILE = (
     "name: a, value: b1c2d3e4 ",
     "machine a login b password c1d2e3f4 ",
     "\n",
+    "cookie: aaaaauth",
+    "PuTTY-User-Key-File-3: ",
+    "PuTTY-User-Key-File-3: Private-Lines: 3 ",
     'login("a", "b7c8"); password = "a1b2"; ://a:b@c <key>a</key> mysql -p x1y2 sk-aaaa\n',
 )
 DISTINCT = {
@@ -74,6 +77,16 @@ DISTINCT = {
     "rows": "insert into t (password) values ('{}');",
 }
 """Texts in which no value stands twice."""
+
+BAITS = (
+    "curl a: mysql openssl pass: mongo az login docker login https -a chpasswd sudo freerdp /p: "
+    'net use /user: htpasswd -b "@tcp( @unix( @/ :thin: sonar.login credentials identified #define '
+    "variable value env fastcgi_param -storepass authorization basic bearer cookie insert 0x MII "
+    ':AA Q~ -us access- "kty </ <string> <value> -----BEGIN PRIVATE KEY-----\n'
+)
+"""Words that each wake an expression; what follows them is then sought for all."""
+BAITED = ("a", "a:", '"', " ", "https ", "curl ", "mysql ", "aB3", ":1234:a:a:", "echo a| ")
+
 
 FLOOR = re.compile("password|secret|token|key|auth")
 """The plainest pass there is: one expression of five words over the same text."""
@@ -122,7 +135,8 @@ def distinct(size: int = MEBIBYTE) -> dict[str, str]:
     shapes = {
         f"distinct {name}": "".join(map(shape.format, values)) for name, shape in DISTINCT.items()
     }
-    return {"distinct words": words, **shapes}
+    baited = {f"baited {part!r}": BAITS + part * (size // len(part)) for part in BAITED}
+    return {"distinct words": words, **shapes, **baited}
 
 
 def least(run: Callable[[str], object], text: str, times: int = 3) -> float:

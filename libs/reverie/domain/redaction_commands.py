@@ -6,25 +6,31 @@ import re
 from collections.abc import Iterator
 
 from reverie.domain.redaction_assignments import named_values
-from reverie.domain.redaction_patterns import Span
+from reverie.domain.redaction_patterns import Span, near
 from reverie.domain.redaction_values import Form, words_of
 
 _BARE = r"(?P<value>[^\s\"'`;|<>]{4,256}+)"
 _WORD = rf"[\"']?{_BARE}"
-_HAS_DIGIT = r"(?=[^\s]{0,256}\d)"
+_HAS_DIGIT = r"(?=[^\s\d]{0,256}+\d)"
 _BEFORE = r"[^\n|;]{0,80}?[ ]"
+
+
+def _of(command: str, *given: str) -> str:
+    """What a command is given within 80 characters, and before it stands again."""
+    return rf"{command}(?:(?!{command})[^\n|;]){{0,80}}?" + "".join(given)
+
 
 # Each with the literal it needs, in lower case; the value is judged as one in a shell line.
 _COMMANDS = tuple(
     (literal, re.compile(pattern))
     for literal, pattern in (
-        ("curl", rf"curl[ ]{_BEFORE}?(?:-u|--user)[ =][\"']?[^\s:\"'`$]{{1,64}}+:{_BARE}"),
+        ("curl", _of("curl[ ]", rf"(?:-u|--user)[ =][\"']?[^\s:\"'`$]{{1,64}}+:{_BARE}")),
         ("sshpass", rf"sshpass[ ]+-p[ ]{{0,4}}{_WORD}"),
-        ("redis-cli", rf"redis-cli{_BEFORE}-a[ ]{{1,4}}{_WORD}"),
-        ("mysql", rf"mysql{_BEFORE}-p{_HAS_DIGIT}{_WORD}"),
-        ("docker login", rf"docker login{_BEFORE}-p[ ]{{1,4}}{_WORD}"),
+        ("redis-cli", _of("redis-cli", rf"[ ]-a[ ]{{1,4}}{_WORD}")),
+        ("mysql", _of("mysql", rf"[ ]-p{_HAS_DIGIT}{_WORD}")),
+        ("docker login", _of("docker login", rf"[ ]-p[ ]{{1,4}}{_WORD}")),
         *(
-            (name, rf"{name}\b{_BEFORE}-[pw][ ]{{1,4}}{_HAS_DIGIT}{_WORD}")
+            (name, _of(rf"{name}\b", rf"[ ]-[pw][ ]{{1,4}}{_HAS_DIGIT}{_WORD}"))
             for name in (
                 "mongo",
                 "mongosh",
@@ -39,12 +45,12 @@ _COMMANDS = tuple(
                 "podman login",
             )
         ),
-        ("http", rf"https?[ ]{_BEFORE}?-a[ ]{{1,4}}[^\s:\"'`$]{{1,64}}+:{_BARE}"),
-        ("pass:", rf"openssl{_BEFORE}pass:{_BARE}"),
-        ("openssl enc", rf"openssl enc{_BEFORE}-k[ ]{{1,4}}{_WORD}"),
-        ("smbclient", rf"smbclient{_BEFORE}-u[ ]{{1,4}}[^\s%]{{1,64}}+%{_BARE}"),
-        ("/p:", rf"freerdp{_BEFORE}/p:{_WORD}"),
-        ("/user:", rf"net use{_BEFORE}/user:[^\s]{{1,64}}+[ ]{{1,4}}{_WORD}"),
+        ("http", _of("https?[ ]", rf"-a[ ]{{1,4}}[^\s:\"'`$]{{1,64}}+:{_BARE}")),
+        ("pass:", _of("openssl", rf"[ ]pass:{_BARE}")),
+        ("openssl enc", _of("openssl enc", rf"[ ]-k[ ]{{1,4}}{_WORD}")),
+        ("smbclient", _of("smbclient", rf"[ ]-u[ ]{{1,4}}[^\s%]{{1,64}}+%{_BARE}")),
+        ("/p:", _of("freerdp", rf"[ ]/p:{_WORD}")),
+        ("/user:", _of("net use", rf"[ ]/user:[^\s]{{1,64}}+[ ]{{1,4}}{_WORD}")),
         ("sudo", rf"echo[ ]{{1,4}}{_WORD}[\"']?[ ]{{0,4}}\|[ ]{{0,4}}sudo[ ]-s"),
         (
             "chpasswd",
@@ -148,8 +154,12 @@ def commanded(text: str, lower: str) -> Iterator[Span]:
     """
     options = " -" in lower
     for literal, pattern in _COMMANDS:
-        if (options or literal in _PLAIN) and literal in lower:
-            yield from named_values(text, pattern.finditer(lower), Form.ENV)
+        if options or literal in _PLAIN:
+            yield from named_values(text, _near(literal, pattern, lower), Form.ENV)
     for literal, pattern in _NAMED:
-        if literal in lower:
-            yield from named_values(text, pattern.finditer(lower), Form.ENV)
+        yield from named_values(text, _near(literal, pattern, lower), Form.ENV)
+
+
+def _near(literal: str, pattern: re.Pattern[str], lower: str) -> Iterator[re.Match[str]]:
+    for start, stop in near(literal, lower):
+        yield from pattern.finditer(lower, start, stop)

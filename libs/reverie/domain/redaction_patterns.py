@@ -92,6 +92,25 @@ def has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
+_REACH, _APART = 1024, 256
+
+
+def near(literal: str, text: str) -> Iterator[tuple[int, int]]:
+    """The parts of a text around a literal, farther than an expression looks from it.
+
+    They are apart; where there are many, the last is all of the rest.
+    """
+    begin, parts = text.find(literal), 0
+    while begin >= 0:
+        last, following = begin, begin
+        while 0 <= following - last < 2 * _REACH and parts < _APART:
+            last = text.rfind(literal, following, following + _REACH)
+            following = text.find(literal, last + 1)
+        parts += 1
+        yield max(0, begin - _REACH), last + _REACH if parts < _APART else len(text)
+        begin = following if parts < _APART else -1
+
+
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # What stands between the lines of a key: breaks written out, quotes, diff and line-number marks.
@@ -103,9 +122,10 @@ _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _MAX_KEY = 64 * 1024
 
 
-_PUTTY = re.compile(
-    r"PuTTY-User-Key-File-\d:[^\0]{1,8192}?Private-Lines:[ ]?\d{1,4}\s{1,4}"
-    r"((?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}+)"
+_PUTTY = "PuTTY-User-Key-File-"
+_PUTTY_FAR = 8192
+_PUTTY_KEY = re.compile(
+    r"Private-Lines:[ ]?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}+)"
 )
 
 
@@ -114,9 +134,8 @@ def private_keys(text: str) -> Iterator[Span]:
 
     A marker without key material after it (in code that looks for keys) is left alone.
     """
-    if "PuTTY-User-Key-File-" in text:
-        for match in _PUTTY.finditer(text):
-            yield match.start(1), match.start(1) + len(match[1].rstrip()), PRIVATE_KEY
+    if _PUTTY in text:
+        yield from _putty_keys(text)
     if "PRIVATE KEY" not in text:
         return
     begins = list(_BEGIN_KEY.finditer(text))
@@ -125,6 +144,15 @@ def private_keys(text: str) -> Iterator[Span]:
         end = _key_end(text, begin.end(), min(limit, begin.end() + _MAX_KEY))
         if end is not None:
             yield begin.start(), end, PRIVATE_KEY
+
+
+def _putty_keys(text: str) -> Iterator[Span]:
+    head, position = -_PUTTY_FAR, 0
+    for match in _PUTTY_KEY.finditer(text):
+        head = max(head, text.rfind(_PUTTY, position, match.start()))
+        position = match.start()
+        if position - head < _PUTTY_FAR:
+            yield match.start(1), match.start(1) + len(match[1].rstrip()), PRIVATE_KEY
 
 
 def _key_end(text: str, start: int, limit: int) -> int | None:
@@ -188,9 +216,7 @@ def headers(text: str, lower: str) -> Iterator[Span]:
 
 
 _COOKIES = re.compile(r"cookie[\"']?:[ ]?([^\n]{8,4096}+)")
-_COOKIE = re.compile(
-    r"[\w.\-]{0,40}(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?([\w.~%+/\-]{16,2048}+)"
-)
+_COOKIE = re.compile(r"(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?([\w.~%+/\-]{16,2048}+)")
 
 
 def _cookies(text: str, lower: str) -> Iterator[Span]:

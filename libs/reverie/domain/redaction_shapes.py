@@ -19,6 +19,7 @@ from reverie.domain.redaction_patterns import (
     has_digit,
     looks_made,
     looks_random,
+    near,
 )
 
 _ALNUM = "A-Za-z0-9"
@@ -216,8 +217,7 @@ def shaped(text: str) -> Iterator[Span]:
             end = span[1]
             yield span
     for kind, literal, pattern, check in _INNER:
-        if literal in text:
-            yield from _inner(text, kind, pattern, check)
+        yield from _inner(text, kind, literal, pattern, check)
 
 
 def _begun(text: str, position: int, stop: int) -> Iterator[Span]:
@@ -236,10 +236,13 @@ def _begun(text: str, position: int, stop: int) -> Iterator[Span]:
             position = end
 
 
-def _inner(text: str, kind: str, pattern: re.Pattern[str], check: Check) -> Iterator[Span]:
-    for match in pattern.finditer(text):
-        if check(match[1]):
-            yield *match.span(1), kind
+def _inner(
+    text: str, kind: str, literal: str, pattern: re.Pattern[str], check: Check
+) -> Iterator[Span]:
+    for start, stop in near(literal, text):
+        for match in pattern.finditer(text, start, stop):
+            if check(match[1]):
+                yield *match.span(1), kind
 
 
 def _holds(shape: _Shape, value: str) -> bool:
