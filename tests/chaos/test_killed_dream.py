@@ -49,7 +49,7 @@ async def _done(world: World) -> bool:
 
 
 HOLD: LiteralString = """
-select from session where id = (select id from session order by id offset 2 limit 1) for update
+select from turn where session = (select id from session order by id offset 2 limit 1) for update
 """
 HALF: LiteralString = """
 select count(*) from dream_run where status = 'running' and turns > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
@@ -10,14 +11,16 @@ import asyncpg
 import psycopg
 import pytest
 
+from reverie.contracts.events import dream_subject
 from reverie.contracts.git import GitChange
 from reverie.domain.access import Principal
+from reverie.domain.dreaming import Limits
 from reverie.domain.idempotency import Claim
 from reverie.domain.ids import new_id
 from reverie.store.bootstrap import NewKey, create_key, list_keys, revoke_key
 from reverie.store.changes import Changes
 from reverie.store.clock import Clock
-from reverie.store.dreams import Dreams
+from reverie.store.dreams import Dreams, Wanted
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
@@ -37,8 +40,10 @@ from tests.integration.store_parts import (
 ACROSS = {
     "changes_unprocessed(interval,integer)",
     "dream_claim(text,interval)",
+    "dream_decisions_sweep(interval)",
     "dream_queue()",
     "dreams_overdue(interval,integer)",
+    "dreams_wanted(jsonb,integer)",
     "find_key(bytea)",
     "idempotency_sweep(interval)",
     "memories_unenriched(interval,integer)",
@@ -47,7 +52,6 @@ ACROSS = {
     "outbox_done(uuid[])",
     "ranks_due(integer)",
     "recall_trace_sweep(interval)",
-    "scopes_idle(interval,integer)",
     "scrub_claim(interval)",
     "tenant_end(integer)",
     "tenant_names()",
@@ -55,8 +59,18 @@ ACROSS = {
     "work_behind()",
 }
 FOR_OPERATORS = {"tenant_names()"}
-READ = {"api_key", "edge_change", "git_event", "memory", "session"}
-CHANGED = {"dream_job", "idempotency", "outbox", "recall_trace", "tenant", "vault_epoch"}
+READ = {
+    "api_key", "dream_run", "edge_change", "git_event", "memory", "project_setting", "session",
+}  # fmt: skip
+CHANGED = {
+    "dream_decision",
+    "dream_job",
+    "idempotency",
+    "outbox",
+    "recall_trace",
+    "tenant",
+    "vault_epoch",
+}
 
 
 @pytest.fixture
@@ -112,7 +126,8 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: Database)
     assert all(rights[table] == {"SELECT"} for table in READ)
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
     assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
-    others = CHANGED - {"tenant", "vault_epoch"}
+    assert rights["dream_decision"] == {"SELECT", "DELETE"}
+    others = CHANGED - {"tenant", "vault_epoch", "dream_decision"}
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 
@@ -227,7 +242,9 @@ async def test_overdue_dreams_are_named_with_their_tenant_and_nothing_else(store
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
     assert await dreams.overdue(3600) == []
     await dreams.claim("worker", 60)
-    assert await dreams.overdue(0) == [(store.other.tenant, "two", "project/p")]
+    [ticket] = await dreams.overdue(0)
+    assert ticket.subject == dream_subject("two", "project/p")
+    assert json.loads(ticket.payload)["tenant"] == store.other.tenant
 
 
 async def test_what_the_slow_path_left_is_named_by_id(store: Store) -> None:
@@ -288,11 +305,15 @@ async def test_silent_scopes_are_named_until_someone_asks_to_digest_them(store: 
     for who, scope in ((store.me, "global"), (store.other, "project/p")):
         session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
         await sessions.append(who, session, [NewTurn(new_id(), "user", "hello", "hello")])
-    assert await dreams.idle(3600) == []
-    both = [(store.me.tenant, "one", "global"), (store.other.tenant, "two", "project/p")]
-    assert sorted(await dreams.idle(0)) == both
+    assert await dreams.wanted(Limits()) == []
+    silent = Limits(idle_minutes=2**-20)
+    both = [
+        Wanted(store.me.tenant, "one", "global", "idle", 60 * 2**-20),
+        Wanted(store.other.tenant, "two", "project/p", "idle", 60 * 2**-20),
+    ]
+    assert sorted(await dreams.wanted(silent), key=lambda one: one.scope) == both
     await dreams.request(store.me.tenant, "one", "global", "idle", {})
-    assert await dreams.idle(0) == both[1:]
+    assert await dreams.wanted(silent) == both[1:]
 
 
 async def test_the_sweep_forgets_only_old_answers_of_all_tenants(store: Store) -> None:

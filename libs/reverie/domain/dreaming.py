@@ -102,6 +102,12 @@ class Record:
         if prompt:
             self.prompts.add(prompt)
 
+    def flush(self) -> Record:
+        """What was noted so far, to be kept; nothing of it stays."""
+        noted = replace(self)
+        vars(self).update(vars(Record()))
+        return noted
+
     def fields(self) -> dict[str, Any]:
         """As the store takes it."""
         return {

@@ -178,6 +178,12 @@ class Settings(BaseSettings):
     dream_lease_seconds: Seconds = Field(
         8.0, description="seconds after which the work of a silent dream worker is given away"
     )
+    dream_history_days: Annotated[float, Field(gt=0)] = Field(
+        90.0, description="days that the reasons of a dream's decisions are kept"
+    )
+    clock_seconds: Seconds = Field(
+        10.0, description="seconds between two looks of ingest for what is due or was lost"
+    )
     half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
         {},
         description="days after which the confidence of a memory is halved, by kind, as "

@@ -34,6 +34,17 @@ class Lease:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """A scope that should dream, and why; sessions silent for `silent_seconds` are settled."""
+
+    tenant: int
+    tenant_name: str
+    scope: str
+    reason: str
+    silent_seconds: float | None
+
+
+@dataclass(frozen=True)
 class DreamSession:
     """A session of the scope with turns that wait. `settled`: its last topic is closed too."""
 
@@ -289,15 +300,29 @@ class Dreams:
         )
         return ticket if given else None
 
-    async def overdue(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
-        """(tenant, tenant name, scope) of jobs whose ticket may be lost."""
+    async def overdue(self, age_seconds: float, limit: int = 100) -> list[Outgoing]:
+        """Tickets of jobs whose own may be lost: due so long, and nobody works on them."""
         found = await self._db.rows("dreams_overdue", age_seconds, limit)
-        return [(row["tenant"], row["tenant_name"], row["scope"]) for row in found]
+        return [_ticket(row["tenant"], row["tenant_name"], row["scope"], {}) for row in found]
 
-    async def idle(self, age_seconds: float, limit: int = 100) -> list[tuple[int, str, str]]:
-        """(tenant, tenant name, scope) of scopes silent for so long, with turns that wait."""
-        found = await self._db.rows("scopes_idle", age_seconds, limit)
-        return [(row["tenant"], row["tenant_name"], row["scope"]) for row in found]
+    async def wanted(self, limits: Limits, limit: int = 100) -> list[Wanted]:
+        """Scopes of all tenants that should dream and have no open request."""
+        found = await self._db.rows("dreams_wanted", vars(limits), limit)
+        return [Wanted(**row) for row in found]
+
+    async def told(self, lease: Lease, run: UUID) -> dict[str, Any] | None:
+        """How far a run is, as watchers of events are told."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found: dict[str, Any] | None = await tenant.value("dream_told", run)
+        return found
+
+    async def tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.name_of(tenant)
+
+    async def forget_decisions(self, age_seconds: float) -> int:
+        """Deletes why runs so long ago decided what they did; the runs stay."""
+        return int(await self._db.call("dream_decisions_sweep", age_seconds))
 
     async def queue(self) -> Queue:
         """Lengths of the queue, for metrics."""

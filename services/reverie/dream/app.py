@@ -18,10 +18,12 @@ from reverie.dream.settings import dream_settings
 from reverie.dream.tend import keep_tending
 from reverie.dream.tend_routes import routes as tend_routes
 from reverie.dream.told import ModelExtractor
+from reverie.dream.worker import Worker
 from reverie.inference.asking import language_endpoint
 from reverie.inference.language import open_language
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.runtime.logs import hide
+from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
@@ -59,6 +61,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
         ) as llm,
     ):
+        registry = new_registry()
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
             settings=dream_settings(settings),
@@ -71,6 +74,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             known_of=vault.known,
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
         )
+        worker = Worker(parts)
         yield Service(
             name="dream",
             port=settings.dream_port,
@@ -80,8 +84,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             readings=readings(parts),
+            registry=registry,
             background=[
-                partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts)),
+                partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts, worker)),
+                worker.keep_looking,
                 partial(keep_tending, parts),
             ],
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any, NoReturn
+from time import perf_counter
 from uuid import UUID
 
 import structlog
@@ -13,13 +11,17 @@ from reverie.bus.dead import Origin, letter
 from reverie.bus.relay import publish_now
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.contracts.events import DREAM, dream_subject, outgoing
+from reverie.domain.dreaming import Record
+from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
 from reverie.domain.redaction import redact
 from reverie.domain.summary import summarise
+from reverie.dream.keeping import held, while_kept
 from reverie.dream.parts import Parts
 from reverie.dream.sessions import LeaseLost, digest_session, knowing_of
+from reverie.dream.stages import stage
 from reverie.runtime.telemetry import inject_headers, span
-from reverie.store.dreams import FIRST, Lease
+from reverie.store.dreams import FIRST, DreamSession, Lease
 
 log = structlog.get_logger("reverie.dream")
 
@@ -32,18 +34,26 @@ class WorkersLost(Exception):
     """Every worker that took this scope died over it: the next would too."""
 
 
+class Poison(Exception):
+    """A session that could not be digested; the text says which, and what went wrong by class."""
+
+
 async def dream(parts: Parts, lease: Lease) -> str:
     """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
-    run = new_id()
+    run, begun = new_id(), perf_counter()
     with span("dream", scope=lease.scope, attempt=lease.attempts):
         try:
-            return await _while_kept(parts, lease, _run(parts, lease, run))
+            state = await while_kept(parts, lease, run, _run(parts, lease, run))
         except LeaseLost:
             log.warning("lease_lost", run=str(run))
-            return "lost"
+            state = "lost"
+        except Poison as error:
+            state = await _fail(parts, lease, run, str(error))
         except Exception as error:
             log.exception("dream_failed", run=str(run), attempt=lease.attempts)
-            return await _fail(parts, lease, run, type(error).__name__)
+            state = await _fail(parts, lease, run, type(error).__name__)
+    parts.meters.ended(state, perf_counter() - begun)
+    return state
 
 
 async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str) -> str:
@@ -69,47 +79,44 @@ async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str) -> str:
 
 
 async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
-    _held(await parts.dreams.start(lease, run, parts.settings.worker))
+    held(await parts.dreams.start(lease, run, parts.settings.worker))
     if lease.attempts > parts.settings.max_attempts:
         raise WorkersLost
+    record, failed = Record(), None
     above = FIRST
     while sessions := await parts.dreams.sessions(lease, above, parts.settings.limits):
         for session in sessions:
-            await digest_session(parts, lease, run, session)
+            failed = await _digest(parts, lease, run, session, record) or failed
         above = sessions[-1].id
-    known = await parts.dreams.known(lease, parts.settings.summary_memories)
-    if known:
-        with await knowing_of(parts, lease):
-            told = summarise(known, parts.counter.count, parts.settings.summary_tokens)
-            text = redact(told).text
-        _held(await parts.dreams.summarise(lease, text, parts.counter.count(text)))
+    with stage(record, "summarise"):
+        await _summarise(parts, lease)
+    held(await parts.dreams.record(lease, run, record))
+    if failed:
+        raise failed
     state, events = await parts.dreams.finish(lease, run, inject_headers(), parts.settings.limits)
     await publish_now(parts.bus, parts.outbox, lease.tenant, events)
     log.info("dreamt", run=str(run), state=state)
     return state
 
 
-def _held(held: bool) -> None:
-    if not held:
-        raise LeaseLost
-
-
-async def _while_kept(parts: Parts, lease: Lease, work: Coroutine[Any, Any, str]) -> str:
-    """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
-    working = asyncio.create_task(work)
-    keeping = asyncio.create_task(_keep(parts, lease))
+async def _digest(
+    parts: Parts, lease: Lease, run: UUID, session: DreamSession, record: Record
+) -> Poison | None:
+    """Digests a session. What is wrong with it is answered: the others go on."""
     try:
-        done, _ = await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
-        return await (working if working in done else keeping)
-    finally:
-        for task in (working, keeping):
-            task.cancel()
-        await asyncio.gather(working, keeping, return_exceptions=True)
+        await digest_session(parts, lease, run, session, record)
+    except (LeaseLost, Unavailable):
+        raise
+    except Exception as error:
+        log.exception("session_failed", session=str(session.id), attempt=lease.attempts)
+        return Poison(f"{type(error).__name__} in session {session.id}")
+    return None
 
 
-async def _keep(parts: Parts, lease: Lease) -> NoReturn:
-    """Renews the lease every third of its time, until that fails."""
-    seconds = parts.settings.lease_seconds
-    while True:
-        await asyncio.sleep(seconds / 3)
-        _held(await parts.dreams.renew(lease, seconds))
+async def _summarise(parts: Parts, lease: Lease) -> None:
+    known = await parts.dreams.known(lease, parts.settings.summary_memories)
+    if known:
+        with await knowing_of(parts, lease):
+            told = summarise(known, parts.counter.count, parts.settings.summary_tokens)
+            text = redact(told).text
+        held(await parts.dreams.summarise(lease, text, parts.counter.count(text)))

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 
+from reverie.bus.errors import Reject
 from reverie.bus.port import Message
 from reverie.bus.relay import publish_now
-from reverie.dream.digest import PARKED, dream
+from reverie.dream.digest import PARKED
 from reverie.dream.parts import Parts
+from reverie.dream.worker import Worker
 
 
-async def on_ticket(parts: Parts, message: Message) -> None:
-    """Dreams until nothing is due. A dream that failed is due again after its pause, and is found
-    by whoever looks then; a dead letter that is sent again wakes the job that it was parked for."""
+async def on_ticket(parts: Parts, worker: Worker, message: Message) -> None:
+    """Dreams until nothing is due. A dead letter that is sent again wakes the job it was parked
+    for."""
     if PARKED in message.headers:
         await _wake(parts, message)
-    await dream_all(parts)
-
-
-async def dream_all(parts: Parts) -> None:
-    """Claims and dreams, the fairest first, until nothing is due."""
-    while lease := await parts.dreams.claim(parts.settings.worker, parts.settings.lease_seconds):
-        await dream(parts, lease)
+    await worker.dream_all()
 
 
 async def _wake(parts: Parts, message: Message) -> None:
-    body = json.loads(message.data)
-    tenant, name = int(body["tenant"]), message.subject.split(".")[1]
-    _, ticket = await parts.dreams.request(tenant, name, str(body["scope"]), "replayed", {})
+    try:
+        body = json.loads(message.data)
+        tenant, scope = int(body["tenant"]), str(body["scope"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Reject("not a ticket for a dream") from error
+    name = message.subject.split(".")[1]
+    if await parts.dreams.tenant_name(tenant) != name:
+        return
+    _, ticket = await parts.dreams.request(tenant, name, scope, "replayed", {})
     await publish_now(parts.bus, parts.outbox, tenant, [ticket])

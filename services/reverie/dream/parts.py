@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from prometheus_client import CollectorRegistry
+
 from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
 from reverie.dream.extract import Extractor, Rules
+from reverie.dream.meters import Meters
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
@@ -29,3 +32,4 @@ class Parts:
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
     extractor: Extractor = field(default_factory=Rules)
+    meters: Meters = field(default_factory=lambda: Meters(CollectorRegistry()))

@@ -15,6 +15,7 @@ from reverie.bus.relay import publish_now
 from reverie.contracts.events import memory_subject, outgoing
 from reverie.domain.clean import without_secrets
 from reverie.domain.distil import Distilled, distinct, session_memory
+from reverie.domain.dreaming import Record
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import TREATMENT
 from reverie.domain.known_secrets import knowing
@@ -22,8 +23,9 @@ from reverie.domain.memory import NewMemory, content_hash
 from reverie.domain.slices import Slice, slice_turns
 from reverie.domain.turns import TurnText
 from reverie.domain.words import index_text
-from reverie.dream.extract import Context, cited
+from reverie.dream.extract import RULES, Context, Extraction, cited
 from reverie.dream.parts import Parts
+from reverie.dream.stages import stage
 from reverie.runtime.telemetry import inject_headers, span
 from reverie.store.dreams import DreamSession, Lease
 
@@ -34,33 +36,50 @@ class LeaseLost(Exception):
     """Another worker has the scope: what this one holds is void."""
 
 
-async def digest_session(parts: Parts, lease: Lease, run: UUID, session: DreamSession) -> None:
+async def digest_session(
+    parts: Parts, lease: Lease, run: UUID, session: DreamSession, record: Record
+) -> None:
     """Digests what waits of a session; of a live one, all but the topic that is still open."""
     context = Context(lease, session)
-    async for closed, rest in _closed_slices(parts, lease, session):
+    async for closed, rest in _closed_slices(parts, lease, session, record):
         turns = [turn for part in closed for turn in part.turns]
         with span("digest session", session=str(session.id), turns=len(turns)):
-            made = [cited(part, await parts.extractor.extract(part, context)) for part in closed]
-            segments = distinct(one for extraction in made for one in extraction.segments)
-            begun = await parts.dreams.whole(lease, session.id, parts.settings.whole)
-            about = await asyncio.to_thread(_about, begun, closed)
-            with await knowing_of(parts, lease):
-                items = _memories(lease.scope, session, segments, about)
-            await _commit(parts, lease, run, session, items, [turn.id for turn in turns])
+            with stage(record, "distil"):
+                made = [await _extracted(parts, part, context, record) for part in closed]
+                segments = distinct(one for extraction in made for one in extraction.segments)
+                begun = await parts.dreams.whole(lease, session.id, parts.settings.whole)
+                about = await asyncio.to_thread(_about, begun, closed)
+                with await knowing_of(parts, lease):
+                    items = _memories(lease.scope, session, segments, about)
+            for item, one in zip(items, segments, strict=False):
+                record.because(item.id, f"{len(one.turns)} turns, priority {one.priority:.2f}")
+            ids = [turn.id for turn in turns]
+            await _commit(parts, lease, run, session, items, ids, record)
         log.info("digested", session=str(session.id), turns=len(turns), rest=rest)
 
 
+async def _extracted(parts: Parts, part: Slice, context: Context, record: Record) -> Extraction:
+    """What a slice gave, with what it cost noted."""
+    made = cited(part, await parts.extractor.extract(part, context))
+    record.asked(made.llm_calls, made.llm_tokens, None if made.by == RULES else made.by)
+    if made.degraded:
+        record.degraded.add(made.degraded)
+    return made
+
+
 async def _closed_slices(
-    parts: Parts, lease: Lease, session: DreamSession
+    parts: Parts, lease: Lease, session: DreamSession, record: Record
 ) -> AsyncIterator[tuple[list[Slice], bool]]:
     """The slices that will not grow any more, page by page, and whether more is to come."""
     waiting: list[TurnText] = []
     more = True
     while more:
         after = waiting[-1].ord if waiting else -1
-        page = await parts.dreams.turns(lease, session.id, after, parts.settings.batch)
+        with stage(record, "read"):
+            page = await parts.dreams.turns(lease, session.id, after, parts.settings.batch)
         more = len(page) == parts.settings.batch
-        slices = await asyncio.to_thread(slice_turns, [*waiting, *page])
+        with stage(record, "slice"):
+            slices = await asyncio.to_thread(slice_turns, [*waiting, *page])
         closed = slices if session.settled and not more else slices[:-1]
         waiting = [turn for part in slices[len(closed) :] for turn in part.turns]
         if closed:
@@ -87,9 +106,12 @@ async def _commit(
     session: DreamSession,
     items: Sequence[NewMemory],
     turns: Sequence[UUID],
+    record: Record,
 ) -> None:
-    headers = inject_headers()
-    results = await parts.dreams.commit(lease, run, session.id, items, turns, headers)
+    """Writes what was found, with what was noted on the way."""
+    headers, noted = inject_headers(), record.flush()
+    with stage(record, "write"):
+        results = await parts.dreams.commit(lease, run, session.id, items, turns, headers, noted)
     if results is None:
         raise LeaseLost
     subject = memory_subject(lease.tenant_name, "remembered")
@@ -98,6 +120,13 @@ async def _commit(
         for one in results
         if one.get("event")
     ]
+    kinds = [
+        item.kind.value
+        for item, one in zip(items, results, strict=True)
+        if one.get("outcome") in ("created", "superseded")
+    ]
+    parts.meters.wrote(len(turns), kinds)
+    parts.meters.asked(noted.llm_calls, noted.llm_tokens)
     refused = [one["problem"] for one in results if "problem" in one]
     if refused:
         log.warning("memories_refused", problems=refused)

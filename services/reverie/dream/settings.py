@@ -22,6 +22,7 @@ class DreamSettings:
     whole: int = 200
     max_attempts: int = 3
     pause_seconds: float = 2.0
+    look_seconds: float = 3.0
     summary_memories: int = 400
     summary_tokens: int = 800
     limits: Limits = DEFAULT

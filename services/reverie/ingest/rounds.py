@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from uuid import UUID
@@ -11,15 +12,17 @@ from uuid import UUID
 import structlog
 
 from reverie.bus.relay import publish_now
-from reverie.domain.errors import ReverieError
+from reverie.domain.errors import ReverieError, Unavailable
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
 from reverie.ingest.ranks import rank_all
 from reverie.ingest.reconcile import reconcile
+from reverie.store.dreams import Wanted
 
 log = structlog.get_logger("reverie.ingest")
 
 ROUND = 50
+DREAMS = 100
 MAX_LEFT = 10_000
 AGAIN_SECONDS = 3600.0
 
@@ -59,6 +62,7 @@ async def _round(parts: Parts, left: Left) -> bool:
     """One round; whether it found as much as a round takes, and so did not see all."""
     try:
         async with parts.clock.turn() as leader:
+            asked = await ask_for_dreams(parts) if leader else 0
             missed = await do_rounds(parts, left) if leader else []
             unranked = await parts.ranks.due(ROUND) if leader else []
         # Outside the turn, whose transaction must not be open while a model works.
@@ -67,17 +71,24 @@ async def _round(parts: Parts, left: Left) -> bool:
     except ReverieError as error:
         log.warning("rounds_put_off", reason=str(error))
         return False
-    return len(missed) == ROUND
+    return len(missed) == ROUND or asked == DREAMS
+
+
+async def ask_for_dreams(parts: Parts) -> int:
+    """Asks for dreams over scopes that are due and renews lost tickets; how many were due."""
+    wanted = await parts.dreams.wanted(parts.settings.dream_limits, DREAMS)
+    for one in wanted:
+        await _ask(parts, one)
+    for ticket in await parts.dreams.overdue(parts.settings.sweep_age):
+        with suppress(Unavailable):
+            await parts.bus.publish(ticket)
+    return len(wanted)
 
 
 async def do_rounds(parts: Parts, left: Left) -> list[Missed]:
-    """Asks for dreams over silent scopes, renews lost tickets; answers what to enrich."""
-    silent = parts.settings.dream_limits.idle_minutes * 60
-    for tenant, name, scope in await parts.dreams.idle(silent):
-        await _ask(parts, tenant, name, scope, "idle")
-    for tenant, name, scope in await parts.dreams.overdue(parts.settings.sweep_age):
-        await _ask(parts, tenant, name, scope, "overdue")
+    """Sweeps what is kept for a while only; answers what to enrich."""
     await parts.idempotency.sweep()
+    await parts.dreams.forget_decisions(parts.settings.decision_seconds)
     await parts.traces.sweep(parts.settings.trace_seconds)
     left.renewed(parts.model.embedder is not None, monotonic())
     return await _missed(parts, left)
@@ -92,9 +103,11 @@ async def _missed(parts: Parts, left: Left) -> list[Missed]:
     return [missed for missed in found if missed[2] not in left.ids][:ROUND]
 
 
-async def _ask(parts: Parts, tenant: int, name: str, scope: str, reason: str) -> None:
-    _, ticket = await parts.dreams.request(tenant, name, scope, reason, {})
-    await publish_now(parts.bus, parts.outbox, tenant, [ticket])
+async def _ask(parts: Parts, one: Wanted) -> None:
+    _, ticket = await parts.dreams.request(
+        one.tenant, one.tenant_name, one.scope, one.reason, {}, one.silent_seconds
+    )
+    await publish_now(parts.bus, parts.outbox, one.tenant, [ticket])
 
 
 async def _enrich_all(parts: Parts, missed: Sequence[Missed], left: Left) -> None:

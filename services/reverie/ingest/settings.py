@@ -22,10 +22,11 @@ class IngestSettings:
     half_lives: HalfLives
     event_watchers: int
     trace_seconds: float
+    sweep_seconds: float
+    decision_seconds: float
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
-    sweep_seconds: float = 10.0
     sweep_age: float = 30.0
     delete_seconds: float = 15.0
     scrub_seconds: float = 1.0
@@ -44,6 +45,8 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         half_lives=half_lives(settings.half_life_days),
         event_watchers=settings.event_watchers,
         trace_seconds=settings.trace_hours * 3600,
+        sweep_seconds=settings.clock_seconds,
+        decision_seconds=settings.dream_history_days * 86_400,
         delete_seconds=settings.request_timeout / 2,
         scrub_grace=settings.request_timeout,
     )

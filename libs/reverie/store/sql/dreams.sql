@@ -10,9 +10,17 @@ select * from dream_claim($1, make_interval(secs => $2));
 -- Jobs whose ticket may be lost.
 select * from dreams_overdue(make_interval(secs => $1), $2);
 
--- name: scopes_idle
--- Scopes that fell silent with something undigested.
-select * from scopes_idle(make_interval(secs => $1), $2);
+-- name: dreams_wanted
+-- Scopes that should dream and have no open request.
+select * from dreams_wanted($1, $2);
+
+-- name: dream_told
+-- How far a run is.
+select dream_told($1, $2);
+
+-- name: dream_decisions_sweep
+-- Deletes the decisions of runs long ago.
+select dream_decisions_sweep(make_interval(secs => $1));
 
 -- name: dream_queue
 -- Lengths of the queue, for metrics.
