@@ -28,7 +28,7 @@ async def tended(
     database: Database, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Stack]:
     """The system with a worker that never stops tending, two memories at a time."""
-    monkeypatch.setattr("reverie.dream.tend.PAGE", 2)
+    monkeypatch.setattr("reverie.dream.passes.PAGE", 2)
     more = {"half_life_days": {"default": 7.0}, "tend_minutes": 0.001}
     async with running_stack(database, nats_url, model_home(), **more) as made:
         yield made

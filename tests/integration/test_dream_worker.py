@@ -9,7 +9,9 @@ from reverie.dream.parts import Parts
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.store.dreams import Dreams
+from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
+from reverie.store.ranks import Ranks
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.store.tending import Tending
 from reverie.testing.bus import MemoryBus
@@ -32,6 +34,8 @@ def dream_parts(store: Store) -> Parts:
         dreams=Dreams(store.db),
         sessions=Sessions(store.db),
         tending=Tending(store.db),
+        duplicates=Duplicates(store.db),
+        ranks=Ranks(store.db),
         outbox=OutboxTable(store.db),
         known_of=_known,
     )

@@ -29,9 +29,11 @@ HOLD_NONE = {
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
+    "tend_pass": {"pass"},
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
-ids and numbers are told; what a project sets and a run counts are numbers under fixed names."""
+ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
+those of passes."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from pydantic import Field
+
 from reverie.contracts.base import Answer
 
 
 class TendAnswer(Answer):
-    """`POST /v1/dream/tend`: how many memories were looked at, archived and promoted."""
+    """`POST /v1/dream/tend`: how many memories were looked at, and what was done to how many.
 
-    looked: int
-    archived: int
-    promoted: int
+    `collected`: files and entities that nothing touches; `restored`: those touched again;
+    `ranked`: memories whose weight in the graph was computed; `unfinished`: passes whose time was
+    over.
+    """
+
+    looked: int = 0
+    archived: int = 0
+    promoted: int = 0
+    collected: int = 0
+    restored: int = 0
+    merged: int = 0
+    contradicted: int = 0
+    ranked: int = 0
+    unfinished: list[str] = Field(default_factory=list)
 
 
 class Restored(Answer):

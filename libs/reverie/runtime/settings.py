@@ -264,6 +264,9 @@ class Settings(BaseSettings):
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )
+    tend_pass_seconds: Seconds = Field(
+        20.0, description="seconds that one pass of tending takes before the next has its turn"
+    )
     archive_after_days: Annotated[float, Field(ge=0)] = Field(
         7.0, description="days within which no memory is archived"
     )

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
+from reverie.domain.dreaming import Record
 from reverie.domain.errors import Conflict, Forbidden, NotFound
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Memory, NewMemory
@@ -22,11 +23,18 @@ FIRST = UUID(int=0)
 
 @dataclass(frozen=True)
 class Garden:
-    """What of a tenant is tended: all scopes that the patterns cover."""
+    """What of a tenant is tended: all scopes that the patterns cover. `home`: the scope under which
+    its record is kept."""
 
     tenant: int
     tenant_name: str
     scopes: tuple[str, ...] = ("*",)
+    home: str = "*"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the tenant."""
+        return "*" in self.scopes
 
 
 class Tending:
@@ -82,12 +90,68 @@ class Tending:
             )
         return [(rows.memory(row), _evidence(row)) for row in found]
 
-    async def promote(self, garden: Garden, new: NewMemory) -> bool:
-        """Writes a convention with its edge; False where something is in the way of it."""
+    async def write(self, garden: Garden, new: NewMemory) -> bool:
+        """Writes a memory with its edges; False where something is in the way of it."""
         found = await self._db.rows(
             "remember", garden.tenant, garden.tenant_name, [rows.item(new, [new.scope])], {}
         )
         return "problem" not in found[0][0]
+
+    async def anchors(self, garden: Garden, above: UUID, limit: int) -> list[UUID]:
+        """Files and entities, put away or not, by id above `above`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("tend_anchors", list(garden.scopes), above, limit)
+        return [row["id"] for row in found]
+
+    async def memories(self, garden: Garden, above: UUID, limit: int) -> list[UUID]:
+        """Active memories by id above `above`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("tend_memories", list(garden.scopes), above, limit)
+        return [row["id"] for row in found]
+
+    async def collect(
+        self, tenant: int, nodes: Sequence[UUID], days: float
+    ) -> list[tuple[UUID, str]]:
+        """Archives those that nothing touches, unless they are younger than `days`; brings back
+        what is touched again. Answers which, and what became of them."""
+        found = await self._db.rows("collect_anchors", tenant, list(nodes), days)
+        return [(row["node"], row["outcome"]) for row in found]
+
+    async def places(self, garden: Garden) -> dict[str, UUID]:
+        """Above which memory each pass goes on; a part of a tenant begins anew."""
+        if not garden.whole:
+            return {}
+        async with self._db.tenant(garden.tenant) as tenant:
+            return {row["pass"]: row["above"] for row in await tenant.rows("tend_passes")}
+
+    async def went_on(self, garden: Garden, name: str, above: UUID, looked: int) -> None:
+        """Notes how far a pass came; `FIRST` where it came to the end."""
+        if garden.whole:
+            async with self._db.tenant(garden.tenant) as tenant:
+                await tenant.rows("tend_pass_put", name, above, looked, above == FIRST)
+
+    async def record(
+        self,
+        garden: Garden,
+        run: UUID,
+        worker: str,
+        started: datetime,
+        error: str | None,
+        record: Record,
+    ) -> None:
+        """Keeps what was done as a run that is over, failed where there is an error."""
+        status = "failed" if error else "done"
+        await self._db.call(
+            "tend_record",
+            garden.tenant,
+            run,
+            garden.home,
+            worker,
+            started,
+            status,
+            error,
+            record.fields(),
+        )
 
     async def forget_uses(self, tenant: int, days: int) -> int:
         """Forgets which sessions used what, so many days ago or more."""

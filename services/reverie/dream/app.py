@@ -29,10 +29,12 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.database import open_database
 from reverie.store.dreams import Dreams
+from reverie.store.duplicates import Duplicates
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.llm import LlmLedger
 from reverie.store.outbox import OutboxTable
+from reverie.store.ranks import Ranks
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tending import Tending
@@ -70,6 +72,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             dreams=Dreams(database),
             sessions=Sessions(database),
             tending=Tending(database),
+            duplicates=Duplicates(database),
+            ranks=Ranks(database),
             outbox=OutboxTable(database),
             known_of=vault.known,
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),

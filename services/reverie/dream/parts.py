@@ -14,7 +14,9 @@ from reverie.dream.meters import Meters
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
+from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
+from reverie.store.ranks import Ranks
 from reverie.store.sessions import Sessions
 from reverie.store.tending import Tending
 
@@ -29,6 +31,8 @@ class Parts:
     dreams: Dreams
     sessions: Sessions
     tending: Tending
+    duplicates: Duplicates
+    ranks: Ranks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
     extractor: Extractor = field(default_factory=Rules)

@@ -1,48 +1,40 @@
-"""Tending the graph: what faded is archived, what proved itself becomes a convention."""
+"""Tending the graph: pass after pass, each for a while, the next time from where it ended."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections import deque
 from datetime import UTC, datetime
+from time import monotonic
+from uuid import UUID
 
 import structlog
 
-from reverie.domain.clean import without_secrets
-from reverie.domain.confidence import FLOOR, has_faded
 from reverie.domain.errors import ReverieError
-from reverie.domain.kinds import ANCHORS, TREATMENT
-from reverie.domain.known_secrets import knowing
-from reverie.domain.promotion import convention
+from reverie.domain.ids import new_id
 from reverie.dream.parts import Parts
+from reverie.dream.passes import PASSES, Step, Work
 from reverie.runtime.telemetry import span
 from reverie.store.tending import FIRST, Garden
 
 log = structlog.get_logger("reverie.dream")
 
-FADING = [kind.value for kind, how in TREATMENT.items() if how.decays and kind not in ANCHORS]
-PAGE = 500
-USE_DAYS = 30
 PAUSE = 30.0
 
 
-@dataclass(frozen=True)
-class Tended:
-    """How many memories were looked at, archived, and promoted."""
-
-    looked: int
-    archived: int
-    promoted: int
-
-
 async def keep_tending(parts: Parts) -> None:
-    """Tends one due tenant after another for ever; each is given to one worker at a time."""
+    """Tends one due tenant after another for ever; each is given to one worker at a time.
+
+    What was not finished goes on when no other tenant is due.
+    """
     every = parts.settings.tend_seconds
+    waiting: deque[Garden] = deque()
     while True:
         try:
-            garden = await parts.tending.due(every)
+            garden = await parts.tending.due(every) or (waiting.popleft() if waiting else None)
             if garden:
-                await tend(parts, garden)
+                if (await tend(parts, garden)).unfinished:
+                    waiting.append(garden)
                 continue
         # Whatever is wrong with one tenant, the others are tended.
         except ReverieError as error:
@@ -52,42 +44,49 @@ async def keep_tending(parts: Parts) -> None:
         await asyncio.sleep(min(PAUSE, every))
 
 
-async def tend(parts: Parts, garden: Garden) -> Tended:
-    """Tends the scopes of a garden. Safe to run beside another."""
+async def tend(parts: Parts, garden: Garden) -> Work:
+    """Tends the scopes of a garden and keeps a record of it. Safe to run beside another.
+
+    A whole tenant is tended from where its last worker ended, a part of it from the beginning.
+    """
+    work, started = Work(garden), datetime.now(UTC)
     with span("tend", tenant=garden.tenant_name):
-        promoted = await _promote(parts, garden)
-        looked, archived = await _archive(parts, garden)
-        await parts.tending.forget_uses(garden.tenant, USE_DAYS)
-    log.info("tended", looked=looked, archived=archived, promoted=promoted)
-    return Tended(looked, archived, promoted)
+        try:
+            await _all(parts, work)
+        except Exception as error:
+            await _keep(parts, work, started, type(error).__name__)
+            raise
+    await _keep(parts, work, started, None)
+    return work
 
 
-async def _archive(parts: Parts, garden: Garden) -> tuple[int, int]:
-    """How many were looked at and archived, page by page in the order of ids."""
-    settings = parts.settings
-    above, looked, archived = FIRST, 0, 0
-    why = f"its confidence fell to {FLOOR}"
+async def _all(parts: Parts, work: Work) -> None:
+    places = await parts.tending.places(work.garden)
+    for name, step in PASSES.items():
+        begun = monotonic()
+        if not await _pass(parts, work, name, step, places.get(name, FIRST)):
+            work.unfinished.append(name)
+        work.record.spent(name, monotonic() - begun)
+
+
+async def _pass(parts: Parts, work: Work, name: str, step: Step, above: UUID) -> bool:
+    """One pass, page by page until its time is over; whether it came to the end."""
+    until = monotonic() + parts.settings.tend_pass_seconds
     while True:
-        seen = datetime.now(UTC)
-        page = await parts.tending.fading(garden, above, FADING, settings.archive_after_days, PAGE)
-        faded = [one for one in page if has_faded(one, seen, settings.half_lives)]
-        if faded:
-            archived += len(await parts.tending.archive(garden, faded, seen, why))
-        looked += len(page)
-        if len(page) < PAGE:
-            return looked, archived
-        above = page[-1].id
-        log.info("tending", looked=looked, archived=archived)
+        page = await step(parts, work, above)
+        work.counts["looked"] = work.counts.get("looked", 0) + page.looked
+        above = page.last or FIRST
+        await parts.tending.went_on(work.garden, name, above, page.looked)
+        if page.last is None:
+            return True
+        if monotonic() >= until:
+            return False
 
 
-async def _promote(parts: Parts, garden: Garden) -> int:
-    """How many conventions were made, page by page: what is in the way of some stops no others."""
-    above, made = FIRST, 0
-    while True:
-        found = await parts.tending.promotable(garden, above, parts.settings.promote_sessions, PAGE)
-        with knowing(await parts.known_of(garden.tenant), lambda _: False):
-            new = [without_secrets(convention(memory, evidence)) for memory, evidence in found]
-        made += sum([await parts.tending.promote(garden, one) for one in new])
-        if len(found) < PAGE:
-            return made
-        above = found[-1][0].id
+async def _keep(parts: Parts, work: Work, started: datetime, error: str | None) -> None:
+    """The record of what was done, where there was anything to look at."""
+    log.info("tended", **work.counts, unfinished=work.unfinished)
+    if work.counts.get("looked") or error:
+        await parts.tending.record(
+            work.garden, new_id(), parts.settings.worker, started, error, work.record
+        )

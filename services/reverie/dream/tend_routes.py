@@ -18,10 +18,11 @@ def routes(parts: Parts) -> list[Route]:
         who = call.principal
         if not who.writable:
             raise Forbidden("tend", who.default_scope())
-        done = await tend(parts, Garden(who.tenant, who.tenant_name, who.writable))
-        return TendAnswer(looked=done.looked, archived=done.archived, promoted=done.promoted)
+        home = "*" if "*" in who.writable else who.default_scope()
+        done = await tend(parts, Garden(who.tenant, who.tenant_name, who.writable, home))
+        return TendAnswer(**done.counts, unfinished=done.unfinished)
 
     return [
         Route("POST", "/v1/dream/tend", now, answer=TendAnswer,
-              summary="Archive what faded and promote what proved itself, in scopes of the key"),
+              summary="Promote, archive, collect, merge and link what is due in the key's scopes"),
     ]  # fmt: skip

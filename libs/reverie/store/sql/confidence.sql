@@ -64,3 +64,41 @@ with gone as (
   delete from memory_use_session
   where tenant = $1 and at < now() - make_interval(days => $2) returning 1
 ) select count(*) from gone;
+
+-- name: tend_passes
+-- Where each pass goes on.
+select pass, above, looked from tend_pass where tenant = $1;
+
+-- name: tend_pass_put
+-- Notes where pass $2 goes on, above $3, and how many it looked at more; $5: it came to its end.
+insert into tend_pass as p (tenant, pass, above, looked, ended)
+values ($1, $2, $3, $4, case when $5 then clock_timestamp() end)
+on conflict (tenant, pass) do update
+set above = excluded.above,
+    looked = case when p.above = '00000000-0000-0000-0000-000000000000' then 0 else p.looked end
+             + excluded.looked,
+    began = case when p.above = '00000000-0000-0000-0000-000000000000' then clock_timestamp()
+                 else p.began end,
+    ended = coalesce(excluded.ended, p.ended);
+
+-- name: tend_anchors
+-- Anchors above id $3 in scopes $2, put away or not.
+select m.id from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
+  and m.status in ('active', 'archived')
+order by m.id limit $4;
+
+-- name: collect_anchors
+-- Archives the anchors of $2 that nothing touches since $3 days, and brings back what is touched.
+select node, outcome from collect_anchors($1, $2, $3);
+
+-- name: tend_memories
+-- Active memories above id $3 in scopes $2, no anchors.
+select m.id from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
+  and m.status = 'active'
+order by m.id limit $4;
+
+-- name: tend_record
+-- Keeps what tending did as a run that is over.
+select tend_record($1, $2, $3, $4, $5, $6, $7, $8);
