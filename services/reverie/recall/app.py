@@ -23,6 +23,7 @@ from reverie.recall.parts import Parts
 from reverie.recall.recorder import Recorder
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
+from reverie.recall.use import UseNotes
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
@@ -86,7 +87,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             notes=Notes(database),
             graph=Graph(database),
             tasks=Tasks(database),
-            uses=Uses(database),
+            used=UseNotes(Uses(database)),
             active_sets=ActiveSets(database),
             gate=Gate(own.parallel, own.queue, own.seconds),
             traces=traces,
@@ -111,7 +112,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check, "model": parts.model.check},
-            background=[parts.model.keep_loaded, parts.recorder.keep_writing],
+            background=[
+                parts.model.keep_loaded,
+                parts.recorder.keep_writing,
+                parts.used.keep_writing,
+            ],
             registry=registry,
         )
 

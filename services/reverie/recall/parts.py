@@ -9,6 +9,7 @@ from reverie.inference.slot import ModelSlot
 from reverie.recall.gate import Gate
 from reverie.recall.recorder import Recorder
 from reverie.recall.settings import RecallSettings
+from reverie.recall.use import UseNotes
 from reverie.store.active_sets import ActiveSets
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
@@ -22,7 +23,6 @@ from reverie.store.search import Search
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
 from reverie.store.traces import Traces
-from reverie.store.uses import Uses
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Parts:
     notes: Notes
     graph: Graph
     tasks: Tasks
-    uses: Uses
+    used: UseNotes
     active_sets: ActiveSets
     gate: Gate
     traces: Traces

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from reverie.contracts.preflow import Preflow, PreflowAnswer, PreflowItem, PreflowLayer
 from reverie.domain.active_set import Entry, Layer
 from reverie.domain.errors import TooLarge
 from reverie.recall.parts import Parts
 from reverie.recall.preflow import Prepared, Turn, nothing, preflow
 from reverie.recall.seen import session_of
-from reverie.recall.use import note_ids
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
 
@@ -43,7 +40,7 @@ class Doors:
         turn = Turn(session, body.query, body.files, body.budget_tokens, body.compacted, body.again)
         prepared = await preflow(self._parts, who, turn)
         used = [one.id for one in prepared.block.shown if one.layer is Layer.ON_DEMAND]
-        call.after(partial(note_ids, self._parts, who, session.id, used))
+        self._parts.used.take(who, session.id, used)
         return _answer(prepared, call.trace_id)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -29,7 +28,6 @@ from reverie.recall.parts import Parts
 from reverie.recall.rank import Question
 from reverie.recall.seen import seen_in, session_of
 from reverie.recall.trace import traced
-from reverie.recall.use import note_use
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.forward import Forward
@@ -126,7 +124,8 @@ class Doors:
             question = replace(question, only=replace(question.only, scopes=[]))
         answer = await traced(self._parts, who, question, body.session)
         if body.as_of is None:
-            call.after(partial(note_use, self._parts, who, body.session, answer))
+            used = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
+            self._parts.used.take(who, body.session, used)
         words = query_text(body.query)
         return RecallAnswer(
             memories=[recalled(hit, words) for hit in answer.hits],

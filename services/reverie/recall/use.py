@@ -1,7 +1,8 @@
-"""What an answer did to the memories in it: they were used. Written after the reply."""
+"""What answers did to the memories in them: they were used. Written beside the requests."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -10,27 +11,40 @@ import structlog
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError
-from reverie.domain.memory import Memory
-from reverie.recall.parts import Parts
-from reverie.recall.rank import Answer
+from reverie.recall.later import Later
+from reverie.store.uses import Use, Uses
 
 log = structlog.get_logger("reverie.recall")
 
+WAITING = 5_000
+"""Answers whose uses wait at most: those of more are lost, as they are when a process is killed."""
 
-async def note_use(parts: Parts, who: Principal, session: UUID | None, answer: Answer) -> None:
+Note = tuple[Principal, Use]
+
+
+class UseNotes:
     """Counts the use of what was answered; a store that does not answer loses it."""
-    ids = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
-    await note_ids(parts, who, session, ids)
 
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self._later = Later(self._write_all, WAITING)
+        self.keep_writing, self.flush = self._later.keep_writing, self._later.flush
 
-async def note_ids(parts: Parts, who: Principal, session: UUID | None, ids: Sequence[UUID]) -> None:
-    """The same of memories by their ids."""
-    if not ids:
-        return
-    try:
-        await parts.uses.note(who, used_by(who, session, datetime.now(UTC)), ids)
-    except ReverieError as error:
-        log.warning("use_not_noted", error=type(error).__name__, memories=len(ids))
+    def take(self, who: Principal, session: UUID | None, ids: Sequence[UUID]) -> None:
+        """Returns at once."""
+        if ids:
+            self._later.take((who, Use(used_by(who, session, datetime.now(UTC)), ids)))
+
+    async def _write_all(self, batch: list[Note]) -> None:
+        """Those who may read the same together: what they may not read is not lifted."""
+        alike: dict[tuple[int, tuple[str, ...]], list[Use]] = defaultdict(list)
+        for who, use in batch:
+            alike[who.tenant, who.reads].append(use)
+        for (tenant, reads), uses in alike.items():
+            try:
+                await self._uses.note(tenant, reads, uses)
+            except ReverieError as error:
+                log.warning("use_not_noted", error=type(error).__name__, uses=len(uses))
 
 
 def used_by(who: Principal, session: UUID | None, now: datetime) -> str:

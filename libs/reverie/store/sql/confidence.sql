@@ -1,5 +1,5 @@
 -- name: use_memories
--- Counts the use of memories $3 by $2, once, and boosts them and their neighbours.
+-- Counts the use of each memory of $3 by the one beside it in $2, once; boosts them and their neighbours.
 select use_memories($1, $2, $3, $4, $5, $6, $7);
 
 -- name: restore_memory
