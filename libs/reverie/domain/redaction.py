@@ -31,7 +31,7 @@ from reverie.domain.redaction_values import Form, is_secret
 _MAX_ROUNDS = 8
 _NEAR = 400
 """Characters around a placeholder that are searched again: more than any expression looks over."""
-_MANY, _BESIDE = 4096, 64
+_MANY, _BESIDE = 4096, 128
 """Credentials in a text, and characters between two, from which they count as one list."""
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 

@@ -65,7 +65,8 @@ _KEY_OF = re.compile(
 )
 _TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
-    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was):?(?=[ ])|是|は"
+    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was)"
+    r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|是|は"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
 # What is typed into a field, and what an option holds where nothing is given.
@@ -90,7 +91,7 @@ _ABROAD = {index for index, (_, word) in enumerate(_KEYWORDS) if not word.isasci
 _NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
 TELLING = re.compile("|".join(word for _, word in _KEYWORDS))
 _FLAG = re.compile(
-    r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token)"
+    r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token|auth)"
     r"|(?P<API_KEY>api-?key|(?:secret|access|account|storage|master)-key)|(?P<SECRET>secret))"
     r"[ \t]{1,4}"
     r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
@@ -99,13 +100,13 @@ _FLAG_KINDS = (PASSWORD, TOKEN, API_KEY, SECRET)
 _TAILS = words_of(
     "base key keybase accesskey value val str string text prod production dev development staging "
     "stage test live main primary secondary old new current default raw plain plaintext hex b64 "
-    "base64"
+    "base64 data"
 )
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _QUOTES = frozenset("'\"`<")
 _COMPARING = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
-_SAID = re.compile(r"(?:.*(?:is|was|是|は)|for .*|[-–—|]|->|→)")
+_SAID = re.compile(r"(?:.*(?:is|was|now|to|是|は)|for .*|[-–—|]|->|→)")
 _SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
 _PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _BLANKS = frozenset(" \t\n\r")

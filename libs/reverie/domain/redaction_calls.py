@@ -37,6 +37,7 @@ _LOGINS = (
     ("login", r"login(?:\(|[ ](?=[\"']))"),
     ("username_pw_set", r"username_pw_set\("),
     ("wifi", r"wifi\w{0,8}\.(?:begin|addap|connect)\w{0,8}\("),
+    ("mysqli", r"mysqli\("),
     ("keystore", r"keystore\w{0,12}\.load\w{0,8}\("),
 )
 # Calls that are given a key.
@@ -44,7 +45,9 @@ _KEYED = (
     ("jwt", r"jwt\.(?:sign|verify|encode|decode)\("),
     ("hmac", r"hmac\w{0,12}(?:\.new)?\("),
     ("cipheriv", r"cipheriv\("),
-    ("aes", r"aes\w{0,4}\.(?:en|de)crypt\("),
+    ("aes", r"aes\w{0,4}\.(?:(?:en|de)crypt|new)\("),
+    ("signwith", r"signwith\w{0,8}\("),
+    ("algoliasearch", r"algoliasearch\("),
     ("cookiestore", r"cookiestore\("),
     ("secretkeyspec", r"secretkeyspec\("),
     ("fernet", r"fernet\("),

@@ -90,6 +90,23 @@ _COMMANDS = tuple(
             rf"token[ ](?<=[a-z][ ]token[ ])(?=[\w\-]{{20}}){_HAS_DIGIT}"
             r"(?P<value>[\w\-]{20,256}+)",
         ),
+        (
+            "secret",
+            rf"secret[ ](?=[\w\-]{{20}}){_HAS_DIGIT}(?P<value>[\w\-]{{20,256}}+)(?![\w./:=(])",
+        ),
+        *(
+            (word, rf"{word}[ ][05-9][ ]{_HAS_DIGIT}(?P<value>[\w$./]{{8,256}}+)(?=\s|$)")
+            for word in ("password", "secret")
+        ),
+        (
+            "login",
+            r"login[ ](?:is|was)[ ][`\"']?[\w.@\-]{1,40}+[`\"']?[ ]?[/:][ ]?[`\"']?"
+            rf"{_HAS_DIGIT}(?P<value>[^\s\"'`;,|<>]{{6,64}}+)",
+        ),
+        ("/rp", rf"[ ]/rp[ ]{{1,4}}{_WORD}"),
+        ("net use", rf"net use[ ](?:[a-z]:|\*)[ ]\\\\[^\s]{{1,200}}+[ ]{_HAS_DIGIT}{_BARE}"),
+        ("7z", rf"7za?[ ][a-z][ ](?:[^\s]{{1,80}}+[ ]){{0,6}}?-p{_WORD}"),
+        ("zip", rf"zip[ ](?<![a-z]zip[ ])(?:-[a-z0-9]{{1,9}}+[ ]){{0,4}}?-p[ ]{_HAS_DIGIT}{_WORD}"),
         ("sonar.login", r"sonar\.login=(?P<value>[0-9a-f]{40})"),
         ("requirepass", rf"requirepass[ ]{{1,4}}{_WORD}"),
         ("masterauth", rf"masterauth[ ]{{1,4}}{_WORD}"),
@@ -142,7 +159,7 @@ _NAMED = (
 
 _PLAIN = words_of(
     "/p: /user: : :thin: @/ @tcp( @unix( auth chpasswd credentials identified masterauth password "
-    "requirepass secret_access_key securestring sonar.login token"
+    "requirepass secret_access_key securestring sonar.login token secret login /rp"
 )
 """Those that need no option: the others are not sought where a text holds none."""
 

@@ -195,7 +195,7 @@ _BEARER = re.compile(r"bearer(?:\s|%20|\+){1,4}([a-z0-9._~+/=\-]{12,}+)")
 _BASIC = re.compile(r"basic\s{1,4}([a-z0-9+/]{8,}+={0,2})")
 _HEADER_TOKEN = re.compile(
     r"authorization[\"'\\]{0,4}\s{0,4}[:=]\s{0,4}[\"'\\]{0,4}"
-    r"(?:(?:bearer|token|basic|digest|apikey|key|splunk|bot|ghp?)\s{1,4})?"
+    r"(?:[a-z]{2,12}\s{1,4})?"
     r"([a-z0-9._~+/=\-]{8,}+)"
 )
 

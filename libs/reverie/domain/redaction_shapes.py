@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from string import ascii_letters, digits
 
 from reverie.domain.redaction_patterns import (
     API_KEY,
@@ -191,15 +192,24 @@ _SHORTEST = 15
 _BEFORE, _AFTER = 8, 4
 """Characters beside such a run that may belong to it, or tell where a credential begins."""
 _MANY = 4_000
-_JOINED = bytes(
-    ord("a") if (chr(code).isalnum() and code < 128) or chr(code) in "_-.+/," else ord(" ")
-    for code in range(256)
-)
+
+
+def _joining(marks: str) -> bytes:
+    """The table that makes one letter of letters, digits and the marks, and blanks of others."""
+    joined = (chr(code) in _LETTERS_AND_DIGITS + marks for code in range(256))
+    return bytes(ord("a" if joins else " ") for joins in joined)
+
+
+_LETTERS_AND_DIGITS = ascii_letters + digits
+_JOINED, _JOINED_BASE64 = _joining("_-."), _joining("_-.+/,")
+_BASE64 = ("ABSK", "whsec_", "FlyV1 ")
+"""The prefixes of those that hold other marks within the run."""
 
 
 def _runs(text: str) -> list[tuple[int, int]]:
     """Where the text holds runs long enough for a credential; all of it where there are many."""
-    joined = text.encode("ascii", "replace").translate(_JOINED) + b" "
+    table = _JOINED_BASE64 if any(prefix in text for prefix in _BASE64) else _JOINED
+    joined = text.encode("ascii", "replace").translate(table) + b" "
     least, runs, position = b"a" * _SHORTEST, list[tuple[int, int]](), 0
     while (start := joined.find(least, position)) >= 0:
         if len(runs) >= _MANY:
