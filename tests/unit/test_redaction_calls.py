@@ -8,6 +8,7 @@ from reverie.domain.redaction import redact
 from reverie.domain.redaction_patterns import unspoken
 
 WORD = "sunshine" + "1207"
+MIXED = "aB3dE5gH7jK9" * 8
 RUN = "xbjqtfu" + "tvaa" + "rskeN3"
 
 
@@ -28,6 +29,20 @@ RUN = "xbjqtfu" + "tvaa" + "rskeN3"
         (f'{{password, "{WORD}"}}', WORD),
         (f'password <- "{WORD}"', WORD),
         (f'password = QStringLiteral("{WORD}")', WORD),
+        (f'new mysqli("localhost", "ann", "{WORD}", "shop")', WORD),
+        (f'AES.new(b"{RUN}", AES.MODE_CBC, iv)', RUN),
+        (f'Jwts.builder().signWith(HS256, "{RUN}")', RUN),
+        (f"Authorization: SSWS 00{RUN}", RUN),
+        (f"deploy --auth {RUN}", RUN),
+        (f"    client-key-data: {MIXED}", MIXED),
+        (f"schtasks /create /tn x /ru ann /rp {WORD}", WORD),
+        (f"Her password was changed to {WORD} yesterday.", WORD),
+        (f"The staging login is ann / {WORD}, please rotate.", WORD),
+        (f"DEBUG connecting with secret {RUN * 2}", RUN),
+        ("username admin privilege 15 password 7 83AF4950078F48B6", "83AF4950078F48B6"),
+        (f"7z x -p{WORD} a.7z", WORD),
+        (f"zip -P {WORD} a.zip b", WORD),
+        (f"net use z: \\\\srv\\d {WORD}", WORD),
     ],
 )
 def test_a_credential_goes_from_the_place_that_takes_one(text: str, secret: str) -> None:
@@ -55,6 +70,12 @@ def test_a_credential_goes_from_the_place_that_takes_one(text: str, secret: str)
         "arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db-Ab1Cd2",
         "private_key: x25519.X25519PrivateKey",
         "2001:0db8:85a3:0000:0000:8a2e:0370:7334",
+        "unzip -p release-12.zip notes.txt",
+        "AES.new(key, AES.MODE_CBC, iv=nonce16)",
+        "The login is at https://login1.example.org/tenant",
+        "The password was changed to meet the rules of 2024",
+        "Authorization: required for every route",
+        "git clone --auth none2 x",
     ],
 )
 def test_what_only_stands_in_such_a_place_stays(text: str) -> None:

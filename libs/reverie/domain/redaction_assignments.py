@@ -91,12 +91,16 @@ _ABROAD = {index for index, (_, word) in enumerate(_KEYWORDS) if not word.isasci
 _NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
 TELLING = re.compile("|".join(word for _, word in _KEYWORDS))
 _FLAG = re.compile(
-    r"--(?:[a-z0-9]{1,20}-){0,4}(?:(?P<PASSWORD>password|passwd|passphrase|pass)|(?P<TOKEN>token|auth)"
-    r"|(?P<API_KEY>api-?key|(?:secret|access|account|storage|master)-key)|(?P<SECRET>secret))"
+    r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
+    r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
     r"[ \t]{1,4}"
     r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
 )
-_FLAG_KINDS = (PASSWORD, TOKEN, API_KEY, SECRET)
+_FLAG_KINDS = {
+    **dict.fromkeys(("password", "passwd", "passphrase", "pass"), PASSWORD),
+    **dict.fromkeys(("token", "auth"), TOKEN),
+    "secret": SECRET,
+}
 _TAILS = words_of(
     "base key keybase accesskey value val str string text prod production dev development staging "
     "stage test live main primary secondary old new current default raw plain plaintext hex b64 "
@@ -204,7 +208,7 @@ def _flags(text: str, lower: str) -> Iterator[Span]:
     judged: dict[tuple[str, str], str | None] = {}
     for match in _FLAG.finditer(lower):
         start, end = match.span("bare")
-        kind = next(kind for kind in _FLAG_KINDS if match[kind])
+        kind = _FLAG_KINDS.get(match["flag"], API_KEY)
         value = text[start:end].rstrip("])")
         # A word after the flag may be prose about it.
         if not value.isalpha() and judged_once(kind, value, Form.ENV, judged):

@@ -160,7 +160,7 @@ _NAMED = (
 _PLAIN = words_of(
     "/p: /user: : :thin: @/ @tcp( @unix( auth chpasswd credentials identified masterauth password "
     "requirepass secret_access_key securestring sonar.login token secret login /rp"
-)
+) | {"net use"}
 """Those that need no option: the others are not sought where a text holds none."""
 
 

@@ -135,8 +135,8 @@ def _heads() -> dict[str, list[tuple[str, _Shape]]]:
 def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
     """One expression for all shapes, and the shape of each of its groups.
 
-    Each branch begins with a letter, so that the search skips from one such letter to the next.
-    After `\\n` written out, as in JSON, the letter n belongs to the escape.
+    It holds only where no letter or digit stands before. After `\\n` written out, as in JSON, the
+    letter n belongs to the escape.
     """
     branches, shapes = [], [_SHAPES[0]]
     for letter, heads in _heads().items():
@@ -146,9 +146,9 @@ def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
             bodies.append(f"{re.escape(head)}({rest})")
             shapes.append(shape)
         seconds = "".join(sorted({re.escape(head[0]) for head, _ in heads}))
-        edge = rf"(?<![{_WORDY}]{letter})(?<!(?<!\\)[nrt]{letter})(?=[{seconds}])"
-        branches.append(f"{letter}{edge}(?:{'|'.join(bodies)})")
-    return re.compile("|".join(branches)), shapes
+        branches.append(f"{letter}(?=[{seconds}])(?:{'|'.join(bodies)})")
+    edge = rf"(?<![{_WORDY}])(?<!(?<!\\)[nrt])"
+    return re.compile(f"{edge}(?:{'|'.join(branches)})"), shapes
 
 
 _PATTERN, _GROUPS = _one_pattern()
@@ -191,7 +191,7 @@ _SHORTEST = 15
 """Characters without a blank or mark that each shape has at least."""
 _BEFORE, _AFTER = 8, 4
 """Characters beside such a run that may belong to it, or tell where a credential begins."""
-_MANY = 4_000
+_MANY = 12_000
 
 
 def _joining(marks: str) -> bytes:
