@@ -21,7 +21,8 @@ AfterReply = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Call(Generic[Body, Params]):
-    """One request, read and validated. `Call[Remember, None]` has a body and no query."""
+    """One request, read and validated. `Call[Remember, None]` has a body and no query; `raw` is
+    the body as it came, for who checks a signature."""
 
     body: Body
     query: Params
@@ -32,6 +33,7 @@ class Call(Generic[Body, Params]):
     holder: Principal | None = None
     later: list[AfterReply] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
+    raw: bytes = b""
 
     @property
     def principal(self) -> Principal:

@@ -90,6 +90,10 @@ class Settings(BaseSettings):
         None, description="where the gateway passes git changes on; unset: host and staleness_port"
     )
 
+    gateway_url: WebUrl | None = Field(
+        None,
+        description="a gateway that the commands call, as https://host; unset: that of this home",
+    )
     api_key: SecretStr | None = Field(
         None, description="the first key: made known to the store at start; clients send it"
     )
@@ -122,6 +126,9 @@ class Settings(BaseSettings):
     )
 
     body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
+    git_limit: Count = Field(
+        25 * 1024 * 1024, description="bytes that a git change or a push webhook may hold"
+    )
     import_limit: Count = Field(
         1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
     )

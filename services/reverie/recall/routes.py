@@ -93,7 +93,7 @@ def forwards(parts: Parts) -> list[Forward]:
         "/v1/vault",
     )
     to_dream = ("/v1/dream", "/v1/dreams")
-    to_staleness = ("/v1/git", "/v1/stale")
+    to_staleness = ("/v1/stale",)
     return [
         *(Forward(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
         Forward("/v1/events", "ingest", settings.ingest_url, endless=True),
@@ -103,6 +103,13 @@ def forwards(parts: Parts) -> list[Forward]:
             settings.ingest_url,
             settings.import_limit,
             settings.transfer_timeout,
+        ),
+        Forward(
+            "/v1/git",
+            "staleness",
+            settings.staleness_url,
+            limit=settings.git_limit,
+            limit_setting="git_limit",
         ),
         *(Forward(prefix, "dream", settings.dream_url) for prefix in to_dream),
         *(Forward(prefix, "staleness", settings.staleness_url) for prefix in to_staleness),

@@ -9,6 +9,7 @@ from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
+from reverie.store.hooks import Hooks
 from reverie.store.outbox import OutboxTable
 
 
@@ -19,5 +20,6 @@ class Parts:
     settings: StalenessSettings
     bus: Bus
     changes: Changes
+    hooks: Hooks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
