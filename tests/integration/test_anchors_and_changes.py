@@ -17,9 +17,7 @@ from reverie.staleness.propagate import apply_change
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.enrichment import Enrichment
-from reverie.store.hooks import Hooks
 from reverie.store.outbox import OutboxTable
-from reverie.store.sealing import sealer_of
 from reverie.store.vault import Vault
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
@@ -49,7 +47,6 @@ async def place(database: Database) -> AsyncIterator[Place]:
             StalenessSettings(),
             bus,
             Changes(store.db),
-            Hooks(store.db, sealer_of(None)),
             OutboxTable(store.db),
             Vault(store.db).known,
         )

@@ -24,7 +24,6 @@ HASHES = {"hash", "body_hash", "key_id", "short", "commit", "after"}
 HOLD_NONE = {
     "anchor": {"name", "path"},
     ANSWERS: {"key"},
-    "git_hook": {"sealed"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"told"},
     "project_setting": {"name", "value"},

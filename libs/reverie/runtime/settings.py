@@ -92,8 +92,16 @@ class Settings(BaseSettings):
 
     gateway_url: WebUrl | None = Field(
         None,
-        description="a gateway that the commands call, as https://host; unset: that of this home",
+        description="the gateway that `reverie mcp` and other commands talk to, with api_key; "
+        "unset: the one of this machine",
     )
+    mcp_start: bool = Field(
+        True, description="whether `reverie mcp` starts `reverie up` where none runs"
+    )
+    mcp_profile: Literal["full", "minimal"] = Field(
+        "full", description="the tools that `reverie mcp` offers: full, minimal (five)"
+    )
+
     api_key: SecretStr | None = Field(
         None, description="the first key: made known to the store at start; clients send it"
     )
@@ -126,9 +134,6 @@ class Settings(BaseSettings):
     )
 
     body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
-    git_limit: Count = Field(
-        25 * 1024 * 1024, description="bytes that a git change or a push webhook may hold"
-    )
     import_limit: Count = Field(
         1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
     )

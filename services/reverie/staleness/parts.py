@@ -9,7 +9,6 @@ from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
-from reverie.store.hooks import Hooks
 from reverie.store.outbox import OutboxTable
 
 
@@ -20,6 +19,5 @@ class Parts:
     settings: StalenessSettings
     bus: Bus
     changes: Changes
-    hooks: Hooks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
