@@ -11,11 +11,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from reverie.contracts.git import GitChange
-from reverie.domain.staleness import Change, ChangedFile, Commit
+from reverie.domain.staleness import Step
+from reverie.staleness.reading import step_of
+from reverie.store.doubts import FileStep
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("PYTEST_REVERIE_DATA", BESIDE))
@@ -56,12 +59,20 @@ def change_of_commit(commit: dict[str, Any]) -> GitChange:
     return GitChange.model_validate_json(json.dumps(body))
 
 
-def to_domain(change: GitChange) -> Change:
-    """The same change as the rules of staleness read it."""
-    return Change(
-        tuple(Commit(c.sha, c.subject, c.committed_at) for c in change.commits),
-        tuple(
-            ChangedFile(f.path, f.status, f.old_path, tuple(h.place for h in f.hunks), f.commit)
-            for f in change.files
-        ),
-    )
+def steps_of(change: GitChange) -> list[Step]:
+    """The same change as the rules of staleness read it, file by file."""
+    commit = change.commits[-1]
+    told = {"commit": commit.sha, "subject": commit.subject}
+    told["committed_at"] = commit.committed_at.isoformat()
+    return [
+        step_of(
+            FileStep(
+                event=UUID(int=0),
+                branch=change.branch,
+                main=True,
+                known_at=commit.committed_at,
+                facts=file.model_dump(mode="json", exclude_defaults=True) | told,
+            )
+        )
+        for file in change.files
+    ]

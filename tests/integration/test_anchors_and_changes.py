@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -13,15 +14,20 @@ import pytest
 from reverie.contracts.git import GitChange
 from reverie.domain.staleness import Grade, verdict
 from reverie.staleness.parts import Parts
-from reverie.staleness.propagate import apply_change
+from reverie.staleness.propagate import apply_change, look_again
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
+from reverie.store.doubts import Doubts
 from reverie.store.enrichment import Enrichment
+from reverie.store.hooks import Hooks
 from reverie.store.outbox import OutboxTable
+from reverie.store.sealing import sealer_of
 from reverie.store.vault import Vault
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, write
+from tests.stack import eventually
+from tests.tables import blocked, holding
 
 LINES = [[10, 20]]
 
@@ -47,6 +53,8 @@ async def place(database: Database) -> AsyncIterator[Place]:
             StalenessSettings(),
             bus,
             Changes(store.db),
+            Doubts(store.db),
+            Hooks(store.db, sealer_of(None)),
             OutboxTable(store.db),
             Vault(store.db).known,
         )
@@ -64,14 +72,21 @@ async def _enrich(place: Place, memory: UUID, files: Mapping[str, Any]) -> list[
     return [event.subject for event in told]
 
 
-async def _post(place: Place, after: str, *files: Mapping[str, Any]) -> UUID:
+async def _post(
+    place: Place,
+    after: str,
+    *files: Mapping[str, Any],
+    at: str = "2100-01-01T00:00:00Z",
+    **more: Any,
+) -> UUID:
     change = GitChange.model_validate(
         {
             "project": "p",
             "branch": "main",
             "after": after * 40,
-            "commits": [{"sha": after * 40, "committed_at": "2100-01-01T00:00:00Z"}],
+            "commits": [{"sha": after * 40, "committed_at": at}],
             "files": list(files),
+            **more,
         }
     )
     stored, _, _ = await place.parts.changes.add(place.store.me, change, {})
@@ -168,9 +183,10 @@ async def test_a_change_that_came_before_the_anchors_marks_the_memory_after_all(
     assert _marks(place) == []
     subjects = await _enrich(place, memory, {"a.py": {}})
     assert subjects == ["memory.one.enriched", "git.one.p.changed"]
-    body = {"v": 1, "tenant": place.tenant, "id": str(change), "project": "p"}
-    assert _take(place, "changed") == [body, body]
-    await _apply(place, change)
+    about = {"v": 1, "tenant": place.tenant, "project": "p"}
+    told = _take(place, "changed")
+    assert told == [about | {"id": str(change)}, about | {"memory": str(memory)}]
+    await look_again(place.parts, place.tenant, "one", "p", memory)
     assert _marks(place) == [(memory, "a.py", "gone")]
 
 
@@ -191,65 +207,42 @@ async def test_a_change_applied_again_tells_only_what_it_newly_marked(place: Pla
     assert told == [[str(first)], [], [str(second)], []]
 
 
-async def test_only_changes_of_the_memory_s_files_since_it_was_written_are_opened_again(
+async def test_only_changes_of_the_memory_s_files_since_it_was_known_concern_it(
     place: Place,
 ) -> None:
-    early = await _post(place, "a", {"path": "a.py", "status": "deleted"})
-    [memory] = await write(place.store, new("see a.py", scope="project/p"))
-    other = await _post(place, "b", {"path": "z.py", "status": "deleted"})
-    late = await _post(place, "c", {"path": "src/A.py", "status": "deleted"})
-    for change in (early, other, late):
-        await _apply(place, change)
-    await _enrich(place, memory, {"a.py": {}})
-    found = admin_rows(place.store.admin_url, "select id from git_event where processed is null")
-    assert found == [(late,)]
+    [memory, calm] = await write(
+        place.store,
+        new("see a.py", scope="project/p", git={"commit": "b" * 40}),
+        new("see z.py", scope="project/p", git={"commit": "c" * 40}),
+    )
+    days = iter(range(1, 5))
+
+    async def gone(after: str, path: str) -> None:
+        at = f"2026-01-0{next(days)}T00:00:00Z"
+        file = {"path": path, "status": "modified"}
+        await _apply(place, await _post(place, after, file, at=at))
+
+    for after, path in (("a", "a.py"), ("b", "z.py"), ("c", "z.py"), ("d", "src/A.py")):
+        await gone(after, path)
+    assert await _enrich(place, calm, {"z.py": {}}) == ["memory.one.enriched"]
+    assert await _enrich(place, memory, {"A.py": {}, "z.py": {}}) == [
+        "memory.one.enriched",
+        "git.one.p.changed",
+    ]
+    await look_again(place.parts, place.tenant, "one", "p", memory)
+    assert _marks(place) == [(memory, "z.py", "suspect")]
 
 
-async def test_a_change_in_work_while_the_anchors_are_made_stays_open(place: Place) -> None:
-    """It read who touches its files before the anchors, and closes after them."""
-    [memory] = await write(place.store, new("see a.py", scope="project/p"))
-    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
-    stored = await place.parts.changes.get(place.tenant, change)
-    assert stored is not None
-    await _enrich(place, memory, {"a.py": {}})
-    await place.parts.changes.apply((place.tenant, "one"), stored, [], [], {})
-    [(_, _, left)] = await place.parts.changes.unprocessed(0)
-    assert left == change
-    await _apply(place, change)
-    assert _marks(place) == [(memory, "a.py", "gone")]
-    assert await place.parts.changes.unprocessed(0) == []
-
-
-async def test_a_change_opened_while_it_is_applied_is_applied_again_at_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [memory] = await write(place.store, new("see a.py", scope="project/p"))
-    change = await _post(place, "a", {"path": "a.py", "status": "deleted"})
-    touching, asked = place.parts.changes.touching, 0
-
-    async def slowly(*args: Any) -> Any:
-        """The memory gets its anchors right after the first look at who touches the file."""
-        nonlocal asked
-        found = await touching(*args)
-        if asked == 0:
-            await _enrich(place, memory, {"a.py": {}})
-        asked += 1
-        return found
-
-    monkeypatch.setattr(place.parts.changes, "touching", slowly)
-    await _apply(place, change)
-    assert asked == 2
-    assert _marks(place) == [(memory, "a.py", "gone")]
-    assert await place.parts.changes.unprocessed(0) == []
-
-
-async def test_a_memory_known_again_opens_no_change(place: Place) -> None:
-    [memory] = await write(place.store, new("see a.py", scope="project/p"))
-    await _enrich(place, memory, {})
-    await _apply(place, await _post(place, "a", {"path": "a.py", "status": "deleted"}))
-    place_in_git = {"branch": "main", "files": ["a.py"], "lines": {}}
-    await write(place.store, new("see a.py", scope="project/p", git=place_in_git))
-    assert await _enrich(place, memory, {"a.py": {}}) == ["memory.one.enriched"]
+async def test_a_change_is_stored_when_no_anchors_are_in_the_making(place: Place) -> None:
+    """Whichever commits last sees the other: the change, who touches its files; the anchors, that
+    there was a change."""
+    making = "select pg_advisory_xact_lock_shared(hashtextextended('anchors p', id)) from tenant"
+    with holding(place.store.admin_url, making):
+        change = _post(place, "a", {"path": "a.py", "status": "deleted"})
+        posting = asyncio.ensure_future(change)
+        await eventually(lambda: blocked(place.store.admin_url))
+        assert not posting.done()
+    assert await place.parts.changes.get(place.tenant, await posting)
 
 
 async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:

@@ -20,21 +20,23 @@ SLUGS_AND_STATES = (
     | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""
-HASHES = {"hash", "body_hash", "key_id", "short", "commit", "after"}
+HASHES = {"hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
 HOLD_NONE = {
     "anchor": {"name", "path"},
+    "anchor_alias": {"name", "path"},
+    "stale_mark": {"via", "lines"},
     ANSWERS: {"key"},
+    "git_hook": {"sealed"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"told"},
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
     "tend_pass": {"pass"},
-    "session_adjust": {"said"},
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
-those of passes; of a turn that corrected something its hash is kept."""
+those of passes."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:

@@ -8,16 +8,10 @@ from uuid import UUID
 import pytest
 
 from reverie.contracts.git import GitChange
-from reverie.domain.staleness import (
-    Anchored,
-    Assessment,
-    Grade,
-    Mark,
-    Move,
-    assess,
-    combine,
-)
-from tests.integration.history import needs_history, read_history, to_domain
+from reverie.domain.following import Trail, follow
+from reverie.domain.lines import Part
+from reverie.domain.staleness import Anchored, Grade
+from tests.integration.history import needs_history, read_history, steps_of
 
 pytestmark = needs_history
 
@@ -50,20 +44,11 @@ def anchors_at(history: list[GitChange], moment: datetime) -> list[Anchored]:
     return [Anchored(UUID(int=n), path, moment) for n, path in enumerate(files)]
 
 
-def replay(history: list[GitChange], anchors: list[Anchored]) -> Assessment:
-    """All changes in turn over the same memories, whose anchors follow the renames."""
-    marks: list[Mark] = []
-    moves: list[Move] = []
-    for change in history:
-        found = assess(to_domain(change), anchors, same)
-        marks.extend(found.marks)
-        moves.extend(found.moves)
-        to = {(move.memory, move.old): move.new for move in found.moves}
-        anchors = [
-            Anchored(a.memory, to.get((a.memory, a.path), a.path), a.known_at, a.lines)
-            for a in anchors
-        ]
-    return Assessment(tuple(marks), tuple(moves))
+@pytest.fixture(scope="module")
+def trails(history: list[GitChange]) -> dict[Anchored, Trail]:
+    """What became, over all changes, of a memory for each file that stood when it was learned."""
+    steps = [step for change in history for step in steps_of(change)]
+    return {one: follow(one, steps, same) for one in anchors_at(history, LEARNED)}
 
 
 def test_every_line_of_the_history_is_a_valid_event(history: list[GitChange]) -> None:
@@ -79,40 +64,35 @@ def test_every_line_of_the_history_is_a_valid_event(history: list[GitChange]) ->
 
 
 def test_memories_of_deleted_files_are_gone_by_the_commit_that_deleted_them(
-    history: list[GitChange],
+    history: list[GitChange], trails: dict[Anchored, Trail]
 ) -> None:
-    anchors = anchors_at(history, LEARNED)
-    known = {anchor.path: anchor.memory for anchor in anchors}
-    gone = {
-        (mark.memory, mark.commit)
-        for mark in replay(history, anchors).marks
-        if mark.grade is Grade.GONE
-    }
+    known = {anchor.path: trail for anchor, trail in trails.items()}
     told = {
-        (known[file.path], change.after)
-        for change in history
+        file.path: change.after
+        for change in reversed(history)
         for file in change.files
         if file.status == "deleted"
         and file.path in known
         and change.commits[-1].committed_at > LEARNED
     }
     assert len(told) >= 5
-    assert told <= gone
+    for path, commit in told.items():
+        gone = [mark for mark in known[path].marks if mark.grade is Grade.GONE]
+        assert gone[0].commit == commit
 
 
 def test_renamed_files_take_their_memories_along_to_the_last_name(
-    history: list[GitChange],
+    history: list[GitChange], trails: dict[Anchored, Trail]
 ) -> None:
-    anchors = anchors_at(history, LEARNED)
-    moves = replay(history, anchors).moves
-    assert len(moves) >= 5
-    last = {move.memory: move.new for move in moves}
+    moved = [trail for trail in trails.values() if trail.left]
+    assert len(moved) >= 5
     named = {path for change in history for path in (file.path for file in change.files)}
-    assert set(last.values()) <= named
+    assert {trail.path for trail in moved} <= named
 
 
-def test_untouched_files_leave_their_memories_in_peace(history: list[GitChange]) -> None:
-    anchors = anchors_at(history, LEARNED)
+def test_untouched_files_leave_their_memories_in_peace(
+    history: list[GitChange], trails: dict[Anchored, Trail]
+) -> None:
     touched = {
         path
         for change in history
@@ -120,24 +100,24 @@ def test_untouched_files_leave_their_memories_in_peace(history: list[GitChange])
         for file in change.files
         for path in (file.path, file.old_path)
     }
-    verdicts = combine(replay(history, anchors).marks)
-    peaceful = {anchor.memory for anchor in anchors if anchor.path not in touched}
+    peaceful = [trail for anchor, trail in trails.items() if anchor.path not in touched]
     assert peaceful
-    assert verdicts.keys() & peaceful == set()
-    assert verdicts.keys() - peaceful
+    assert not any(trail.marks for trail in peaceful)
+    assert sum(bool(trail.marks) for trail in trails.values()) > 5
 
 
 def test_hunks_tell_the_lines_that_changed_from_the_rest(history: list[GitChange]) -> None:
-    """The largest edit, by hunks, of a file: each old line is in a hunk or it is not."""
+    """An edit with many hunks: each old line is in one of them or it is not."""
     change, file = max(
-        ((c, f) for c in history for f in c.files if f.status == "modified"),
+        ((c, f) for c in history for f in c.files if len(f.hunks) <= 40),
         key=lambda pair: len(pair[1].hunks),
     )
     touched = {
-        n for start, count, *_ in (h.place for h in file.hunks) for n in range(start, start + count)
+        n for hunk in file.hunks for n in range(hunk.old_start, hunk.old_start + hunk.old_lines)
     }
     lines = range(1, max(touched) + 10)
-    anchors = [Anchored(UUID(int=n), file.path, LEARNED, ((n, n),)) for n in lines]
-    marks = assess(to_domain(change), anchors, same).marks
-    assert {m.memory.int for m in marks if m.grade is Grade.STALE} == touched
+    steps = steps_of(change)
+    anchors = [Anchored(UUID(int=n), file.path, LEARNED, (Part(n, n),)) for n in lines]
+    marks = [mark for one in anchors for mark in follow(one, steps, same).marks]
+    assert {m.memory.int for m in marks if m.grade is not Grade.SUSPECT} == touched
     assert {m.memory.int for m in marks if m.grade is Grade.SUSPECT} == set(lines) - touched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import AsyncIterator
@@ -15,16 +16,20 @@ from reverie.contracts.events import dream_subject
 from reverie.contracts.git import GitChange
 from reverie.domain.access import Principal
 from reverie.domain.dreaming import Limits
+from reverie.domain.errors import Unavailable
 from reverie.domain.idempotency import Claim
 from reverie.domain.ids import new_id
 from reverie.store.bootstrap import NewKey, create_key, list_keys, revoke_key
 from reverie.store.changes import Changes
 from reverie.store.clock import Clock
+from reverie.store.doubts import Doubts
 from reverie.store.dreams import Dreams, Wanted
 from reverie.store.enrichment import Enrichment
+from reverie.store.hooks import Hooks
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.outbox import OutboxTable
+from reverie.store.sealing import sealer_of
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.testing.servers import Database
 from tests.integration.store_parts import (
@@ -45,6 +50,7 @@ ACROSS = {
     "dreams_overdue(interval,integer)",
     "dreams_wanted(jsonb,integer)",
     "find_key(bytea)",
+    "hook_find(text,text,text)",
     "idempotency_sweep(interval)",
     "memories_unenriched(interval,integer)",
     "outbox_age()",
@@ -53,6 +59,7 @@ ACROSS = {
     "ranks_due(integer)",
     "recall_trace_sweep(interval)",
     "scrub_claim(interval)",
+    "tenant_called(text)",
     "tenant_end(integer)",
     "tenant_names()",
     "tend_claim(interval)",
@@ -60,7 +67,8 @@ ACROSS = {
 }
 FOR_OPERATORS = {"tenant_names()"}
 READ = {
-    "api_key", "dream_run", "edge_change", "git_event", "memory", "project_setting", "session",
+    "api_key", "dream_run", "edge_change", "git_event", "git_hook", "memory", "project_setting",
+    "session",
 }  # fmt: skip
 CHANGED = {
     "dream_decision",
@@ -175,6 +183,24 @@ async def test_a_key_is_found_by_its_whole_hash_and_shows_its_holder_only(store:
     assert (found.reads, found.agent) == (("global",), "ann")
     assert await keys.find(hashlib.sha256(b"guessed").digest()) is None
     assert await keys.find(b"") is None
+
+
+async def test_a_webhook_is_found_by_all_of_its_address_and_its_secret_opens_nowhere_else(
+    store: Store,
+) -> None:
+    hooks = Hooks(store.db, sealer_of(base64.b64encode(b"k" * 32).decode()))
+    await hooks.put(store.me, "p", "github", "the secret")
+    found = await hooks.find("one", "p", "github")
+    assert found is not None
+    who, secret = found
+    assert (who.tenant, who.writes, secret) == (store.me.tenant, ("project/p",), "the secret")
+    for place in (("one", "p", "gitlab"), ("one", "q", "github"), ("two", "p", "github")):
+        assert await hooks.find(*place) is None
+    assert await hooks.tenant_called("one") == store.me.tenant
+    assert await hooks.tenant_called("One") is None
+    admin_rows(store.admin_url, "update git_hook set project = 'q' returning 1")
+    with pytest.raises(Unavailable):
+        await hooks.find("one", "q", "github")
 
 
 async def test_a_key_that_is_revoked_or_expired_is_not_found(store: Store) -> None:
@@ -294,9 +320,8 @@ async def test_unapplied_changes_are_named_by_id_until_they_are_applied(store: S
     assert not known
     assert await changes.unprocessed(3600) == []
     assert await changes.unprocessed(0) == [(store.other.tenant, "two", change)]
-    stored = await changes.get(store.other.tenant, change)
-    assert stored is not None
-    await changes.apply((store.other.tenant, "two"), stored, [], [], {})
+    async with Doubts(store.db).of((store.other.tenant, "two"), "p") as project:
+        await project.done(change)
     assert await changes.unprocessed(0) == []
 
 

@@ -80,32 +80,7 @@ def _remember(of: Theirs) -> list[Any]:
     ]
 
 
-def _tools(of: Theirs) -> list[Any]:
-    """Every tool that can name what belongs to the other."""
-    one = {"id": of.memory}
-    named = {
-        "recall": {"query": WORD, "session": of.session},
-        "memory_search": {"query": WORD},
-        "context": {"session": of.session},
-        "memory_delete": {"key": "carts"},
-        "task_update": {**one, "state": "done", "depends_on": [of.memory]},
-        "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},
-        "rollback": {**one, "version": 1},
-        "feedback": {**one, "verdict": "discard"},
-        "dream": {"session": of.session},
-        "sessions": {"project": "shop"},
-        "impact": {"path": "src/wren.py"},
-        **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
-        **{key: {} for key in ("memory_list", "stale", "status")},
-    }
-    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
-    calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
-    calls.append(("prompts/get", {"name": "session_handoff", "arguments": {"session": of.session}}))
-    return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]
-
-
 BODIES: dict[str, Bodies] = {
-    "POST /mcp": _tools,
     "POST /v1/remember": _remember,
     "POST /v1/remember/batch": lambda of: [{"items": _remember(of)}],
     "POST /v1/turns": lambda of: [
@@ -115,7 +90,6 @@ BODIES: dict[str, Bodies] = {
         {"agent": "ann", "project": "shop", "external_id": "chat"}
     ],
     "POST /v1/sessions/{id}/end": lambda of: [{}],
-    "POST /v1/sessions/{id}/adjust": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
     "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
     "POST /v1/recall": lambda of: [
         {"query": WORD, "include": ["turns"]},
@@ -127,6 +101,8 @@ BODIES: dict[str, Bodies] = {
         {"session": of.session, "query": WORD, "files": ["src/wren.py"], "again": True},
     ],
     "POST /v1/git/changes": _change,
+    "PUT /v1/git/webhooks/github/{project}": lambda of: [{"secret": "a-secret-of-mine"}],
+    "PUT /v1/git/webhooks/gitlab/{project}": lambda of: [{"secret": "a-secret-of-mine"}],
     "POST /v1/admin/keys": lambda of: [{"label": "mine"}],
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
@@ -168,7 +144,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 PLAIN = {
     *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
-    *("format", "include", "kind", "limit", "profile", "state", "status", "strategy", "valid_at"),
+    *("format", "include", "kind", "limit", "state", "status", "strategy", "valid_at"),
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}
@@ -240,13 +216,7 @@ async def theirs(stack: Stack) -> Theirs:
     made = await _theirs(stack, "zanzibar")
     with closing(Tables(stack.admin_url)) as tables:
         await eventually(lambda: _idle(tables))
-    await eventually(lambda: _used(stack))
     return made
-
-
-async def _used(stack: Stack) -> bool:
-    """What was recalled is noted a moment after the answer."""
-    return bool(value(stack.admin_url, "select count(*) from memory_use"))
 
 
 async def _idle(tables: Tables) -> bool:
@@ -314,9 +284,7 @@ def _beginning(stack: Stack, tenant: str) -> str:
 
 
 def _sent_as(route: Route, body: Any) -> dict[str, Any]:
-    """A stream takes lines of JSON; a message of MCP is one."""
-    if route.path == "/mcp":
-        return {"json": body}
+    """A stream takes lines of JSON."""
     if body is None or not route.streams:
         return {"json": body}
     return {"data": json.dumps(body) + "\n", "headers": {"Content-Type": "application/x-ndjson"}}

@@ -20,7 +20,6 @@ ROOTS = {
         "domain",
         "embedded",
         "inference",
-        "mcp",
         "runtime",
         "store",
         "testing",

@@ -20,7 +20,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 OPERATIONS = ROOT / "docs" / "operations.md"
 BEGIN, END = "<!-- settings -->\n", "<!-- /settings -->"
 LINK = re.compile(r"(?:\]\(|(?:src|href)=\")([^)\"\s]+)")
-COMMAND = re.compile(r"\breverie((?: [a-z]+)+)")
+COMMAND = re.compile(r"\breverie((?: [a-z][a-z-]*)+)")
 
 
 def settings_table() -> str:

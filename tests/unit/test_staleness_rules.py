@@ -1,36 +1,34 @@
-"""Which memories a change of files makes doubtful."""
+"""What became of an anchor: doubts, carried lines, moves, reverts."""
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reverie.domain.following import Trail, follow
+from reverie.domain.lines import Hunk, Part, carried, hits
 from reverie.domain.staleness import (
     Anchored,
-    Assessment,
-    Change,
     ChangedFile,
     Commit,
+    Edit,
     Grade,
-    Hunk,
     Mark,
-    Move,
+    Moved,
+    Step,
     Verdict,
-    assess,
     combine,
     grade_file,
 )
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-FIRST = Commit("a" * 40, "Split the session factory", NOON)
-LAST = Commit("b" * 40, "Tidy up", NOON + HOUR)
 MEMORY = UUID(int=1)
+PATH = "src/app.py"
 
 
 def same(anchor: str, changed: str) -> bool:
@@ -42,51 +40,64 @@ def ends_alike(anchor: str, changed: str) -> bool:
 
 
 def known(
-    path: str = "src/app.py",
+    path: str = PATH,
     *,
-    lines: tuple[tuple[int, int], ...] | None = None,
+    lines: tuple[tuple[int, int], ...] = (),
+    symbols: tuple[tuple[str, int, int], ...] = (),
     at: datetime = NOON - HOUR,
-    memory: UUID = MEMORY,
+    **more: object,
 ) -> Anchored:
-    return Anchored(memory, path, at, lines)
+    parts = (
+        *(Part(first, last, name) for name, first, last in symbols),
+        *(Part(first, last) for first, last in lines),
+    )
+    return Anchored(MEMORY, path, at, parts, **more)  # type: ignore[arg-type]
 
 
 def file(
-    status: str,
-    path: str = "src/app.py",
-    *,
-    old_path: str | None = None,
-    hunks: tuple[Hunk, ...] = (),
-    commit: str | None = None,
+    status: str, path: str = PATH, *, hunks: tuple[Hunk, ...] = (), **more: object
 ) -> ChangedFile:
-    return ChangedFile(path, status, old_path, hunks, commit)
+    edits = tuple(Edit(hunk) for hunk in hunks)
+    return ChangedFile(path, status, edits=edits, **more)  # type: ignore[arg-type]
 
 
-def judged(changed: ChangedFile, *anchors: Anchored) -> Assessment:
-    return assess(Change((FIRST,), (changed,)), anchors or (known(),), same)
+def steps(*files: ChangedFile, subjects: tuple[str, ...] = ()) -> list[Step]:
+    """One commit a file, an hour apart; its sha is its place's letter forty times."""
+    told = []
+    for n, one in enumerate(files):
+        subject = subjects[n] if n < len(subjects) else f"change {n}"
+        at = NOON + n * HOUR
+        told.append(Step(one, Commit("abcdef"[n] * 40, subject, at), at))
+    return told
 
 
-def grades(assessment: Assessment) -> list[tuple[str, float]]:
-    return [(mark.grade.value, mark.score) for mark in assessment.marks]
+def followed(*files: ChangedFile, of: Anchored | None = None) -> Trail:
+    return follow(of or known(), steps(*files), same)
+
+
+def grades(trail: Trail) -> list[tuple[str, float]]:
+    return [(mark.grade.value, mark.score) for mark in trail.marks]
 
 
 def test_a_memory_of_a_deleted_file_is_gone_and_says_by_which_commit() -> None:
-    assert judged(file("deleted")).marks == (
+    assert followed(file("deleted"), of=known(lines=((3, 4),))).marks == (
         Mark(
             memory=MEMORY,
-            path="src/app.py",
+            path=PATH,
             grade=Grade.GONE,
             score=1.0,
-            commit=FIRST.sha,
-            subject=FIRST.subject,
-            committed_at=FIRST.committed_at,
+            commit="a" * 40,
+            subject="change 0",
+            committed_at=NOON,
             change="deleted",
+            lines=((3, 4),),
         ),
     )
 
 
 def test_a_memory_that_names_no_lines_is_suspect_when_its_file_is_modified() -> None:
-    assert grades(judged(file("modified", hunks=((3, 1, 3, 2),)))) == [("suspect", 0.5)]
+    assert grades(followed(file("modified", hunks=((3, 1, 3, 2),)))) == [("suspect", 0.5)]
+    assert grades(followed(file("modified"), of=known(lines=((10, 20),)))) == [("suspect", 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +107,7 @@ def test_a_memory_that_names_no_lines_is_suspect_when_its_file_is_modified() -> 
 )
 def test_a_memory_is_stale_when_a_hunk_meets_its_lines(hunk: Hunk) -> None:
     changed = file("modified", hunks=((100, 2, 100, 2), hunk))
-    assert grades(judged(changed, known(lines=((10, 20),)))) == [("stale", 0.8)]
+    assert grades(followed(changed, of=known(lines=((10, 20),)))) == [("stale", 0.8)]
 
 
 @pytest.mark.parametrize(
@@ -105,182 +116,242 @@ def test_a_memory_is_stale_when_a_hunk_meets_its_lines(hunk: Hunk) -> None:
     ids=["before", "after", "inserts before", "inserts after", "inserts at the top"],
 )
 def test_a_change_elsewhere_in_the_file_only_hints_at_doubt(hunk: Hunk) -> None:
-    changed = file("modified", hunks=(hunk,))
-    assert grades(judged(changed, known(lines=((10, 20),)))) == [("suspect", 0.2)]
+    trail = followed(file("modified", hunks=(hunk,)), of=known(lines=((10, 20),)))
+    assert grades(trail) == [("suspect", 0.2)]
 
 
-def test_any_of_several_line_ranges_counts() -> None:
-    changed = file("modified", hunks=((41, 1, 41, 1),))
-    assert grades(judged(changed, known(lines=((1, 5), (40, 42))))) == [("stale", 0.8)]
+def test_lines_that_went_without_a_successor_and_a_symbol_that_was_removed_are_gone() -> None:
+    cut_out = file("modified", hunks=((8, 15, 7, 0),))
+    assert grades(followed(cut_out, of=known(lines=((10, 20),)))) == [("gone", 1.0)]
+    removed = file("modified", hunks=((90, 4, 89, 0),), removed=frozenset({"load"}))
+    assert grades(followed(removed, of=known(symbols=(("load", 10, 20),)))) == [("gone", 1.0)]
+    assert grades(followed(removed, of=known(symbols=(("save", 10, 20),)))) == [("suspect", 0.2)]
 
 
-def test_lines_without_hunks_to_compare_leave_the_memory_suspect() -> None:
-    assert grades(judged(file("modified"), known(lines=((10, 20),)))) == [("suspect", 0.5)]
+def test_without_lines_the_identifiers_that_a_memory_names_decide() -> None:
+    def changed(symbols: set[str], words: set[str]) -> Trail:
+        edit = Edit((3, 1, 3, 1), "code", frozenset(symbols), frozenset(words))
+        return followed(
+            ChangedFile(PATH, "modified", edits=(edit,)), of=known(words=frozenset({"verifyToken"}))
+        )
+
+    assert grades(changed({"verifyToken"}, set())) == [("stale", 0.8)]
+    assert grades(changed({"other"}, {"verifyToken"})) == [("suspect", 0.5)]
+    assert grades(changed({"other"}, {"thing"})) == [("suspect", 0.2)]
+    assert grades(changed(set(), set())) == [("suspect", 0.5)]
+
+
+@pytest.mark.parametrize(("kind", "score"), [("comment", 0.24), ("space", 0.08), ("code", 0.8)])
+def test_comments_weigh_less_and_white_space_least(kind: str, score: float) -> None:
+    changed = ChangedFile(PATH, "modified", edits=(Edit((12, 1, 12, 1), kind),))
+    grade = "stale" if kind == "code" else "suspect"
+    assert grades(followed(changed, of=known(lines=((10, 20),)))) == [(grade, score)]
+    aside = ChangedFile(PATH, "modified", edits=(Edit((90, 1, 90, 1), "space"),))
+    assert grades(followed(aside, of=known(lines=((10, 20),)))) == []
+
+
+def test_lines_follow_the_edits_before_them() -> None:
+    moved = file("modified", hunks=((1, 0, 1, 100),))
+    hit = file("modified", hunks=((112, 1, 112, 1),))
+    missed = file("modified", hunks=((12, 1, 12, 1),))
+    of = known(lines=((10, 20),))
+    assert grades(followed(moved, missed, of=of)) == [("suspect", 0.2)]
+    trail = followed(moved, hit, of=of)
+    assert grades(trail) == [("suspect", 0.2), ("stale", 0.8)]
+    assert trail.parts == (Part(110, 120),)
+
+
+def test_one_suspicion_a_file_stands_and_every_hit() -> None:
+    far, hit = file("modified", hunks=((90, 1, 90, 1),)), file("modified", hunks=((12, 1, 12, 1),))
+    trail = followed(far, far, hit, far, hit, of=known(lines=((10, 20),)))
+    assert [(mark.commit[0], mark.grade.value) for mark in trail.marks] == [
+        ("c", "stale"),
+        ("d", "suspect"),
+        ("e", "stale"),
+    ]
 
 
 @pytest.mark.parametrize("status", ["added", "copied", "mode"])
 def test_what_leaves_the_content_alone_marks_nothing(status: str) -> None:
-    assert judged(file(status, old_path="src/other.py")) == Assessment()
+    assert followed(file(status, old_path="src/other.py")) == Trail((), PATH, ())
 
 
 def test_a_rename_moves_the_anchor_and_casts_no_doubt() -> None:
-    changed = file("renamed", "lib/app.py", old_path="src/app.py")
-    moved = Move(MEMORY, "src/app.py", "lib/app.py", FIRST.sha)
-    assert judged(changed) == Assessment((), (moved,))
-
-
-def test_a_rename_with_edits_moves_the_anchor_and_casts_doubt() -> None:
-    changed = file("renamed", "lib/app.py", old_path="src/app.py", hunks=((3, 1, 3, 1),))
-    found = judged(changed)
-    assert [move.new for move in found.moves] == ["lib/app.py"]
-    assert grades(found) == [("suspect", 0.5)]
-    assert found.marks[0].path == "lib/app.py"
+    away = file("renamed", "lib/app.py", old_path=PATH)
+    on = file("renamed", "lib/main.py", old_path="lib/app.py", hunks=((3, 1, 3, 1),))
+    assert followed(away) == Trail((), "lib/app.py", (), (PATH,))
+    trail = followed(away, on, file("deleted"))
+    assert (trail.path, trail.left) == ("lib/main.py", (PATH, "lib/app.py"))
+    assert [(mark.path, mark.grade.value) for mark in trail.marks] == [("lib/main.py", "suspect")]
 
 
 def test_a_rename_onto_a_known_path_says_nothing_of_the_file_that_was_there() -> None:
-    changed = file("renamed", "src/app.py", old_path="src/old.py", hunks=((1, 1, 1, 1),))
-    assert judged(changed, known("src/app.py")) == Assessment()
+    changed = file("renamed", PATH, old_path="src/old.py", hunks=((1, 1, 1, 1),))
+    assert followed(changed) == Trail((), PATH, ())
+
+
+def test_after_a_rename_the_path_is_known_exactly() -> None:
+    away = file("renamed", "cli/new/app.py", old_path="cli/src/app.py")
+    other = file("deleted", "web/app.py")
+    trail = follow(known("app.py"), steps(away, other), ends_alike)
+    assert (grades(trail), trail.path) == ([], "cli/new/app.py")
+
+
+def test_lines_that_moved_to_another_file_take_their_anchor_along() -> None:
+    moved = Moved(8, 30, "src/auth.py", 100, 1.0)
+    changed = file("modified", hunks=((8, 23, 7, 0),), moved=(moved,))
+    trail = followed(changed, of=known(lines=((10, 20), (50, 60))))
+    assert grades(trail) == [("suspect", 0.2)]
+    assert trail.offspring == (Anchored(MEMORY, "src/auth.py", NOON, (Part(102, 112),)),)
+    assert trail.parts == (Part(27, 37),)
+    altered = Moved(8, 30, "src/auth.py", 100, 0.7)
+    changed = file("modified", hunks=((8, 23, 7, 0),), moved=(altered,))
+    assert grades(followed(changed, of=known(lines=((10, 20),)))) == [("suspect", 0.3)]
+    whole = Moved(8, 30, "src/auth.py", 100, 1.0)
+    away = file("modified", hunks=((8, 23, 7, 0),), moved=(whole,))
+    assert grades(followed(away, file("deleted"), of=known(lines=((10, 20),)))) == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_revert_takes_the_doubt_back_and_its_own_revert_brings_it_again(named: bool) -> None:
+    edit, back = (
+        file("modified", hunks=((12, 1, 12, 4),)),
+        file("modified", hunks=((12, 4, 12, 1),)),
+    )
+    subjects = ("Sign", 'Revert "Sign"', 'Revert "Revert "Sign""')
+    told = steps(edit, back, edit, subjects=() if named else subjects)
+    if named:
+        reverts = [None, "a" * 10, "b" * 40]
+        told = [
+            Step(one.file, Commit(one.commit.sha, "back", one.at, sha), one.at)
+            for one, sha in zip(told, reverts, strict=True)
+        ]
+    of = known(lines=((10, 20),))
+    assert grades(follow(of, told[:1], same)) == [("stale", 0.8)]
+    assert grades(follow(of, told[:2], same)) == []
+    again = follow(of, told, same)
+    assert [(mark.commit[0], mark.grade.value) for mark in again.marks] == [("a", "stale")]
+    assert grades(follow(known(at=NOON, lines=((10, 20),)), told[:2], same)) == [("stale", 0.8)]
+
+
+def test_content_that_is_what_it_was_takes_all_doubt_back() -> None:
+    edit = file("modified", hunks=((12, 1, 12, 1),), old_blob="1", new_blob="2")
+    back = file("modified", hunks=((12, 1, 12, 1),), old_blob="2", new_blob="1")
+    of = known(lines=((10, 20),))
+    assert grades(followed(edit, edit, of=of)) != []
+    assert followed(edit, back, of=of) == Trail((), PATH, of.parts)
+    own = known(lines=((10, 20),), blob="2")
+    assert followed(edit, of=own) == Trail((), PATH, own.parts)
+
+
+def test_a_file_that_comes_back_as_it_was_is_gone_no_more_and_another_of_its_name_is_not_it() -> (
+    None
+):
+    gone, other = file("deleted", old_blob="1"), file("added", new_blob="2")
+    assert grades(followed(gone, other, file("modified"), file("deleted"))) == [("gone", 1.0)]
+    assert grades(followed(gone, file("added", new_blob="1"))) == []
+    told = steps(gone, file("added"), subjects=("Drop it", 'Revert "Drop it"'))
+    assert grades(follow(known(), told, same)) == []
+
+
+def test_a_file_that_may_live_on_elsewhere_is_suspect() -> None:
+    assert grades(followed(file("deleted", perhaps=True))) == [("suspect", 0.5)]
 
 
 @pytest.mark.parametrize("status", ["deleted", "modified", "renamed"])
 @pytest.mark.parametrize("later", [timedelta(0), HOUR])
 def test_a_memory_learned_after_the_commit_is_left_alone(status: str, later: timedelta) -> None:
-    changed = file(status, old_path="src/app.py", hunks=((1, 1, 1, 1),))
-    assert judged(changed, known(at=NOON + later)) == Assessment()
+    changed = file(status, old_path=PATH, hunks=((1, 1, 1, 1),))
+    assert followed(changed, of=known(at=NOON + later)) == Trail((), PATH, ())
 
 
-def test_other_files_are_left_alone() -> None:
-    assert judged(file("deleted"), known("src/other.py"), known("lib/app.py")) == Assessment()
+def test_what_was_confirmed_follows_earlier_edits_and_knows_them() -> None:
+    hit, moved = file("modified", hunks=((12, 1, 12, 1),)), file("modified", hunks=((1, 0, 1, 9),))
+    later = file("modified", hunks=((21, 1, 21, 1),))
+    of = known(lines=((10, 20),), checked=NOON + HOUR)
+    assert grades(followed(hit, moved, of=of)) == []
+    assert [mark.commit[0] for mark in followed(hit, moved, later, of=of).marks] == ["c"]
 
 
-def test_the_matcher_decides_which_paths_mean_one_file() -> None:
-    change = Change((FIRST,), (file("deleted", "cli/src/app.py"),))
-    assert grades(assess(change, [known("app.py")], ends_alike)) == [("gone", 1.0)]
-    assert assess(change, [known("app.py")], same) == Assessment()
-
-
-def test_a_move_names_the_anchor_as_it_was_written() -> None:
-    change = Change((FIRST,), (file("renamed", "cli/new.py", old_path="cli/src/app.py"),))
-    found = assess(change, [known("src/app.py")], ends_alike)
-    assert found.moves == (Move(MEMORY, "src/app.py", "cli/new.py", FIRST.sha),)
-
-
-@pytest.mark.parametrize(
-    ("named", "blamed"),
-    [(FIRST.sha, FIRST), (FIRST.sha[:7], FIRST), (LAST.sha, LAST), (None, LAST)],
-    ids=["named", "abbreviated", "the last, named", "none named"],
-)
-def test_the_commit_to_blame_is_the_one_the_file_names_else_the_last(
-    named: str | None, blamed: Commit
-) -> None:
-    change = Change((FIRST, LAST), (file("deleted", commit=named),))
-    (mark,) = assess(change, [known()], same).marks
-    assert (mark.commit, mark.subject) == (blamed.sha, blamed.subject)
-    assert mark.committed_at == blamed.committed_at
-
-
-def test_a_commit_outside_the_change_is_named_as_given_with_the_time_of_the_last() -> None:
-    change = Change((FIRST, LAST), (file("deleted", commit="c" * 40),))
-    (mark,) = assess(change, [known()], same).marks
-    assert (mark.commit, mark.subject, mark.committed_at) == ("c" * 40, "", LAST.committed_at)
-
-
-def test_a_memory_learned_between_two_commits_is_marked_by_the_later_alone() -> None:
-    changed = (file("modified", commit=FIRST.sha), file("modified", commit=LAST.sha))
-    change = Change((FIRST, LAST), changed)
-    (mark,) = assess(change, [known(at=NOON + HOUR / 2)], same).marks
-    assert mark.commit == LAST.sha
-
-
-def test_two_anchors_in_one_file_are_one_reason_the_stronger() -> None:
-    changed = file("modified", hunks=((12, 1, 12, 1),))
-    anchors = [known(lines=((1, 5),)), known(lines=((10, 20),)), known(lines=((30, 40),))]
-    assert grades(judged(changed, *anchors)) == [("stale", 0.8)]
+def test_hunks_that_are_not_all_told_leave_no_line_sure() -> None:
+    changed = file("modified", hunks=((90, 1, 90, 1),), cut=True)
+    trail = followed(changed, of=known(lines=((10, 20),), symbols=(("load", 10, 20),)))
+    assert (grades(trail), trail.parts) == ([("suspect", 0.5)], (Part(0, 0, "load"),))
 
 
 def test_several_doubts_add_up_under_the_worst_grade() -> None:
-    other = uuid4()
-    change = Change(
-        (FIRST,), (file("modified", "a.py", hunks=((12, 1, 12, 1),)), file("modified", "b.py"))
-    )
-    anchors = [known("a.py", lines=((10, 20),)), known("b.py"), known("b.py", memory=other)]
-    found = combine(assess(change, anchors, same).marks)
-    assert found[MEMORY].grade is Grade.STALE
-    assert found[MEMORY].score == pytest.approx(1 - 0.2 * 0.5)
-    assert found[other] == Verdict(Grade.SUSPECT, 0.5)
-
-
-def test_no_doubts_give_no_verdict() -> None:
+    hit = followed(file("modified", hunks=((12, 1, 12, 1),)), of=known(lines=((10, 20),))).marks
+    mild = followed(file("modified")).marks
+    found = combine([*hit, *mild])[MEMORY]
+    assert found.grade is Grade.STALE
+    assert found.score == pytest.approx(1 - 0.2 * 0.5)
+    assert combine(mild) == {MEMORY: Verdict(Grade.SUSPECT, 0.5)}
     assert combine([]) == {}
 
 
-PATHS = st.sampled_from(["a.py", "b.py", "c/a.py", "d.py"])
-HUNKS = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(0, 9), st.integers(0, 60), st.integers(0, 9)),
-    max_size=3,
-).map(tuple)
+COUNTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 6), st.integers(0, 6)), max_size=6)
+
+
+@given(COUNTS, st.integers(1, 40), st.integers(0, 8))
+def test_lines_are_carried_as_the_text_itself_is(
+    counts: list[tuple[int, int, int]], first: int, length: int
+) -> None:
+    """A file of named lines is edited by hunks; lines that stand are where they are carried to."""
+    old = [f"line {n}" for n in range(1, 101)]
+    hunks: list[Hunk] = []
+    new: list[str] = []
+    at = 0
+    for keep, take, put in counts:
+        if not take and not put:
+            continue
+        new += old[at : at + keep + 1]
+        at += keep + 1
+        start, new_start = at + (take > 0), len(new) + (put > 0)
+        hunks.append((start, take, new_start, put))
+        new += [f"put {len(hunks)} {n}" for n in range(put)]
+        at += take
+    new += old[at:]
+    part = Part(first, first + length)
+    if not any(hits(hunk, part) for hunk in hunks):
+        there = carried(part, hunks)
+        assert new[there.first - 1 : there.last] == old[part.first - 1 : part.last]
+    else:
+        there = carried(part, hunks)
+        assert 1 <= there.first <= there.last <= max(len(new), 1)
+
+
 STATUS = st.sampled_from(["added", "modified", "deleted", "renamed", "copied", "mode"])
+HUNKS = st.lists(st.tuples(*(st.integers(0, 60) for _ in range(4))), max_size=3).map(tuple)
 FILES = st.lists(
     st.builds(
-        ChangedFile,
-        path=PATHS,
-        status=STATUS,
-        old_path=st.none() | PATHS,
-        hunks=HUNKS,
-        commit=st.sampled_from([None, FIRST.sha, LAST.sha]),
-    ),
-    max_size=6,
-).map(tuple)
-SPANS = st.tuples(st.integers(1, 50), st.integers(0, 9)).map(lambda s: (s[0], s[0] + s[1]))
-ANCHORS = st.lists(
-    st.builds(
-        Anchored,
-        memory=st.sampled_from([UUID(int=n) for n in range(3)]),
-        path=PATHS,
-        known_at=st.integers(-2, 3).map(lambda n: NOON + n * HOUR / 2),
-        lines=st.none() | st.lists(SPANS, max_size=2).map(tuple),
+        lambda path, status, old, hunks: file(status, path, old_path=old, hunks=hunks),
+        st.sampled_from(["a.py", "b.py"]),
+        STATUS,
+        st.none() | st.sampled_from(["a.py", "b.py"]),
+        HUNKS,
     ),
     max_size=6,
 )
+PARTS = st.lists(
+    st.tuples(st.integers(1, 50), st.integers(0, 9)).map(lambda s: Part(s[0], s[0] + s[1])),
+    max_size=2,
+).map(tuple)
 
 
-@given(FILES, ANCHORS, st.randoms(use_true_random=False))
-def test_every_mark_has_a_cause_and_the_order_of_the_input_does_not_matter(
-    files: tuple[ChangedFile, ...], anchors: list[Anchored], dice: random.Random
+@given(FILES, PARTS, st.integers(-2, 6))
+def test_every_mark_has_a_cause(
+    files: list[ChangedFile], parts: tuple[Part, ...], hours: int
 ) -> None:
-    found = assess(Change((FIRST, LAST), files), anchors, same)
-    for mark in found.marks:
-        assert any(a.memory == mark.memory and a.known_at < mark.committed_at for a in anchors)
-        assert mark.change in {"deleted", "modified", "renamed"}
-        assert (mark.grade is Grade.GONE) == (mark.change == "deleted")
-        assert mark.path in {file.path for file in files}
-    shuffled = (dice.sample(files, len(files)), dice.sample(anchors, len(anchors)))
-    again = assess(Change((FIRST, LAST), tuple(shuffled[0])), shuffled[1], same)
-    assert combine(again.marks) == combine(found.marks)
-    assert again.moves == found.moves
+    anchor = Anchored(MEMORY, "a.py", NOON + hours * HOUR, parts)
+    told = steps(*files)
+    trail = follow(anchor, told, same)
+    for mark in trail.marks:
+        step = next(one for one in told if one.commit.sha == mark.commit)
+        assert step.at > anchor.known_at
+        assert (step.file.path, step.file.status) == (mark.path, mark.change)
+    assert all(0 < mark.score <= 1 for mark in trail.marks)
+    assert follow(anchor, told, same) == trail
 
 
-@given(FILES, ANCHORS)
-def test_another_doubt_never_makes_a_memory_more_trusted(
-    files: tuple[ChangedFile, ...], anchors: list[Anchored]
-) -> None:
-    marks = assess(Change((FIRST, LAST), files), anchors, same).marks
-    order = list(Grade)
-    for end in range(len(marks)):
-        before, after = combine(marks[:end]), combine(marks[: end + 1])
-        for memory, verdict in before.items():
-            assert after[memory].score >= verdict.score
-            assert order.index(after[memory].grade) >= order.index(verdict.grade)
-            assert 0 < after[memory].score <= 1
-
-
-@given(st.integers(1, 60), st.integers(1, 9), st.integers(1, 60), st.integers(0, 9))
-def test_a_hunk_hits_exactly_when_it_changes_one_of_the_lines(
-    start: int, count: int, first: int, length: int
-) -> None:
-    last = first + length
-    changed = set(range(start, start + count))
-    expected = 0.8 if changed & set(range(first, last + 1)) else 0.2
-    graded = grade_file(file("modified", hunks=((start, count, start, 1),)), ((first, last),))
-    assert graded is not None
-    assert graded[1] == expected
+def test_the_grade_of_a_file_that_only_moved_is_none() -> None:
+    assert grade_file(file("renamed", "b.py", old_path="a.py")) is None

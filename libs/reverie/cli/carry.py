@@ -224,6 +224,18 @@ async def _gateway(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with the gateway that runs on these settings. Raises `Unavailable`."""
     import aiohttp
 
+    url, key = gateway_of(settings)
+    timeout = aiohttp.ClientTimeout(total=settings.transfer_timeout, sock_connect=5)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(url, headers=headers, timeout=timeout) as http:
+        try:
+            yield http
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise Unavailable(f"the gateway at {url}", "does `reverie up` run?") from error
+
+
+def gateway_of(settings: Settings) -> tuple[str, str]:
+    """Where the gateway of these settings answers, and the key for it. Raises `Invalid`."""
     from reverie.cli.parts import service_urls
     from reverie.embedded.addresses import GATEWAY
     from reverie.embedded.backing import API_KEY
@@ -233,15 +245,7 @@ async def _gateway(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
     key = _text(settings.api_key) or (read_secret(home, API_KEY) if home else None)
     if key is None:
         raise Invalid("api_key", "set REVERIE_API_KEY, or run `reverie up` for one")
-    set_url = settings.gateway_url and str(settings.gateway_url).rstrip("/")
-    url = set_url or service_urls(settings, home)[GATEWAY]
-    timeout = aiohttp.ClientTimeout(total=settings.transfer_timeout, sock_connect=5)
-    headers = {"Authorization": f"Bearer {key}"}
-    async with aiohttp.ClientSession(url, headers=headers, timeout=timeout) as http:
-        try:
-            yield http
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"the gateway at {url}", "does `reverie up` run?") from error
+    return settings.gateway_url or service_urls(settings, home)[GATEWAY], key
 
 
 def _text(secret: Any) -> str | None:

@@ -14,8 +14,8 @@ from reverie.cli import (
     dead,
     demo,
     doctor,
+    git,
     keys,
-    mcp,
     migrate,
     models,
     reembed,
@@ -47,11 +47,11 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="key")
 app.add_typer(admin.app, name="admin")
 app.add_typer(dead.app, name="dead")
+app.add_typer(git.app, name="git")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
 app.command("import")(carry.import_)
 app.command("trace")(trace.trace)
-app.command("mcp")(mcp.mcp)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)

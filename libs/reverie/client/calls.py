@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ class Caller:
         kind = {"Content-Type": "application/json"} if data is not None else {}
         try:
             async with self._session().request(
-                method, where, data=data, headers={**kind, **headers}
+                method, where, data=io.BytesIO(data) if data else None, headers={**kind, **headers}
             ) as answer:
                 return Answered(answer.status, _decoded(await answer.read()), answer.headers)
         except aiohttp.ClientConnectorError as error:

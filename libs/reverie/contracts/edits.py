@@ -54,6 +54,15 @@ class Edited(Answer):
     hints: list[str] = Field(default_factory=list)
 
 
+class Confirmed(Answer):
+    """`POST /v1/memories/{id}/confirm`: it holds as the code stands. `cleared` counts the reasons
+    for doubt that are none any more."""
+
+    id: UUID
+    version: int
+    cleared: int
+
+
 class VersionBody(Answer):
     """What a memory was from `known_from` to `known_to` (null: it still is); by whom, why."""
 

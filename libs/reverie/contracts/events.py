@@ -39,6 +39,7 @@ MEMORY_EVENTS: Final = (
     "merged",
     "contradicted",
     "staled",
+    "cleared",
     "task",
 )
 """What may happen to a memory. `remembered` also asks for the slow path to run (again)."""
@@ -61,9 +62,11 @@ class MemoryEvent(Event):
 
 
 class GitEvent(Event):
-    """A change was stored: `id` is its row, which holds the files."""
+    """A change was stored: `id` is its row, which holds the files. Or, without one, the anchors of
+    a memory came after changes that may concern it."""
 
-    id: UUID
+    id: UUID | None = None
+    memory: UUID | None = None
     project: str
 
 

@@ -56,17 +56,19 @@ def _short(given: object) -> object:
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
 SomeSha = Annotated[Sha | None, BeforeValidator(_no_zeros)]
 Branch = Annotated[Name, AfterValidator(_branch)]
-Word = Annotated[Text, StringConstraints(max_length=200)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Words = Annotated[list[Word], Field(default_factory=list, max_length=MAX_WORDS)]
 Status = Literal["added", "modified", "deleted", "renamed", "copied", "mode"]
 
 
 class Commit(Request):
-    """A commit of a change. `reverts`: the one that it says it takes back."""
+    """A commit of a change. `reached_at`: when a merge brought it to the branch, where one did.
+    `reverts`: the one that it says it takes back."""
 
     sha: Sha
     subject: Annotated[str, StringConstraints(max_length=2000)] = ""
     committed_at: Moment
+    reached_at: Moment | None = None
     parents: list[Sha] = Field(default_factory=list, max_length=100)
     reverts: Sha | None = None
 
@@ -168,7 +170,8 @@ class GitChange(Request):
 
     `before` null (or zeros): the branch is new. `after` null: it was `deleted`. `forced`: `before`
     is no ancestor of `after`. `merge`: the push brought other branches in; `merged` names those
-    that are known. `detail`: `lines` where hunks and renames are told, `files` where they cannot.
+    that are known. `uncommitted`: `after` is a state of a work tree. `detail`: `lines` where hunks
+    and renames are told, `files` where they cannot be. `partial`: the source left commits out.
     """
 
     v: Literal[1] = 1
@@ -180,9 +183,11 @@ class GitChange(Request):
     after: SomeSha = None
     forced: bool = False
     deleted: bool = False
+    uncommitted: bool = False
     merge: bool = False
     merged: list[Name] = Field(default_factory=list, max_length=100)
     detail: Literal["lines", "files"] = "lines"
+    partial: bool = False
     commits: list[Commit] = Field(default_factory=list, max_length=MAX_COMMITS)
     files: list[FileChange] = Field(default_factory=list, max_length=MAX_FILES)
 

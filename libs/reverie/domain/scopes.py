@@ -47,6 +47,8 @@ _NAMES = (
     "of a feature's between its /"
 )
 _NOT_OF_AGENTS = (GLOBAL, "user/*", "session/*", "project/*", "feature/*", "topic/*")
+MAIN_LINES = frozenset({"main", "master", "trunk", "develop", "dev"})
+"""Branches that everyone works on."""
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 _UNSAID = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
@@ -171,13 +173,20 @@ def project_of(scope: str) -> str | None:
     return parts[1] if parts[0] == "project" else None
 
 
+def branch_view(scope: str) -> str | None:
+    """The slug of the branch that a scope of a project belongs to; None for what holds on the
+    main line."""
+    parts = scope.split("/")
+    return parts[3] if len(parts) == 4 and parts[0] == "project" and parts[2] == "feature" else None
+
+
 def home_levels(project: str | None, agent: str | None, branch: str | None = None) -> Levels:
     """Where a session's lasting memories go: its project (and feature), else its agent.
 
     Branches that everyone works on (main, master, trunk, develop) are the project itself.
     """
     if project:
-        own = branch if branch not in {"main", "master", "trunk", "develop", "dev"} else None
+        own = branch if branch not in MAIN_LINES else None
         return [("project", project), *([("feature", own)] if own else [])]
     return agent_levels(agent) if agent else [(GLOBAL, "")]
 

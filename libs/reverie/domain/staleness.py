@@ -1,36 +1,38 @@
-"""Which memories a change of files makes doubtful, how much, and on what evidence.
+"""How far changes of files make a memory doubtful, on what evidence, and where its anchor went.
 
-The rules, for a memory anchored to a file that it was learned from:
+The rules, for a memory that speaks of a file, of lines in it or of symbols:
 
-| what happened to the file                             | grade   | score |
-|-------------------------------------------------------|---------|-------|
-| deleted                                               | gone    | 1.0   |
-| modified in the lines the memory speaks of            | stale   | 0.8   |
-| modified, and the memory names no lines (or the       |         |       |
-| change names no hunks)                                | suspect | 0.5   |
-| modified elsewhere                                    | suspect | 0.2   |
-| renamed: the anchor moves; edited too, as modified    |         |       |
-| added, copied, mode                                   | none    |       |
+| what a change does to the file                            | grade   | score |
+|-----------------------------------------------------------|---------|-------|
+| deletes it, or the symbol, or all of the lines            | gone    | 1.0   |
+| edits the lines, or the symbol                            | stale   | 0.8   |
+| edits a line with an identifier that the memory names     | suspect | 0.5   |
+| edits it, and nothing tells where, or of what it speaks   | suspect | 0.5   |
+| edits it elsewhere                                        | suspect | 0.2   |
+| moves the lines to another file, a share of them changed  | suspect | share |
+| renames or copies it, adds it, alters its mode            | none    |       |
 
-A memory learned at or after a commit knows it, and is never marked by it.
+What edits comments alone counts 0.3 of that, what edits white space alone 0.1, and neither makes
+more than a suspect. A rename moves the anchor, and lines that moved to another file take theirs
+along. A change that is taken back takes its doubt back: by a commit that says that it reverts it,
+or by the file's content being what it was. Another file under the name of one that is gone is not
+that file. Lines follow the edits before them.
 
-Lines are compared as they stood before the change: after an earlier change they may have
-shifted, so a score says how far to doubt, not that a memory is wrong.
+Of the suspicions about one file one stands, the strongest; a memory learned at or after a commit
+knows it. A score says how far to doubt, not that a memory is wrong.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-Match = Callable[[str, str], bool]
-Hunk = tuple[int, int, int, int]
-Lines = tuple[tuple[int, int], ...]
+from reverie.domain.lines import Hunk, Part, carried, hits, removes
 
 
 class Grade(StrEnum):
@@ -42,31 +44,73 @@ class Grade(StrEnum):
 
 
 _RANK = {grade: rank for rank, grade in enumerate(Grade)}
+Doubt = tuple[Grade, float]
 
-GONE = (Grade.GONE, 1.0)
-TOUCHED = (Grade.STALE, 0.8)
-LINES_UNKNOWN = (Grade.SUSPECT, 0.5)
-ELSEWHERE = (Grade.SUSPECT, 0.2)
+GONE: Doubt = (Grade.GONE, 1.0)
+TOUCHED: Doubt = (Grade.STALE, 0.8)
+NAMED: Doubt = (Grade.SUSPECT, 0.5)
+LINES_UNKNOWN: Doubt = (Grade.SUSPECT, 0.5)
+ELSEWHERE: Doubt = (Grade.SUSPECT, 0.2)
+LIGHT: Mapping[str, float] = {"comment": 0.3, "space": 0.1}
+LEAST = 0.05
+"""Below this a doubt is not worth telling."""
+LIKE = 0.6
+"""How much of what moved must be as it was for an anchor to follow it."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit of a change."""
+    """A commit of a change; `reverts` is the one that it takes back, where it says so."""
 
     sha: str
     subject: str
     committed_at: datetime
+    reverts: str | None = None
+
+    def takes_back(self, other: Commit) -> bool:
+        """Whether it says that it reverts the other, by its name or as git words a revert."""
+        if self.reverts:
+            return same_commit(other.sha, self.reverts)
+        return bool(other.subject) and self.subject == f'Revert "{other.subject}"'
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A hunk, its kind (code, comment, space; None: unknown), the definitions it lies in or
+    holds, and other identifiers in it."""
+
+    hunk: Hunk
+    kind: str | None = None
+    symbols: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Lines from `first` to `last` that went to another file, and how much of them is as it was."""
+
+    first: int
+    last: int
+    path: str
+    new_first: int
+    similarity: float = 1.0
 
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """A changed file. A hunk is (old start, old lines, new start, new lines), as git counts."""
+    """A changed file. `removed`: definitions that went; `cut`: not all edits are told;
+    `perhaps`: the file was deleted here and may live on elsewhere."""
 
     path: str
     status: str
     old_path: str | None = None
-    hunks: tuple[Hunk, ...] = ()
-    commit: str | None = None
+    edits: tuple[Edit, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    removed: frozenset[str] = frozenset()
+    cut: bool = False
+    perhaps: bool = False
+    old_blob: str | None = None
+    new_blob: str | None = None
 
     @property
     def known_as(self) -> str:
@@ -75,35 +119,36 @@ class ChangedFile:
 
 
 @dataclass(frozen=True)
-class Change:
-    """What a push changed: at least one commit, oldest first, and the files."""
+class Step:
+    """A change of one file: the commit to blame, and from when on it stood on its branch."""
 
-    commits: tuple[Commit, ...]
-    files: tuple[ChangedFile, ...]
-
-    def commit_of(self, file: ChangedFile) -> Commit:
-        """The commit to blame: the one that the file names (an abbreviation will do), else the
-        last of the change."""
-        last = self.commits[-1]
-        if file.commit is None:
-            return last
-        named = (c for c in self.commits if _same_commit(c.sha, file.commit or ""))
-        return next(named, Commit(file.commit, "", last.committed_at))
+    file: ChangedFile
+    commit: Commit
+    at: datetime
 
 
 @dataclass(frozen=True)
 class Anchored:
-    """A memory and a file that it speaks of; `lines` are (first, last), both counted in."""
+    """A memory and a file that it speaks of, as they stood at `known_at`.
+
+    `parts` are the lines and symbols in it, `words` the identifiers that the memory names, `blob`
+    git's name of the content, each as far as it is known. `checked`: when it was last said that
+    the memory holds; what was changed before moves it, and casts no doubt.
+    """
 
     memory: UUID
     path: str
     known_at: datetime
-    lines: Lines | None = None
+    parts: tuple[Part, ...] = ()
+    words: frozenset[str] = frozenset()
+    blob: str | None = None
+    checked: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Why one memory may be stale. `change` is the file's status; `path` its path now."""
+    """Why one memory may be stale. `change` is the file's status; `path` its path then; `lines`
+    where those of the memory stand after it."""
 
     memory: UUID
     path: str
@@ -113,24 +158,7 @@ class Mark:
     subject: str
     committed_at: datetime
     change: str
-
-
-@dataclass(frozen=True)
-class Move:
-    """A memory's anchor that follows a renamed file: from `old`, as the anchor had it."""
-
-    memory: UUID
-    old: str
-    new: str
-    commit: str
-
-
-@dataclass(frozen=True)
-class Assessment:
-    """What a change means for the memories: doubts and moves, in a fixed order."""
-
-    marks: tuple[Mark, ...] = ()
-    moves: tuple[Move, ...] = ()
+    lines: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,22 +169,72 @@ class Verdict:
     score: float
 
 
-def assess(change: Change, anchored: Iterable[Anchored], match: Match) -> Assessment:
-    """What the change means for these memories.
+def grade_file(
+    file: ChangedFile, parts: tuple[Part, ...] = (), words: frozenset[str] = frozenset()
+) -> Doubt | None:
+    """The rule of the table above for an edit of a file that stays, and what a memory speaks of."""
+    if file.status not in {"modified", "renamed"}:
+        return None
+    if not file.edits:
+        return None if file.status == "renamed" and not file.cut else LINES_UNKNOWN
+    gone = [there for part in parts if (there := home(file, part)) is not None]
+    doubts = [(Grade.SUSPECT, 1 - one.similarity) for one in gone]
+    stay = [part for part in parts if home(file, part) is None]
+    if stay or not parts:
+        doubts += [_grade_edit(edit, file, stay, words) for edit in file.edits]
+    if file.cut:
+        doubts.append(LINES_UNKNOWN)
+    return max(doubts, key=lambda doubt: (_RANK[doubt[0]], doubt[1]))
 
-    `match(anchor, changed)` says whether two paths mean one file; it is asked only about
-    paths that end in the same file name, whatever the case, so that a large change costs
-    time by what it touches.
-    """
-    by_name = _by_name(anchored)
-    marks: list[Mark] = []
-    moves: list[Move] = []
-    for file in change.files:
-        commit = change.commit_of(file)
-        for anchor in _touched(file, commit, by_name, match):
-            marks.extend(_marks(file, commit, anchor))
-            moves.extend(_moves(file, commit, anchor))
-    return Assessment(_strongest(marks), tuple(sorted(set(moves), key=_move_order)))
+
+def _grade_edit(edit: Edit, file: ChangedFile, parts: list[Part], words: frozenset[str]) -> Doubt:
+    doubt = _grade_parts(edit, file, parts) if parts else _grade_words(edit, file, words)
+    light = LIGHT.get(edit.kind or "")
+    return doubt if light is None else (Grade.SUSPECT, doubt[1] * light)
+
+
+def _grade_parts(edit: Edit, file: ChangedFile, parts: Iterable[Part]) -> Doubt:
+    worst = ELSEWHERE
+    for part in parts:
+        if part.name in file.removed or (part.placed and removes(edit.hunk, part)):
+            return GONE
+        # A definition's name stands also for its namesakes: lines, where they are known, decide.
+        met = hits(edit.hunk, part) if part.placed else part.name in edit.symbols
+        worst = TOUCHED if met else worst
+    return worst
+
+
+def _grade_words(edit: Edit, file: ChangedFile, words: frozenset[str]) -> Doubt:
+    """For a memory that is known to speak of the file and of no lines in it."""
+    if not words or not (edit.symbols or edit.words):
+        return LINES_UNKNOWN
+    if words & file.removed:
+        return GONE
+    if words & edit.symbols:
+        return TOUCHED
+    return NAMED if words & edit.words else ELSEWHERE
+
+
+def after(file: ChangedFile, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Where the parts stand after an edit of their file; without lines where not all is told."""
+    if file.status == "renamed" and not file.edits and not file.cut:
+        return parts
+    if not file.edits or file.cut:
+        return tuple(replace(part, first=0, last=0) for part in parts if part.name)
+    hunks = [edit.hunk for edit in file.edits]
+    return tuple(carried(part, hunks) for part in parts)
+
+
+def home(file: ChangedFile, part: Part) -> Moved | None:
+    """Where a part went, if it went to one other file and is there much as it was."""
+    if not part.placed:
+        return None
+    within = (
+        one
+        for one in file.moved
+        if one.first <= part.first and part.last <= one.last and one.similarity >= LIKE
+    )
+    return max(within, key=lambda one: one.similarity, default=None)
 
 
 def combine(marks: Iterable[Mark]) -> dict[UUID, Verdict]:
@@ -174,7 +252,7 @@ def combine(marks: Iterable[Mark]) -> dict[UUID, Verdict]:
     }
 
 
-def verdict(doubts: Iterable[tuple[Grade, float]]) -> Verdict:
+def verdict(doubts: Iterable[Doubt]) -> Verdict:
     """At least one doubt as one: the worst grade, the scores joined by noisy-or."""
     grades, scores = zip(*doubts, strict=True)
     trust = math.prod(1 - score for score in sorted(scores))
@@ -186,97 +264,6 @@ def worst(grades: Iterable[Grade]) -> Grade:
     return max(grades, key=_RANK.__getitem__)
 
 
-def grade_file(file: ChangedFile, lines: Lines | None) -> tuple[Grade, float] | None:
-    """The rule of the table above for one file and the lines a memory speaks of, if any."""
-    match file.status:
-        case "deleted":
-            return GONE
-        case "modified":
-            return _grade_edit(file.hunks, lines)
-        case "renamed" if file.hunks:
-            return _grade_edit(file.hunks, lines)
-        case _:
-            return None
-
-
-def _grade_edit(hunks: tuple[Hunk, ...], lines: Lines | None) -> tuple[Grade, float]:
-    if not lines or not hunks:
-        return LINES_UNKNOWN
-    return TOUCHED if any(_hits(hunk, span) for hunk in hunks for span in lines) else ELSEWHERE
-
-
-def _hits(hunk: Hunk, span: tuple[int, int]) -> bool:
-    """Whether the old side of a hunk lies in the lines.
-
-    Git writes a pure insertion as zero lines after line `start`: it hits where it parts two
-    of the lines.
-    """
-    start, count = hunk[:2]
-    first, last = span
-    if count == 0:
-        return first <= start < last
-    return start <= last and first < start + count
-
-
-def _touched(
-    file: ChangedFile, commit: Commit, by_name: Mapping[str, list[Anchored]], match: Match
-) -> Iterator[Anchored]:
-    """The memories that know the file and do not know the commit."""
-    for anchor in by_name.get(_name(file.known_as), ()):
-        if anchor.known_at < commit.committed_at and match(anchor.path, file.known_as):
-            yield anchor
-
-
-def _marks(file: ChangedFile, commit: Commit, anchor: Anchored) -> Iterator[Mark]:
-    graded = grade_file(file, anchor.lines)
-    if graded:
-        grade, score = graded
-        yield Mark(
-            memory=anchor.memory,
-            path=file.path,
-            grade=grade,
-            score=score,
-            commit=commit.sha,
-            subject=commit.subject,
-            committed_at=commit.committed_at,
-            change=file.status,
-        )
-
-
-def _moves(file: ChangedFile, commit: Commit, anchor: Anchored) -> Iterator[Move]:
-    if file.status == "renamed" and file.old_path:
-        yield Move(anchor.memory, anchor.path, file.path, commit.sha)
-
-
-def _strongest(marks: Iterable[Mark]) -> tuple[Mark, ...]:
-    """One mark for each memory, file and commit: a memory with two anchors in one file has
-    one reason for doubt, not two."""
-    kept: dict[tuple[UUID, str, str], Mark] = {}
-    for mark in marks:
-        place = (mark.memory, mark.path, mark.commit)
-        if place not in kept or kept[place].score < mark.score:
-            kept[place] = mark
-    return tuple(sorted(kept.values(), key=_mark_order))
-
-
-def _mark_order(mark: Mark) -> tuple[UUID, datetime, str, str]:
-    return mark.memory, mark.committed_at, mark.path, mark.commit
-
-
-def _move_order(move: Move) -> tuple[UUID, str, str, str]:
-    return move.memory, move.old, move.new, move.commit
-
-
-def _by_name(anchored: Iterable[Anchored]) -> dict[str, list[Anchored]]:
-    by_name: defaultdict[str, list[Anchored]] = defaultdict(list)
-    for anchor in anchored:
-        by_name[_name(anchor.path)].append(anchor)
-    return by_name
-
-
-def _name(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/").rpartition("/")[2].casefold()
-
-
-def _same_commit(sha: str, named: str) -> bool:
+def same_commit(sha: str, named: str) -> bool:
+    """Whether two names, either of them abbreviated, are of one commit."""
     return sha.startswith(named) or named.startswith(sha)

@@ -99,10 +99,25 @@ def _first_words(error: ValueError) -> str:
 
 
 def _check_storable(value: object, at: str) -> None:
+    if _is_storable(value):
+        return
     for path, item in _walk(value, at):
         reason = _unstorable(item)
         if reason:
             raise Invalid(path or "body", reason)
+
+
+def _is_storable(value: object, depth: int = 0) -> bool:
+    """Whether nothing inside is to be refused; in a fraction of the time that naming it takes."""
+    if isinstance(value, str):
+        return (value.isascii() and "\x00" not in value) or _unstorable(value) is None
+    if isinstance(value, dict):
+        return depth < MAX_DEPTH and all(
+            _is_storable(name) and _is_storable(inner, depth + 1) for name, inner in value.items()
+        )
+    if isinstance(value, list):
+        return depth < MAX_DEPTH and all(_is_storable(inner, depth + 1) for inner in value)
+    return _unstorable(value) is None
 
 
 def _walk(value: object, at: str) -> Iterator[tuple[str, object]]:

@@ -21,10 +21,8 @@ AfterReply = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Call(Generic[Body, Params]):
-    """One request, read and validated. `Call[Remember, None]` has a body and no query.
-
-    `reached_at`: the base URL of this process, as the network has it.
-    """
+    """One request, read and validated. `Call[Remember, None]` has a body and no query; `raw` is
+    the body as it came, for who checks a signature."""
 
     body: Body
     query: Params
@@ -35,7 +33,7 @@ class Call(Generic[Body, Params]):
     holder: Principal | None = None
     later: list[AfterReply] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
-    reached_at: str = ""
+    raw: bytes = b""
 
     @property
     def principal(self) -> Principal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,14 @@ _SENT_ON = (
     "If-Match",
     "If-None-Match",
     "User-Agent",
+    "X-GitHub-Delivery",
+    "X-GitHub-Event",
+    "X-Gitlab-Event",
+    "X-Gitlab-Token",
+    "X-Hub-Signature-256",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
 )
 _SENT_BACK = (
     "Content-Type",
@@ -66,7 +75,8 @@ class Forward:
     """All calls at or below `prefix` that the gateway does not answer itself go to `url`.
 
     With a `stream_limit` (bytes) a body is passed on as it comes, and `seconds` is how long the
-    call may take. The answers of an `endless` one never end by themselves.
+    call may take. The answers of an `endless` one never end by themselves. `limit`: bytes of a
+    whole body, where they are not those of all calls, and the setting they are.
     """
 
     prefix: str
@@ -75,6 +85,8 @@ class Forward:
     stream_limit: int = 0
     seconds: float = 0.0
     endless: bool = False
+    limit: int = 0
+    limit_setting: str = "body_limit"
 
 
 def add_forwards(
@@ -103,7 +115,8 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
     if forward.stream_limit:
         body: Body = _noting(taken(request, forward.stream_limit, "import_limit"), refused)
     else:
-        body = await read_body(request, body_limit) or None
+        limit = forward.limit or body_limit
+        body = await read_body(request, limit, forward.limit_setting) or None
     tracer = trace.get_tracer("reverie.http")
     with tracer.start_as_current_span(
         f"{request.method} {route_of(request)}",
@@ -143,7 +156,8 @@ async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResp
     return await request.app[SESSION].request(
         request.method,
         url,
-        data=body,
+        # A file is sent in pieces, so that a long body does not hold up the others.
+        data=io.BytesIO(body) if isinstance(body, bytes) else body,
         headers=_headers_on(request),
         allow_redirects=False,
         **_patience(forward),

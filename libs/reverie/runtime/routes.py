@@ -32,6 +32,7 @@ class Route:
 
     `path` has its variables in braces. `open`: no key at all. `streams`: the body is taken, or the
     answer made, piece by piece, without the time limit of requests; `stream_limit` bounds the body.
+    `limit`: bytes of a whole body, where they are not those of all calls, and the setting they are.
     """
 
     method: str
@@ -45,12 +46,17 @@ class Route:
     summary: str = ""
     streams: bool = False
     stream_limit: int = 0
+    limit: int = 0
+    limit_setting: str = "body_limit"
 
     @property
     def name(self) -> str:
         """As a person would name it: `POST /v1/remember`."""
         return f"{self.method} {self.path}"
 
+
+_LONG_BODY = 256 * 1024
+"""Bytes of a body that is read beside the event loop, so that others need not wait for it."""
 
 KnownOf = Callable[[int], Awaitable[Known]]
 """The secrets of a tenant, by its number."""
@@ -80,9 +86,10 @@ def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
     async with asyncio.timeout(door.request_timeout):
         holder = None if route.open else await authenticate(request.headers, door.keys)
-        data = await read_body(request, door.body_limit)
+        data = await read_body(request, route.limit or door.body_limit, route.limit_setting)
         with await _knowing(route, door, holder):
-            call = _read_call(route, request, data, holder)
+            read = partial(_read_call, route, request, data, holder)
+            call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
             request[LATER] = call.later
             reply = await _answer(route, door, request, (call, data))
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
@@ -111,16 +118,16 @@ async def _knowing(
     return knowing(await door.known_of(holder.tenant), holder.may_read)
 
 
-async def read_body(request: web.Request, limit: int) -> bytes:
+async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
     """The whole body; raises `TooLarge` above `limit` bytes."""
     check_packing(request)
     announced = request.content_length or 0
     if announced > limit:
-        raise TooLarge("body", announced, limit, "body_limit")
+        raise TooLarge("body", announced, limit, setting)
     try:
-        return await request.read()
+        return await request.clone(client_max_size=limit).read()
     except HTTPRequestEntityTooLarge:
-        raise TooLarge("body", limit + 1, limit, "body_limit") from None
+        raise TooLarge("body", limit + 1, limit, setting) from None
     except (web.RequestPayloadError, web.HTTPBadRequest):
         raise Malformed("the body cannot be read: its encoding or framing is broken") from None
 
@@ -134,20 +141,11 @@ def _read_call(
         query=parse_query(route.query, request.query),
         path=dict(request.match_info),
         headers=request.headers,
+        raw=data,
         trace_id=current_trace_id() or "",
         idempotency_key=idempotency_key(request.headers, holder),
         holder=holder,
-        reached_at=_own_url(request),
     )
-
-
-def _own_url(request: web.Request) -> str:
-    """Where the connection ends; a `Host` header may say anything."""
-    ends = request.transport.get_extra_info("sockname") if request.transport else None
-    if not ends:
-        return ""
-    host = f"[{ends[0]}]" if ":" in ends[0] else ends[0]
-    return f"http://{host}:{ends[1]}"
 
 
 async def _answer(

@@ -92,16 +92,8 @@ class Settings(BaseSettings):
 
     gateway_url: WebUrl | None = Field(
         None,
-        description="the gateway that `reverie mcp` and other commands talk to, with api_key; "
-        "unset: the one of this machine",
+        description="a gateway that the commands call, as https://host; unset: that of this home",
     )
-    mcp_start: bool = Field(
-        True, description="whether `reverie mcp` starts `reverie up` where none runs"
-    )
-    mcp_profile: Literal["full", "minimal"] = Field(
-        "full", description="the tools that `reverie mcp` offers: full, minimal (five)"
-    )
-
     api_key: SecretStr | None = Field(
         None, description="the first key: made known to the store at start; clients send it"
     )
@@ -134,6 +126,9 @@ class Settings(BaseSettings):
     )
 
     body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
+    git_limit: Count = Field(
+        25 * 1024 * 1024, description="bytes that a git change or a push webhook may hold"
+    )
     import_limit: Count = Field(
         1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
     )
@@ -272,9 +267,6 @@ class Settings(BaseSettings):
     )
     llm_tokens_a_day: Annotated[int, Field(ge=0)] = Field(
         2_000_000, description="tokens that each tenant may send and receive a day (UTC)"
-    )
-    adjust_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        30.0, description="seconds after a correction was taken from a session until the next is"
     )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"

@@ -151,8 +151,8 @@ class Enrichment:
         entity nodes to the edge's metadata; what was touched before under a name and is not
         among them is closed. Up to `relatives` memories of the scope that touch the same nodes
         are linked. Causes that would close a cycle are left out. The links of a carried memory
-        stay as they came. Changes that were applied before the memory had its anchors are opened
-        again. Answers the events to publish.
+        stay as they came. Where changes of its files were applied already, staleness is told to
+        look at the memory. Answers the events to publish.
         """
         number, name = tenant
         async with self._db.tenant(number) as t:
@@ -161,7 +161,7 @@ class Enrichment:
             if not memory.carried:
                 await _link(t, memory, touches, relatives)
             told = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
-            told += await _reopen(t, name, memory, headers)
+            told += await _missed(t, name, memory, headers)
             # Last, for it takes the lock that all causal edges of a tenant take.
             if not memory.carried:
                 await _explain(t, memory, causes)
@@ -249,15 +249,15 @@ async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause]) -> None:
         )
 
 
-async def _reopen(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str]) -> list[Outgoing]:
-    """The events of changes that this memory may have missed; none but for its first anchors."""
+async def _missed(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str]) -> list[Outgoing]:
+    """The event that the memory's anchors came after changes that it may have missed."""
     project = project_of(memory.scope)
-    if project is None or memory.enriched_version:
+    if project is None:
         return []
     subject = git_subject(name, project)
-    found = await t.rows("changes_reopen", memory.id, project, subject, dict(headers))
-    bodies = [(row["event"], {"id": str(row["change"]), "project": project}) for row in found]
-    return [outgoing(t.id, subject, body, headers, event) for event, body in bodies]
+    event = await t.value("missed", memory.id, project, subject, dict(headers))
+    body = {"memory": str(memory.id), "project": project}
+    return [outgoing(t.id, subject, body, headers, event)] if event else []
 
 
 def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ TABLES = (
     "summary",
     "scope_name",
     "git_event",
+    "git_file",
     "stale_mark",
     "api_key",
     "outbox",

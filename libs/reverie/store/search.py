@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -25,7 +25,8 @@ NEAREST = 4
 """How many times the memories asked for the best are, before all are looked at."""
 
 
-class Scored(NamedTuple):
+@dataclass(frozen=True)
+class Scored:
     """A memory that an arm found, with that arm's own score.
 
     `whole`: no arm misses it for being new; the word arm alone can tell.
@@ -51,7 +52,8 @@ class TurnHit:
     score: float
 
 
-class Link(NamedTuple):
+@dataclass(frozen=True)
+class Link:
     """An open edge, seen from one memory of a list."""
 
     near: UUID
@@ -86,7 +88,8 @@ class Filter:
         return asked | {name: at.isoformat() for name, at in times.items() if at} or None
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Candidate:
     """A memory that may be answered: what it is worth by itself, and its text."""
 
     facts: Facts
@@ -107,7 +110,7 @@ class Search:
             size = (corpus.documents, corpus.mean_length)
             args = (text, list(only.scopes), list(only.status), *size, limit)
             found = await _best(tenant, (*args, only.kinds, only.asked), limit, corpus.documents)
-        return [Scored(*row) for row in found]
+        return [Scored(r["id"], r["score"], r["whole"]) for r in found]
 
     async def turns(
         self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
@@ -147,7 +150,7 @@ class Search:
                 found = await _nearest(tenant, args, limit, count)
             else:
                 found = await tenant.rows("search_vectors_index", *args)
-        return [Scored(*row) for row in found]
+        return [Scored(r["id"], r["score"]) for r in found]
 
     async def sparse(
         self, who: Principal, words: Mapping[int, float], ids: Sequence[UUID], scopes: Sequence[str]
@@ -157,7 +160,7 @@ class Search:
             found = await tenant.rows(
                 "search_sparse", sparse_vector(words), list(ids), list(scopes)
             )
-        return [Scored(*row) for row in found]
+        return [Scored(r["id"], r["score"]) for r in found]
 
     async def around(
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], fan_out: int
@@ -165,7 +168,7 @@ class Search:
         """Edges from `ids` to readable neighbours, `fan_out` a memory, and along sessions."""
         async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_around", list(ids), list(scopes), fan_out)
-        return [Link(*row) for row in found]
+        return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
 
     async def candidates(
         self, who: Principal, ids: Sequence[UUID], only: Filter

@@ -10,15 +10,38 @@ from reverie.store.bootstrap import _connect, _enter, _tenants
 from reverie.store.sealing import SETTING, Place, Sealer
 
 _BATCH = 200
-_COUNT = "select count(*) as n from vault where tenant = %s and secret and key_id <> %s"
-_NEXT = """
-select scope, key, sealed, key_id from vault
-where tenant = %s and secret and key_id <> %s and (scope, key) > (%s, %s)
-order by scope, key limit %s for update
-"""
-_WRITE = """
-update vault set sealed = %s, key_id = %s where tenant = %s and scope = %s and key = %s
-"""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A table that holds sealed values: how many are behind, the next of them, and to write one."""
+
+    count: str
+    next: str
+    write: str
+
+
+_VAULT = _Kept(
+    "select count(*) as n from vault where tenant = %s and secret and key_id <> %s",
+    """
+    select scope, key, sealed, key_id from vault
+    where tenant = %s and secret and key_id <> %s and (scope, key) > (%s, %s)
+    order by scope, key limit %s for update
+    """,
+    "update vault set sealed = %s, key_id = %s where tenant = %s and scope = %s and key = %s",
+)
+_HOOKS = _Kept(
+    "select count(*) as n from git_hook where tenant = %s and key_id <> %s",
+    """
+    select 'project/' || project as scope, 'webhook ' || kind as key, sealed, key_id from git_hook
+    where tenant = %s and key_id <> %s and ('project/' || project, 'webhook ' || kind) > (%s, %s)
+    order by 1, 2 limit %s for update
+    """,
+    """
+    update git_hook set sealed = %s, key_id = %s
+    where tenant = %s and 'project/' || project = %s and 'webhook ' || kind = %s
+    """,
+)
 
 Progress = Callable[[int, int], None]
 
@@ -42,12 +65,13 @@ def rotate(url: str, sealer: Sealer, progress: Progress) -> Rotated:
         raise Misconfigured(SETTING, "is not set: there is no key to rotate to")
     with _connect(url) as connection:
         tenants = [number for number, _ in _tenants(connection)]
-    behind = {number: _behind(url, number, sealer.newest) for number in tenants}
+    places = [(kept, number) for kept in (_VAULT, _HOOKS) for number in tenants]
+    behind = {one: _behind(url, *one, sealer.newest) for one in places}
     done, total, lost = 0, sum(behind.values()), list[Place]()
-    for number in [one for one, count in behind.items() if count]:
+    for kept, number in [one for one, count in behind.items() if count]:
         after: Place | None = Place(number, "", "")
         while after:
-            moved, closed, after = _batch(url, after, sealer)
+            moved, closed, after = _batch(url, kept, after, sealer)
             lost += closed
             done += moved
             if moved:
@@ -55,20 +79,22 @@ def rotate(url: str, sealer: Sealer, progress: Progress) -> Rotated:
     return Rotated(done, sealer.newest, tuple(lost))
 
 
-def _behind(url: str, tenant: int, newest: str) -> int:
+def _behind(url: str, kept: _Kept, tenant: int, newest: str) -> int:
     with _connect(url) as connection:
         _enter(connection, tenant)
-        row = connection.execute(_COUNT, (tenant, newest)).fetchone()
+        row = connection.execute(kept.count, (tenant, newest)).fetchone()
     return row["n"] if row else 0
 
 
-def _batch(url: str, after: Place, sealer: Sealer) -> tuple[int, list[Place], Place | None]:
+def _batch(
+    url: str, kept: _Kept, after: Place, sealer: Sealer
+) -> tuple[int, list[Place], Place | None]:
     """How many were sealed anew, what could not be opened, and the last place, if there was one."""
     tenant, closed, last = after.tenant, list[Place](), None
     with _connect(url) as connection:
         _enter(connection, tenant)
         sought = (tenant, sealer.newest, after.scope, after.key, _BATCH)
-        found = connection.execute(_NEXT, sought).fetchall()
+        found = connection.execute(kept.next, sought).fetchall()
         for row in found:
             last = Place(tenant, row["scope"], row["key"])
             try:
@@ -77,5 +103,5 @@ def _batch(url: str, after: Place, sealer: Sealer) -> tuple[int, list[Place], Pl
                 closed.append(last)
                 continue
             sealed, key_id = sealer.seal(last, value)
-            connection.execute(_WRITE, (sealed, key_id, tenant, last.scope, last.key))
+            connection.execute(kept.write, (sealed, key_id, tenant, last.scope, last.key))
     return len(found) - len(closed), closed, last

@@ -141,8 +141,12 @@ class Doors:
         memory = await self._id(call)
         change = Change(fields, why, event, _expected(call.headers))
         changed = await parts.edits.change(who, memory, change, inject_headers())
-        if changed.events:
-            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, changed.events))
+        told = changed.events
+        if event == "approved" or "content" in fields:
+            _, _, cleared = await parts.doubts.confirm(who, memory, inject_headers())
+            told = [*told, *cleared]
+        if told:
+            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, told))
         return _reply(memory, changed.version, bool(changed.events), redactions, notes)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.bus.port import Bus
-from reverie.inference.language import LanguageModel
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.settings import IngestSettings
-from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.claims import Claims
 from reverie.store.clock import Clock
+from reverie.store.doubts import Doubts
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.edits import Edits
@@ -43,6 +42,7 @@ class Parts:
     model: ModelSlot
     memories: Memories
     edits: Edits
+    doubts: Doubts
     sessions: Sessions
     tending: Tending
     dreams: Dreams
@@ -64,5 +64,3 @@ class Parts:
     claims: Claims
     vault: Vault
     scrubbing: Scrubbing
-    adjusting: Adjusting
-    language: LanguageModel | None = None

@@ -23,6 +23,7 @@ class RecallSettings:
     staleness_url: str
     content_limit: int
     import_limit: int
+    git_limit: int
     transfer_timeout: float
     half_lives: HalfLives
     fusion: Fusion
@@ -49,6 +50,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         staleness_url=settings.url_of("staleness"),
         content_limit=settings.content_limit,
         import_limit=settings.import_limit,
+        git_limit=settings.git_limit,
         transfer_timeout=settings.transfer_timeout,
         half_lives=half_lives(settings.half_life_days),
         fusion=settings.recall_fusion,

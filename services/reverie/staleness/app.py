@@ -15,6 +15,7 @@ from reverie.runtime.metrics import Reading
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
+from reverie.staleness import hook_routes
 from reverie.staleness.handlers import catch_up, on_changed
 from reverie.staleness.parts import Parts
 from reverie.staleness.routes import routes
@@ -22,6 +23,8 @@ from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
+from reverie.store.doubts import Doubts
+from reverie.store.hooks import Hooks
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.outbox import OutboxTable
@@ -40,11 +43,16 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "staleness") as bus,
     ):
-        vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
+        sealer = sealer_of(secret_text(settings.vault_key))
+        vault = Vault(database, sealer, hide)
         parts = Parts(
-            settings=StalenessSettings(half_lives=half_lives(settings.half_life_days)),
+            settings=StalenessSettings(
+                git_limit=settings.git_limit, half_lives=half_lives(settings.half_life_days)
+            ),
             bus=bus,
             changes=Changes(database),
+            doubts=Doubts(database),
+            hooks=Hooks(database, sealer),
             outbox=OutboxTable(database),
             known_of=vault.known,
         )
@@ -55,7 +63,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         yield Service(
             name="staleness",
             port=settings.staleness_port,
-            routes=routes(parts),
+            routes=[*routes(parts), *hook_routes.routes(parts)],
             keys=Keys(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),

@@ -9,6 +9,8 @@ from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
+from reverie.store.doubts import Doubts
+from reverie.store.hooks import Hooks
 from reverie.store.outbox import OutboxTable
 
 
@@ -19,5 +21,7 @@ class Parts:
     settings: StalenessSettings
     bus: Bus
     changes: Changes
+    doubts: Doubts
+    hooks: Hooks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name, Text
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
@@ -11,12 +9,11 @@ from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
 from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid
-from reverie.domain.redaction import redact_value
 from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page
 from reverie.runtime.routes import Route
-from reverie.runtime.telemetry import inject_headers
+from reverie.staleness.intake import take
 from reverie.staleness.parts import Parts
 from reverie.store.changes import Stale
 
@@ -33,6 +30,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("POST", "/v1/git/changes", doors.change, GitChange, answer=GitAccepted, status=202,
+              limit=parts.settings.git_limit, limit_setting="git_limit",
               summary="Say what a push changed"),
         Route("GET", "/v1/stale", doors.stale, query=StaleQuery, answer=StalePage,
               summary="Memories that may no longer be true, and why"),
@@ -47,13 +45,9 @@ class Doors:
 
     async def change(self, call: Call[GitChange, None]) -> GitAccepted:
         """`POST /v1/git/changes`."""
-        who = call.principal
-        who.check_git(f"project/{slug(call.body.project)}")
-        change = _checked(call.body)
-        stored, duplicate, event = await self._parts.changes.add(who, change, inject_headers())
-        if not duplicate:
-            parts = self._parts
-            call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, [event]))
+        parts, who = self._parts, call.principal
+        stored, duplicate, events = await take(parts, who, call.body)
+        call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
         return GitAccepted(event=stored, duplicate=duplicate)
 
     async def stale(self, call: Call[None, StaleQuery]) -> StalePage:
@@ -81,21 +75,6 @@ def _scopes(who: Principal, query: StaleQuery) -> list[str]:
     home = f"project/{project}"
     who.check_read([home])
     return [one for one in (home, f"{home}/*") if who.may_read(one)]
-
-
-def _checked(change: GitChange) -> GitChange:
-    """The change, whole in itself, with no secret in any text. Raises `Invalid`."""
-    if change.deleted != (change.after is None):
-        raise Invalid("after", "is missing (or zeros) where, and only where, deleted is true")
-    if change.files and change.deleted:
-        raise Invalid("files", "a branch that was deleted changes none")
-    if change.files and not change.commits:
-        raise Invalid("commits", "name those that changed the files")
-    for place, file in enumerate(change.files):
-        if file.status in {"renamed", "copied"} and not file.old_path:
-            raise Invalid(f"files.{place}.old_path", f"is required where a file was {file.status}")
-    clean = redact_value(change.model_dump(mode="json", exclude_defaults=True))
-    return GitChange.model_validate_json(json.dumps(clean.value))
 
 
 def _item(one: Stale, lives: HalfLives) -> StaleItem:

@@ -12,8 +12,9 @@ from reverie.domain.kinds import Kind
 @dataclass(frozen=True)
 class StalenessSettings:
     """How often it looks for changes whose event was lost, and how old those are, in seconds;
-    half-lives of confidence in days."""
+    half-lives of confidence in days; how many bytes a change may hold."""
 
+    git_limit: int = 25 * 1024 * 1024
     sweep_seconds: float = 15.0
     sweep_age: float = 30.0
     half_lives: Mapping[Kind, float] = field(default_factory=lambda: HALF_LIVES)

@@ -4,58 +4,89 @@ select change_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: change_get
 -- A stored change.
-select id, project, branch, body, processed, opened from git_event where tenant = $1 and id = $2;
+select id, project, branch, body, processed from git_event where tenant = $1 and id = $2;
 
 -- name: change_done
--- A change was applied, unless it was opened again since it was read.
-update git_event set processed = now()
-where tenant = $1 and id = $2 and opened = $3 and processed is null;
+-- A change was applied.
+update git_event set processed = now() where tenant = $1 and id = $2 and processed is null;
 
--- name: changes_reopen
--- Opens changes again that may have come before a memory's anchors; answers their events.
-select event, change from changes_reopen($1, $2, $3, $4, $5);
+-- name: missed
+-- Announces that a memory's anchors came after changes that may concern it.
+select missed($1, $2, $3, $4, $5);
 
 -- name: changes_unprocessed
 -- Changes whose event may be lost.
 select * from changes_unprocessed(make_interval(secs => $1), $2);
 
+-- name: project_lock
+-- Lets one at a time work out what became of a project's anchors.
+select pg_advisory_xact_lock(hashtextextended('staleness ' || $2, $1::int));
+
 -- name: anchors_named
 -- Anchors of a project by the last component of their path.
 select node, path from anchor where tenant = $1 and project = $2 and name = any($3::text[])
-order by path;
+order by path, node;
+
+-- name: anchors_touched
+-- The anchors of a project that a memory touches.
+select a.node, a.path from edge e join anchor a on a.tenant = $1 and a.node = e.dst
+where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
+  and a.project = $3
+order by a.path, a.node;
 
 -- name: anchored_memories
--- Memories that touch a list of anchors, with when they were learned and the lines they know.
-select m.id, e.dst as node, coalesce(m.valid_from, m.created) as known_at, e.meta -> 'lines' as lines
+-- Memories that touch the anchors $2 (or of them the one $4), with what they know of the files and when.
+select m.id as memory, e.dst as node, m.scope, m.kind, e.meta, m.git, m.metadata -> 'promoted' as promoted,
+       left(m.content, 4000) as content, coalesce(c.at, m.valid_from, m.created) as known_at, m.checked
 from edge e join memory m on m.tenant = $1 and m.id = e.src
+left join git_commit c on c.tenant = $1 and c.project = $3 and c.sha = m.git ->> 'commit'
 where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
-  and m.status in ('active', 'superseded')
-order by m.id;
+  and m.status = 'active' and ($4::uuid is null or m.id = $4)
+order by m.id, e.dst;
 
--- name: marks_add
--- Marks with their evidence; the same commit and path mark a memory once. Answers who
--- is newly marked, and at which version.
-insert into stale_mark (tenant, memory, commit, path, grade, score, change, subject, committed_at, event)
-select $1, k.memory, k.commit, k.path, k.grade, k.score, k.change, k.subject, k.committed_at, $3
-from jsonb_to_recordset($2) k (memory uuid, commit text, path text, grade text, score real,
-                               change text, subject text, committed_at timestamptz)
-on conflict do nothing
-returning memory, (select m.version from memory m where m.tenant = $1 and m.id = stale_mark.memory);
+-- name: file_steps
+-- What happened since $4 to files whose last component is in $3, in the order in which it came to stand.
+select f.event, f.branch, f.main, f.known_at, f.facts
+from git_file f
+where f.tenant = $1 and f.project = $2 and f.known_at > $4
+  and (f.name = any($3::text[]) or f.old_name = any($3::text[]))
+order by f.at, f.event, f.place;
 
--- name: anchor_move
--- A renamed file: its node keeps its edges under the new path, unless that path or its key is taken.
-with moved as (
-  update anchor a set path = $4, name = $5
-  where a.tenant = $1 and a.project = $2 and a.path = $3
-    and not exists (select from anchor b
-      where b.tenant = $1 and b.project = $2 and b.path = $4)
-    and not exists (select from memory o
-      where o.tenant = $1 and o.scope = 'project/' || $2 and o.key = 'file:' || $4
-        and o.status = 'active' and o.id <> a.node)
-  returning a.node
-)
-update memory m set key = 'file:' || $4, content = $4, hash = $6, updated = now()
-from moved where m.tenant = $1 and m.id = moved.node;
+-- name: leaning
+-- Edges of $2 along which doubt spreads, at most $3 a memory; with when the other end was known.
+select s.id as near, e.other as far, e.kind, e.outward, e.weight, e.scope, e.known_at
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select x.other, x.kind, x.outward, x.weight, m.scope,
+         greatest(coalesce(m.valid_from, m.created), m.checked) as known_at
+  from (
+    select o.dst as other, o.kind, true as outward, o.weight from edge o
+    where o.tenant = $1 and o.src = s.id and o.known_to is null and o.kind = 'led_to'
+    union all
+    select i.src, i.kind, false, i.weight from edge i
+    where i.tenant = $1 and i.dst = s.id and i.known_to is null
+      and i.kind = any ('{depends_on,part_of,learned_in}')
+  ) x join memory m on m.tenant = $1 and m.id = x.other
+  where m.status = 'active' and m.kind not in ('file', 'entity')
+  order by x.weight desc, x.other, x.kind limit $3
+) e
+order by near, far, e.kind;
+
+-- name: marks_replace
+-- Marks that memories leave by files, in place of those that stood; answers whose doubt is new or gone.
+select memory, version, open from marks_replace($1, $2, $3, $4, $5);
+
+-- name: anchor_rename
+-- A file that got another name keeps its node, where no node has that name: says whether.
+select anchor_rename($1, $2, $3, $4, $5);
+
+-- name: anchor_rehome
+-- Memories that touched a node touch another one.
+select anchor_rehome($1, $2, $3, $4);
+
+-- name: memory_confirm
+-- Notes that a memory holds.
+select memory_confirm($1, $2, $3, $4, $5, $6);
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.

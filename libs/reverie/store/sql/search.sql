@@ -164,8 +164,9 @@ select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence,
          as boost,
        coalesce((select case when bool_or(k.score >= 1) then 1
                         else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end
-                 from stale_mark k
-                 where k.tenant = $1 and k.memory = m.id and k.cleared is null), 0)::real as staleness,
+                 from (select max(k.score) as score from stale_mark k
+                       where k.tenant = $1 and k.memory = m.id and k.cleared is null
+                       group by k.commit, k.path) k), 0)::real as staleness,
        coalesce(r.rank / nullif((select t.rank from memory_rank t where t.tenant = $1
                                  order by t.rank desc limit 1), 0), 0)::real as rank
 from memory m

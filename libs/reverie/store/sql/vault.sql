@@ -34,8 +34,11 @@ delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and cove
 returning v.version;
 
 -- name: vault_secrets
--- Every sealed value of the tenant, for taking it out of texts.
-select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret;
+-- Every sealed value of the tenant, for taking it out of texts; those of webhooks too.
+select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret
+union all
+select 'project/' || h.project, 'webhook ' || h.kind, h.sealed, h.key_id
+from git_hook h where h.tenant = $1;
 
 -- name: vault_advice
 -- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of

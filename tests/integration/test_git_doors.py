@@ -1,0 +1,304 @@
+"""The ways in for git changes: the REST call, push webhooks, the bus; and what each refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from reverie.bus.connection import connect
+from reverie.bus.dead import list_dead
+from reverie.bus.port import Bus
+from reverie.bus.streams import STALENESS_CHANGES
+from reverie.contracts.git import GitChange
+from reverie.domain.access import Role
+from reverie.store.sealing import sealer_of
+from reverie.store.vault_rotation import rotate
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Reply, Stack, eventually, running_stack
+from tests.tables import Tables, rows
+
+OLD = base64.b64encode(b"o" * 32).decode()
+NEW = base64.b64encode(b"n" * 32).decode()
+SECRET = "walnut-tulip-harbour-nine"
+SHA, EARLIER = "a" * 40, "b" * 40
+FIRST = {"sha": SHA, "subject": "Move the loop", "committed_at": "2099-01-01T00:00:00Z"}
+CHANGE: dict[str, Any] = {
+    "project": "shop",
+    "branch": "main",
+    "before": EARLIER,
+    "after": SHA,
+    "commits": [FIRST],
+    "files": [{"path": "src/loop.py", "status": "modified", "hunks": [[1, 1, 1, 2]]}],
+}
+
+
+@pytest.fixture
+async def shop(database: Database, nats_url: str) -> AsyncIterator[Stack]:
+    """A system whose tenant knows the project `shop`, by one memory of it."""
+    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as made:
+        await made.post("/v1/remember", {"content": "the loop runs", "scope": "project/shop"})
+        yield made
+
+
+def _events(stack: Stack) -> list[dict[str, Any]]:
+    """The stored changes, the oldest first."""
+    return [body for (body,) in rows(stack.admin_url, "select body from git_event order by id")]
+
+
+def _counted(tables: Tables) -> dict[str, int]:
+    """How many rows there are of what a change may leave."""
+    return {name: n for name, n in tables.counts().items() if name not in {"idempotency", "chunk"}}
+
+
+async def _idle(tables: Tables) -> bool:
+    return tables.idle()
+
+
+def github(body: Mapping[str, Any], event: str = "push", secret: str = SECRET) -> dict[str, Any]:
+    """A delivery as GitHub sends it."""
+    data = json.dumps(body).encode()
+    signature = hmac.new(secret.encode(), data, hashlib.sha256).hexdigest()
+    headers = {"X-GitHub-Event": event, "X-Hub-Signature-256": f"sha256={signature}"}
+    return {"data": data, "headers": {**headers, "Content-Type": "application/json"}}
+
+
+def pushed(**more: Any) -> dict[str, Any]:
+    """A push in GitHub's words: a file moved, one changed, one removed with nothing beside it."""
+    moved = {
+        "id": EARLIER, "message": "Move it\n\nbody", "timestamp": "2099-01-01T00:00:00+02:00",
+        "added": ["lib/loop.py", "README.md"], "removed": ["src/loop.py"], "modified": ["a.py"],
+    }  # fmt: skip
+    gone = {"id": SHA, "message": "Merge pull request #3 from us/feat/x", "removed": ["old.py"],
+            "timestamp": "2099-01-02T00:00:00Z"}  # fmt: skip
+    return {
+        "ref": "refs/heads/main",
+        "before": "0" * 40,
+        "after": SHA,
+        "created": True,
+        "forced": False,
+        "repository": {"full_name": "us/shop", "default_branch": "main", "id": 1},
+        "commits": [moved, gone],
+        **more,
+    }
+
+
+async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: Stack) -> None:
+    path = "/v1/git/webhooks/github/shop"
+    assert (await shop.call("PUT", path, {"secret": "short"})).status == 422
+    writer = shop.key_of(role=Role.WRITER)
+    assert (await shop.call("PUT", path, {"secret": SECRET}, writer)).status == 403
+    made = (await shop.call("PUT", path, {"secret": SECRET})).body
+    assert (made["path"], made["secret"]) == ("/v1/git/github/default/shop", SECRET)
+    listed = await shop.get("/v1/git/webhooks?project=shop")
+    assert [one["kind"] for one in listed["items"]] == ["github"]
+    assert SECRET not in json.dumps(listed)
+    assert SECRET not in str(rows(shop.admin_url, "select * from git_hook"))
+    kept = await shop.post("/v1/remember", {"content": f"the hook is {SECRET}"})
+    assert SECRET not in json.dumps(await shop.get(f"/v1/memories/{kept['id']}"))
+
+    async def deliver(at: str = made["path"], **sent: Any) -> Reply:
+        return await shop.call("POST", at, **sent)
+
+    with closing(Tables(shop.admin_url, tenant=1)) as tables:
+        await eventually(lambda: _idle(tables))
+        before = _counted(tables)
+        unsigned = github(pushed())
+        del unsigned["headers"]["X-Hub-Signature-256"]
+        forged = [
+            await deliver(**github(pushed(), secret="another-secret")),
+            await deliver(**unsigned),
+            await deliver(**{**github(pushed()), "data": json.dumps(pushed(forced=True)).encode()}),
+            await deliver("/v1/git/github/default/other", **github(pushed())),
+            await deliver("/v1/git/github/nobody/shop", **github(pushed())),
+            await deliver("/v1/git/gitlab/default/shop", **github(pushed())),
+        ]
+        assert [(one.status, one.body["code"]) for one in forged] == [(401, "unauthenticated")] * 6
+        bad = pushed(commits=[{**pushed()["commits"][0], "removed": ["../../etc/passwd"]}])
+        refused = await deliver(**github(bad))
+        assert (refused.status, refused.body["field"]) == (422, "commits.0.removed.0")
+        for event, why in (("ping", "works"), ("issues", "event issues")):
+            told = await deliver(**github({"zen": "x"}, event))
+            assert why in told.body["ignored"]
+        tag = await deliver(**github(pushed(ref="refs/tags/v1")))
+        assert "no push to a branch" in tag.body["ignored"]
+        assert _counted(tables) == before
+
+    taken = await deliver(**github(pushed()))
+    assert (taken.status, taken.body["duplicate"], taken.body["hints"]) == (202, False, [])
+    assert (await deliver(**github(pushed()))).body["duplicate"] is True
+    [change] = _events(shop)
+    stands = GitChange.model_validate_json(json.dumps(change))
+    assert (stands.before, stands.detail, stands.merged) == (None, "files", ["feat/x"])
+    assert [(one.path, one.status, one.perhaps) for one in stands.files] == [
+        ("lib/loop.py", "added", None),
+        ("README.md", "added", None),
+        ("a.py", "modified", None),
+        ("src/loop.py", "deleted", "lib/loop.py"),
+        ("old.py", "deleted", None),
+    ]
+    form = github(pushed(after="c" * 40, before=SHA, forced=True))
+    form["data"] = urlencode({"payload": form["data"].decode()}).encode()
+    signature = hmac.new(SECRET.encode(), form["data"], hashlib.sha256).hexdigest()
+    kind = "application/x-www-form-urlencoded"
+    headers = {"X-Hub-Signature-256": f"sha256={signature}", "Content-Type": kind}
+    assert (await deliver(data=form["data"], headers=headers)).status == 202
+    ended = pushed(after="0" * 40, before=SHA, deleted=True, commits=[], ref="refs/heads/feat/x")
+    assert (await deliver(**github(ended))).body["duplicate"] is False
+    many = [{**pushed()["commits"][1], "id": f"{n:040x}"} for n in range(1, 2049)]
+    capped = await deliver(**github(pushed(after="d" * 40, commits=many)))
+    assert "push-event" in capped.body["hints"][0]
+    _, forced, deleted, partial = _events(shop)
+    assert (forced["forced"], deleted["deleted"], deleted["branch"]) == (True, True, "feat/x")
+    assert partial["partial"] is True
+    await asyncio.to_thread(
+        rotate, shop.admin_url, sealer_of(f"{NEW},{OLD}"), lambda done, total: None
+    )
+    sealed_under = rows(shop.admin_url, "select distinct key_id from git_hook")
+    assert sealed_under == [(sealer_of(NEW).newest,)]
+    assert (await shop.call("DELETE", path)).status == 200
+    assert (await deliver(**github(pushed()))).status == 401
+    assert (await shop.call("DELETE", path)).status == 404
+
+
+async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None:
+    body = pushed(
+        object_kind="push",
+        project={"path_with_namespace": "us/shop", "default_branch": "main"},
+        total_commits_count=25,
+    )
+    del body["repository"]
+    data, at = json.dumps(body).encode(), str(int(time.time()))
+    made = await shop.call("PUT", "/v1/git/webhooks/gitlab/shop", {"secret": SECRET})
+
+    async def deliver(**headers: str) -> Reply:
+        return await shop.call("POST", made.body["path"], data=data, headers=headers)
+
+    def signed(key: bytes, at: str) -> dict[str, str]:
+        told = f"one.{at}.".encode() + data
+        mark = base64.b64encode(hmac.new(key, told, hashlib.sha256).digest()).decode()
+        return {
+            "webhook-id": "one",
+            "webhook-timestamp": at,
+            "webhook-signature": f"v1,x v1,{mark}",
+        }
+
+    assert (await deliver(**{"X-Gitlab-Token": "another-secret"})).status == 401
+    assert (await deliver()).status == 401
+    taken = await deliver(**{"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Push Hook"})
+    assert (taken.status, len(taken.body["hints"])) == (202, 1)
+    [change] = _events(shop)
+    assert (change["repository"], change["partial"]) == ("us/shop", True)
+    key = b"k" * 32
+    token = "whsec_" + base64.b64encode(key).decode()
+    await shop.call("PUT", "/v1/git/webhooks/gitlab/shop", {"secret": token})
+    assert (await deliver(**signed(b"other", at))).status == 401
+    assert (await deliver(**signed(key, str(int(at) - 900)))).status == 401
+    assert (await deliver(**{**signed(key, at), "webhook-id": "two"})).status == 401
+    assert (await deliver(**signed(key, at))).body["duplicate"] is True
+
+
+async def test_the_rest_door_takes_much_once_and_refuses_by_name(shop: Stack) -> None:
+    files = [
+        {"path": f"src/{n}.py", "status": "modified", "commit": SHA,
+         "hunks": [{"old_start": 5 * m + 1, "old_lines": 2, "new_start": 5 * m + 1, "new_lines": 2,
+                    "kind": "code", "symbols": [f"f{m}"], "words": [f"word{n}", "loop"]}
+                   for m in range(5)]}
+        for n in range(5000)
+    ]  # fmt: skip
+    large = {**CHANGE, "files": files}
+    assert len(json.dumps(large)) > 2 * 1024 * 1024
+    told = [
+        await shop.call("POST", "/v1/git/changes", data=io.BytesIO(json.dumps(large).encode()))
+        for _ in range(2)
+    ]
+    first, again = [one.body for one in told]
+    assert (first["duplicate"], again) == (False, {**first, "duplicate": True})
+    [kept] = _events(shop)
+    assert len(kept["files"]) == 5000
+    forced = {**CHANGE, "forced": True}
+    assert (await shop.post("/v1/git/changes", forced))["duplicate"] is False
+    assert (await shop.post("/v1/git/changes", forced))["duplicate"] is True
+    new = {**CHANGE, "branch": "refs/heads/feat/y", "before": "0" * 40}
+    assert (await shop.post("/v1/git/changes", new))["duplicate"] is False
+    gone = {**CHANGE, "branch": "feat/y", "before": SHA, "after": "0" * 40, "deleted": True,
+            "commits": [], "files": []}  # fmt: skip
+    assert (await shop.post("/v1/git/changes", gone))["duplicate"] is False
+    ci = shop.key_of(role=Role.CI, writes=("project/shop",))
+    mine = {**CHANGE, "after": "e" * 40}
+    assert (await shop.post("/v1/git/changes", mine, key=ci))["duplicate"] is False
+    with closing(Tables(shop.admin_url, tenant=1)) as tables:
+        await eventually(lambda: _idle(tables))
+        before = _counted(tables)
+        other = {**CHANGE, "project": "unheard-of"}
+        assert (await shop.call("POST", "/v1/git/changes", other, ci)).status == 403
+        unknown = await shop.call("POST", "/v1/git/changes", other)
+        assert (unknown.status, unknown.body["code"]) == (404, "not_found")
+        assert "unheard-of" in unknown.body["detail"]
+        huge = b'{"project": "' + b"x" * 50 * 1024 * 1024 + b'"}'
+        for data in (io.BytesIO(huge), _pieces(huge)):
+            too_large = await shop.call("POST", "/v1/git/changes", data=data)
+            assert (too_large.status, too_large.body["code"]) == (413, "too_large")
+            assert "git_limit" in too_large.body["detail"]
+        assert _counted(tables) == before
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    """A body that does not say beforehand how long it is."""
+    for at in range(0, len(data), 1024 * 1024):
+        yield data[at : at + 1024 * 1024]
+
+
+async def test_the_bus_takes_changes_told_whole_and_buries_the_rest(
+    shop: Stack, nats_url: str
+) -> None:
+    whole = {name: value for name, value in CHANGE.items() if name != "project"}
+    bad_file = {"path": "/etc/passwd", "status": "deleted"}
+    wrong: list[tuple[str, bytes, str]] = [
+        ("git.default.shop.changed", b"{", "not JSON"),
+        ("git.default.shop.changed", b"[1]", "no JSON object"),
+        ("git.default.shop.changed", b"{}", "not a git event"),
+        ("git.nobody.shop.changed", json.dumps(whole).encode(), "no such tenant"),
+        ("git.default.other.changed", json.dumps(whole).encode(), "no project other"),
+        ("git.default.shop.changed", json.dumps({**whole, "project": "x"}).encode(), "the subject"),
+        ("git.default.shop.changed", json.dumps({**whole, "tenant": 2}).encode(), "the subject"),
+        (
+            "git.default.shop.changed",
+            json.dumps({**whole, "files": [bad_file]}).encode(),
+            "files.0.path",
+        ),
+    ]
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        with closing(Tables(shop.admin_url)) as tables:
+            await eventually(lambda: _idle(tables))
+            before = _counted(tables)
+            for subject, data, _ in wrong:
+                await bus.send(subject, data, {})
+            await eventually(lambda: _taken(bus))
+            assert _counted(tables) == before
+            reasons = [one.reason for one in await list_dead(bus)]
+            assert len(reasons) == len(wrong)
+            for reason, (_, _, told) in zip(reasons, wrong, strict=True):
+                assert told in reason
+            for _ in range(2):
+                await bus.send("git.default.shop.changed", json.dumps(whole).encode(), {})
+            await eventually(lambda: _taken(bus))
+            await eventually(lambda: _idle(tables))
+        assert [one["after"] for one in _events(shop)] == [SHA]
+        assert len(await list_dead(bus)) == len(wrong)
+
+
+async def _taken(bus: Bus) -> bool:
+    return await bus.lag(STALENESS_CHANGES) == 0
