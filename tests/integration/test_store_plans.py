@@ -20,7 +20,7 @@ from pgvector import HalfVector
 
 from reverie.domain.ids import new_id
 from reverie.store import rows
-from reverie.store.counts import EXACT_UP_TO
+from reverie.store.counts import COUNTED, Vectors
 from reverie.store.database import _prepare, open_database
 from reverie.store.dreams import FIRST
 from reverie.store.queries import query, settled
@@ -145,7 +145,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None, None, 200),
         "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
         "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
-        "vector_count": (EXACT_UP_TO + 1,),
+        "vector_count": (COUNTED,),
         "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
         "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
         "edges_around": (ids, everything, 8),
@@ -272,7 +272,7 @@ async def test_many_vectors_are_found_through_the_vector_index(
 async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_search(
     loaded: Loaded,
 ) -> None:
-    assert VECTORS > EXACT_UP_TO
+    assert not Vectors(VECTORS).exact
     who = principal(loaded.tenant, "big")
     vector = np.asarray(loaded.vector.to_numpy(), dtype=np.float32)
     async with open_database(loaded.service_url, size=2) as db:

@@ -11,6 +11,9 @@ from reverie.store.database import Tenant
 
 EXACT_UP_TO = 20_000
 """Vectors of a tenant up to which all are compared."""
+COUNTED = 200_000
+WALKED = 10_000
+"""What a walk of the index costs that meets the tenant's vectors alone, in vectors compared."""
 SMALL = 2_000
 KEPT_SECONDS = 30.0
 _MOST_KEPT = 10_000
@@ -24,6 +27,28 @@ class Corpus:
 
     documents: float
     mean_length: float
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """How many vectors a tenant has, `COUNTED` at most, and how many its partition has in all.
+
+    `around` is as old as the statistics of the table.
+    """
+
+    own: int
+    around: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether comparing all is the cheaper way: a walk of the index meets all that lie around.
+
+        It meets the others' vectors too, so that it costs the more the less are the tenant's.
+        """
+        if self.own <= EXACT_UP_TO:
+            return True
+        walk = WALKED * max(self.around, self.own) / self.own
+        return self.own < COUNTED and self.own < walk
 
 
 class Counts:
@@ -44,13 +69,14 @@ class Counts:
             tenant, "turns", lambda: _corpus(tenant, "turn_corpus"), lambda c: c.documents
         )
 
-    async def vectors(self, tenant: Tenant) -> int:
-        """The vectors of the model in question, counted to one more than `EXACT_UP_TO`."""
+    async def vectors(self, tenant: Tenant) -> Vectors:
+        """The vectors of the model in question."""
 
-        async def count() -> int:
-            return int(await tenant.value("vector_count", EXACT_UP_TO + 1))
+        async def count() -> Vectors:
+            row = await tenant.row("vector_count", COUNTED)
+            return Vectors(row["own"], row["around"]) if row else Vectors(0)
 
-        return await self._of(tenant, tenant.vectors, count, float)
+        return await self._of(tenant, tenant.vectors, count, lambda found: found.own)
 
     async def _of(
         self,

@@ -17,7 +17,7 @@ from reverie.domain.access import Principal
 from reverie.domain.memory import Memory
 from reverie.domain.worth import Facts
 from reverie.store import rows
-from reverie.store.counts import EXACT_UP_TO, Counts
+from reverie.store.counts import Counts
 from reverie.store.database import FIRST_VECTORS, Database, Tenant
 from reverie.store.weighted import sparse_vector
 
@@ -137,7 +137,7 @@ class Search:
         limit: int,
         vectors: str = FIRST_VECTORS,
     ) -> list[Scored]:
-        """Memories by cosine of their nearest chunk: exact up to `EXACT_UP_TO` vectors.
+        """Memories by cosine of their nearest chunk: exact where few vectors are to be compared.
 
         `vectors`: the table of the model that made the vector.
         """
@@ -146,8 +146,8 @@ class Search:
         async with self._db.reading(who.tenant) as tenant:
             tenant.vectors = vectors
             count = await self._counts.vectors(tenant)
-            if count <= EXACT_UP_TO:
-                found = await _nearest(tenant, args, limit, count)
+            if count.exact:
+                found = await _nearest(tenant, args, limit, count.own)
             else:
                 found = await tenant.rows("search_vectors_index", *args)
         return [Scored(r["id"], r["score"]) for r in found]

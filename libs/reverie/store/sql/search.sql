@@ -57,10 +57,13 @@ from scored s cross join lateral (
 order by s.score desc, s.doc limit $7;
 
 -- name: vector_count
--- How many vectors a tenant has, counted up to $2: decides between exact and approximate.
-select count(*) from (
-  select from vec_bge_small_en_v1_5 where tenant = $1 limit $2
-) v;
+-- How many vectors a tenant has, counted up to $2, and how many its partition had when it was last
+-- looked at: decides between exact and approximate.
+select count(*) as own, coalesce((
+  select p.reltuples from pg_class p where p.oid = (
+    select v.tableoid from vec_bge_small_en_v1_5 v where v.tenant = $1 order by v.chunk limit 1)
+), 0)::float8 as around
+from (select from vec_bge_small_en_v1_5 where tenant = $1 limit $2) v;
 
 -- name: search_vectors_exact
 -- Nearest memories by cosine, every vector compared; a memory counts by its nearest chunk. Of the $8
