@@ -9,6 +9,7 @@ from reverie.inference.prompts import prompts
 
 PINNED = {
     "distil/1": "abc4e475ac1e",
+    "reflect/1": "2cf11c36b07e",
 }
 """The beginning of the SHA-256 of each. A text that changes gets the next version."""
 

@@ -13,8 +13,8 @@ class TendAnswer(Answer):
     """`POST /v1/dream/tend`: how many memories were looked at, and what was done to how many.
 
     `collected`: files and entities that nothing touches; `restored`: those touched again;
-    `ranked`: memories whose weight in the graph was computed; `unfinished`: passes whose time was
-    over.
+    `ranked`: memories whose weight in the graph was computed; `proposed`: for the vault;
+    `derived`: lessons that several memories show; `unfinished`: passes whose time was over.
     """
 
     looked: int = 0
@@ -25,6 +25,8 @@ class TendAnswer(Answer):
     merged: int = 0
     contradicted: int = 0
     ranked: int = 0
+    proposed: int = 0
+    derived: int = 0
     unfinished: list[str] = Field(default_factory=list)
 
 

@@ -274,6 +274,11 @@ class Settings(BaseSettings):
     tend_pass_seconds: Seconds = Field(
         20.0, description="seconds that one pass of tending takes before the next has its turn"
     )
+    reflect: bool = Field(
+        False,
+        description="whether tending looks for what several memories show together (by the "
+        "language model) and for memories that belong in the vault",
+    )
     archive_after_days: Annotated[float, Field(ge=0)] = Field(
         7.0, description="days within which no memory is archived"
     )

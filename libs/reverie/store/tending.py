@@ -17,6 +17,7 @@ from reverie.domain.memory import Memory, NewMemory
 from reverie.domain.promotion import AGENT_FILES, PROMOTED, Evidence
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.vault import MANY_VERSIONS
 
 FIRST = UUID(int=0)
 
@@ -35,6 +36,24 @@ class Garden:
     def whole(self) -> bool:
         """Whether it is all of the tenant."""
         return "*" in self.scopes
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A memory as reflecting reads it."""
+
+    id: UUID
+    kind: str
+    content: str
+
+
+@dataclass(frozen=True)
+class BusyKey:
+    """The active memory under a key, and how often the key was written."""
+
+    id: UUID
+    key: str
+    versions: int
 
 
 class Tending:
@@ -129,6 +148,34 @@ class Tending:
         if garden.whole:
             async with self._db.tenant(garden.tenant) as tenant:
                 await tenant.rows("tend_pass_put", name, above, looked, above == FIRST)
+
+    async def stateful(self, garden: Garden, above: UUID, limit: int) -> list[Ground]:
+        """Active memories that look like state, by id above `above`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("tend_stateful", list(garden.scopes), above, limit)
+        return [Ground(**row) for row in found]
+
+    async def busy(self, garden: Garden, limit: int) -> list[BusyKey]:
+        """Keys that were written very often, the busiest first."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("tend_busy", list(garden.scopes), MANY_VERSIONS, limit)
+        return [BusyKey(**row) for row in found]
+
+    async def reflectable(self, garden: Garden, fresh: int) -> str | None:
+        """The scope with the most that is new since it was reflected on, `fresh` at least."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found: str | None = await tenant.value("reflectable", list(garden.scopes), fresh)
+        return found
+
+    async def ground(self, tenant: int, scope: str, limit: int) -> list[Ground]:
+        """The newest active memories of a scope that were not derived."""
+        async with self._db.tenant(tenant) as t:
+            return [Ground(**row) for row in await t.rows("reflect_ground", scope, limit)]
+
+    async def reflected(self, tenant: int, scope: str, newest: UUID) -> None:
+        """Notes that a scope was reflected on, up to its newest memory."""
+        async with self._db.tenant(tenant) as t:
+            await t.rows("tend_pass_put", f"reflect {scope}", newest, 0, True)
 
     async def record(
         self,

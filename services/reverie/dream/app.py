@@ -76,6 +76,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             ranks=Ranks(database),
             outbox=OutboxTable(database),
             known_of=vault.known,
+            language=llm,
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
         )
         worker = Worker(parts)

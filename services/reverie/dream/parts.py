@@ -12,6 +12,7 @@ from reverie.domain.known_secrets import Known
 from reverie.dream.extract import Extractor, Rules
 from reverie.dream.meters import Meters
 from reverie.dream.settings import DreamSettings
+from reverie.inference.language import LanguageModel
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
@@ -35,5 +36,6 @@ class Parts:
     ranks: Ranks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]
+    language: LanguageModel | None = None
     extractor: Extractor = field(default_factory=Rules)
     meters: Meters = field(default_factory=lambda: Meters(CollectorRegistry()))

@@ -4,54 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
 from reverie.bus.relay import publish_now
 from reverie.domain.clean import without_secrets
 from reverie.domain.confidence import FLOOR, has_faded
-from reverie.domain.dreaming import Decision, Record
 from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.domain.known_secrets import knowing
 from reverie.domain.pagerank import pagerank, votes
 from reverie.domain.promotion import convention
 from reverie.dream.parts import Parts
+from reverie.dream.reflect import propose_vault, reflect
+from reverie.dream.work import Page, Work
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.settling import settle
-from reverie.store.tending import Garden
 
 FADING = [kind.value for kind, how in TREATMENT.items() if how.decays and kind not in ANCHORS]
 PAGE = 500
 FEW = 20
-MOST_TOLD = 500
-"""Decisions of one run that are told one by one; all are counted."""
-
 USE_DAYS = 30
-
-
-@dataclass
-class Work:
-    """What is tended and what came of it: counts by outcome beside the record of the run."""
-
-    garden: Garden
-    record: Record = field(default_factory=Record)
-    counts: dict[str, int] = field(default_factory=dict)
-    unfinished: list[str] = field(default_factory=list)
-
-    def did(self, outcome: str, memory: UUID, why: str, kind: str | None = None) -> None:
-        """Notes one thing that was done."""
-        self.counts[outcome] = self.counts.get(outcome, 0) + 1
-        if len(self.record.decisions) < MOST_TOLD:
-            self.record.decided(Decision(outcome, why, kind, memory))
-
-
-@dataclass(frozen=True)
-class Page:
-    """How many memories were looked at, and the last of them; None: there are no more."""
-
-    looked: int
-    last: UUID | None
 
 
 Step = Callable[[Parts, Work, UUID], Awaitable[Page]]
@@ -131,6 +103,9 @@ PASSES: dict[str, Step] = {
     "centre": centre,
     "forget": forget,
 }
+
+REFLECTING: dict[str, Step] = {"propose": propose_vault, "reflect": reflect}
+"""Only where it is set."""
 
 
 def _page(ids: list[UUID], full: int) -> Page:

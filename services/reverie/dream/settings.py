@@ -29,6 +29,7 @@ class DreamSettings:
     half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
     tend_seconds: float = 21_600.0
     tend_pass_seconds: float = 20.0
+    reflect: bool = False
     archive_after_days: float = 7.0
     promote_sessions: int = 3
 
@@ -42,6 +43,7 @@ def dream_settings(settings: Settings) -> DreamSettings:
         half_lives=half_lives(settings.half_life_days),
         tend_seconds=settings.tend_minutes * 60,
         tend_pass_seconds=settings.tend_pass_seconds,
+        reflect=settings.reflect,
         archive_after_days=settings.archive_after_days,
         promote_sessions=settings.promote_after_sessions,
     )

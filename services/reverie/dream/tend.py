@@ -13,7 +13,8 @@ import structlog
 from reverie.domain.errors import ReverieError
 from reverie.domain.ids import new_id
 from reverie.dream.parts import Parts
-from reverie.dream.passes import PASSES, Step, Work
+from reverie.dream.passes import PASSES, REFLECTING, Step
+from reverie.dream.work import Work
 from reverie.runtime.telemetry import span
 from reverie.store.tending import FIRST, Garden
 
@@ -62,7 +63,8 @@ async def tend(parts: Parts, garden: Garden) -> Work:
 
 async def _all(parts: Parts, work: Work) -> None:
     places = await parts.tending.places(work.garden)
-    for name, step in PASSES.items():
+    steps = PASSES | (REFLECTING if parts.settings.reflect else {})
+    for name, step in steps.items():
         begun = monotonic()
         if not await _pass(parts, work, name, step, places.get(name, FIRST)):
             work.unfinished.append(name)

@@ -46,6 +46,7 @@ with evident as (
            then m.git -> 'files' else '[]' end) f
     where lower(regexp_replace(f, '^.*/', '')) = any($5::text[]) order by f limit 1) f on true
   where covers($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
+    and not m.metadata ? 'derived'
     and split_part(m.scope, '/', 1) <> all('{agent,session}')
     and (s.sessions >= $4 or f.file is not null or m.source = 'agent_file'
          or exists (select from memory_tag t
@@ -98,6 +99,44 @@ select m.id from memory m
 where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
   and m.status = 'active'
 order by m.id limit $4;
+
+-- name: tend_stateful
+-- Active memories above id $3 in scopes $2 that may be a number or a JSON object or array.
+select m.id, m.kind, m.content from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
+  and m.status = 'active'
+  and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
+order by m.id limit $4;
+
+-- name: tend_busy
+-- Active memories in scopes $2 whose key was written more than $3 times: counters in disguise.
+select min(m.id::text) filter (where m.status = 'active')::uuid as id, m.key,
+       (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
+from memory m
+where m.tenant = $1 and m.key is not null and covers($2, m.scope)
+  and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
+group by m.scope, m.key
+having count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0) > $3
+   and bool_or(m.status = 'active')
+order by versions desc, m.scope, m.key limit $4;
+
+-- name: reflectable
+-- The scope of $2 with the most active memories since it was last reflected on, $3 at least; what was
+-- derived does not count.
+select m.scope from memory m
+left join tend_pass p on p.tenant = $1 and p.pass = 'reflect ' || m.scope
+where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and not m.metadata ? 'derived'
+  and m.kind not in ('file', 'entity', 'session', 'task')
+  and m.id > coalesce(p.above, '00000000-0000-0000-0000-000000000000')
+group by m.scope having count(*) >= $3
+order by count(*) desc, m.scope limit 1;
+
+-- name: reflect_ground
+-- The newest active memories of scope $2 that were not derived.
+select m.id, m.kind, m.content from memory m
+where m.tenant = $1 and m.scope = $2 and m.status = 'active' and not m.metadata ? 'derived'
+  and m.kind not in ('file', 'entity', 'session', 'task')
+order by m.id desc limit $3;
 
 -- name: tend_record
 -- Keeps what tending did as a run that is over.
