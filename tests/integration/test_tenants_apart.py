@@ -80,7 +80,32 @@ def _remember(of: Theirs) -> list[Any]:
     ]
 
 
+def _tools(of: Theirs) -> list[Any]:
+    """Every tool that can name what belongs to the other."""
+    one = {"id": of.memory}
+    named = {
+        "recall": {"query": WORD, "session": of.session},
+        "memory_search": {"query": WORD},
+        "context": {"session": of.session},
+        "memory_delete": {"key": "carts"},
+        "task_update": {**one, "state": "done", "depends_on": [of.memory]},
+        "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},
+        "rollback": {**one, "version": 1},
+        "feedback": {**one, "verdict": "discard"},
+        "dream": {"session": of.session},
+        "sessions": {"project": "shop"},
+        "impact": {"path": "src/wren.py"},
+        **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
+        **{key: {} for key in ("memory_list", "stale", "status")},
+    }
+    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
+    calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
+    calls.append(("prompts/get", {"name": "session_handoff", "arguments": {"session": of.session}}))
+    return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]
+
+
 BODIES: dict[str, Bodies] = {
+    "POST /mcp": _tools,
     "POST /v1/remember": _remember,
     "POST /v1/remember/batch": lambda of: [{"items": _remember(of)}],
     "POST /v1/turns": lambda of: [
@@ -144,7 +169,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 PLAIN = {
     *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
-    *("format", "include", "kind", "limit", "state", "status", "strategy", "valid_at"),
+    *("format", "include", "kind", "limit", "profile", "state", "status", "strategy", "valid_at"),
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}
@@ -216,7 +241,13 @@ async def theirs(stack: Stack) -> Theirs:
     made = await _theirs(stack, "zanzibar")
     with closing(Tables(stack.admin_url)) as tables:
         await eventually(lambda: _idle(tables))
+    await eventually(lambda: _used(stack))
     return made
+
+
+async def _used(stack: Stack) -> bool:
+    """What was recalled is noted a moment after the answer."""
+    return bool(value(stack.admin_url, "select count(*) from memory_use"))
 
 
 async def _idle(tables: Tables) -> bool:
@@ -284,7 +315,9 @@ def _beginning(stack: Stack, tenant: str) -> str:
 
 
 def _sent_as(route: Route, body: Any) -> dict[str, Any]:
-    """A stream takes lines of JSON."""
+    """A stream takes lines of JSON; a message of MCP is one."""
+    if route.path == "/mcp":
+        return {"json": body}
     if body is None or not route.streams:
         return {"json": body}
     return {"data": json.dumps(body) + "\n", "headers": {"Content-Type": "application/x-ndjson"}}

@@ -20,6 +20,7 @@ ROOTS = {
         "domain",
         "embedded",
         "inference",
+        "mcp",
         "runtime",
         "store",
         "testing",

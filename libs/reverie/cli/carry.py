@@ -245,7 +245,8 @@ def gateway_of(settings: Settings) -> tuple[str, str]:
     key = _text(settings.api_key) or (read_secret(home, API_KEY) if home else None)
     if key is None:
         raise Invalid("api_key", "set REVERIE_API_KEY, or run `reverie up` for one")
-    return settings.gateway_url or service_urls(settings, home)[GATEWAY], key
+    set_url = settings.gateway_url and str(settings.gateway_url).rstrip("/")
+    return set_url or service_urls(settings, home)[GATEWAY], key
 
 
 def _text(secret: Any) -> str | None:

@@ -16,6 +16,7 @@ from reverie.cli import (
     doctor,
     git,
     keys,
+    mcp,
     migrate,
     models,
     reembed,
@@ -52,6 +53,7 @@ app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
 app.command("import")(carry.import_)
 app.command("trace")(trace.trace)
+app.command("mcp")(mcp.mcp)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)

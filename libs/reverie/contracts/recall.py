@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Moment, Request, Tag, Text
+from reverie.contracts.base import Answer, Moment, Name, Request, Tag, Text
 from reverie.contracts.memories import Edge, Provenance
 from reverie.domain.kinds import Tier
 
@@ -15,13 +15,15 @@ from reverie.domain.kinds import Tier
 class Recall(Request):
     """`POST /v1/recall`. `include=["turns"]` finds raw turns too; a budget counts tokens.
 
-    `as_of` asks what was known then, by its words; `valid_at` what was true then. A memory must
-    have all of `tags`, and touch one of `files` by its whole path; `since` and `until` bound when
-    it was true or, where that is not said, written.
+    `project` looks through what a session of it sees (the project, its topics, the key's agent,
+    global), in place of `scopes` or a `session`. `as_of` asks what was known then, by its words;
+    `valid_at` what was true then. A memory must have all of `tags`, and touch one of `files` by
+    its whole path; `since` and `until` bound when it was true or, where that is not said, written.
     """
 
     query: Text
     scopes: list[str] | None = Field(default=None, max_length=50)
+    project: Name | None = None
     limit: int = Field(default=10, ge=1, le=100)
     budget_tokens: int | None = Field(default=None, ge=1, le=100_000)
     depth: int = Field(default=2, ge=0, le=5)

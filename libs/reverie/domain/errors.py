@@ -70,6 +70,14 @@ class Forbidden(ReverieError):
 
 
 @dataclass(eq=False)
+class ForeignPage(ReverieError):
+    """a page of {origin} may not call this: only pages of this host or of this machine may"""
+
+    code = "forbidden"
+    origin: str
+
+
+@dataclass(eq=False)
 class NotFound(ReverieError):
     """no {what} {id} that this key may read"""
 

@@ -21,8 +21,11 @@ AfterReply = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Call(Generic[Body, Params]):
-    """One request, read and validated. `Call[Remember, None]` has a body and no query; `raw` is
-    the body as it came, for who checks a signature."""
+    """One request, read and validated. `Call[Remember, None]` has a body and no query.
+
+    `reached_at`: the base URL of this process, as the network has it; `raw`: the body as it came,
+    for who checks a signature.
+    """
 
     body: Body
     query: Params
@@ -34,6 +37,7 @@ class Call(Generic[Body, Params]):
     later: list[AfterReply] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
     raw: bytes = b""
+    reached_at: str = ""
 
     @property
     def principal(self) -> Principal:

@@ -145,7 +145,17 @@ def _read_call(
         trace_id=current_trace_id() or "",
         idempotency_key=idempotency_key(request.headers, holder),
         holder=holder,
+        reached_at=_own_url(request),
     )
+
+
+def _own_url(request: web.Request) -> str:
+    """Where the connection ends; a `Host` header may say anything."""
+    ends = request.transport.get_extra_info("sockname") if request.transport else None
+    if not ends:
+        return ""
+    host = f"[{ends[0]}]" if ":" in ends[0] else ends[0]
+    return f"http://{host}:{ends[1]}"
 
 
 async def _answer(

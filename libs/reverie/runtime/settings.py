@@ -92,8 +92,16 @@ class Settings(BaseSettings):
 
     gateway_url: WebUrl | None = Field(
         None,
-        description="a gateway that the commands call, as https://host; unset: that of this home",
+        description="the gateway that `reverie mcp` and other commands talk to, with api_key; "
+        "unset: the one of this machine",
     )
+    mcp_start: bool = Field(
+        True, description="whether `reverie mcp` starts `reverie up` where none runs"
+    )
+    mcp_profile: Literal["full", "minimal"] = Field(
+        "full", description="the tools that `reverie mcp` offers: full, minimal (five)"
+    )
+
     api_key: SecretStr | None = Field(
         None, description="the first key: made known to the store at start; clients send it"
     )

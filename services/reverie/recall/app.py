@@ -12,6 +12,7 @@ from reverie.recall import (
     context_routes,
     export_routes,
     graph_routes,
+    mcp_routes,
     past_routes,
     preflow_routes,
     session_routes,
@@ -65,6 +66,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         own, registry = recall_settings(settings), new_registry()
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         traces = Traces(database)
+        protocol = mcp_routes.Protocol(settings.request_timeout)
         parts = Parts(
             settings=own,
             model=ModelSlot(
@@ -102,6 +104,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *context_routes.routes(parts),
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
+                *mcp_routes.routes(protocol, settings.body_limit),
                 *past_routes.routes(parts),
                 *preflow_routes.routes(parts),
                 *session_routes.routes(parts),
@@ -116,6 +119,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 parts.model.keep_loaded,
                 parts.recorder.keep_writing,
                 parts.used.keep_writing,
+                protocol.keep_open,
             ],
             registry=registry,
         )

@@ -23,9 +23,9 @@ from reverie.domain.context import Block, Entry, render
 from reverie.domain.errors import Invalid
 from reverie.domain.fields import naming
 from reverie.domain.open_files import MOST_FILES
-from reverie.domain.scopes import parse_scope, project_of, reading_scopes, slug
+from reverie.domain.scopes import parse_scope, project_of, slug
 from reverie.recall.parts import Parts
-from reverie.recall.seen import seen_in, session_of
+from reverie.recall.seen import seen_from, seen_in, session_of
 from reverie.recall.timely import unless_away
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
@@ -96,9 +96,7 @@ def _named(who: Principal, query: ContextQuery) -> list[str] | None:
     if len(given) > 1:
         raise Invalid(given[-1], "give a project, scopes or a session, not several of them")
     if query.project:
-        home = f"project/{slug(query.project)}"
-        who.check_read([home])
-        return who.seen_through(reading_scopes(home, who.agent, None))
+        return seen_from(who, query.project)
     if query.scope is None:
         return None
     parsed = []

@@ -26,7 +26,7 @@ from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
 from reverie.recall.rank import Question
-from reverie.recall.seen import seen_in, session_of
+from reverie.recall.seen import seen_from, seen_in, session_of
 from reverie.recall.trace import traced
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
@@ -150,8 +150,7 @@ class Doors:
             raise TooLarge("query", size, self._parts.settings.content_limit, "content_limit")
         status = [*VISIBLE, *(["archived"] if "archived" in body.include else [])]
         kinds = _each("kinds", _kind_name, body.kinds) if body.kinds else None
-        named = None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
-        scopes = seen_in(who, named, session)
+        scopes = seen_in(who, _named(who, body), session)
         return Question(
             text=body.query,
             only=_filter(body, scopes, status, kinds),
@@ -230,6 +229,15 @@ class Doors:
         )
         items, following = cut_page(found, query.limit, lambda turn: ByOrd(ord=turn.ord))
         return TurnPage(items=[turn_body(one) for one in items], next=following)
+
+
+def _named(who: Principal, body: Recall) -> list[str] | None:
+    """The scopes, or those of the project, that the body names; None where it names none."""
+    if body.project is None:
+        return None if body.scopes is None else _each("scopes", parse_scope, body.scopes)
+    if body.scopes is not None or body.session is not None:
+        raise Invalid("project", "give a project, scopes or a session, not several of them")
+    return seen_from(who, body.project)
 
 
 def _filter(body: Recall, scopes: list[str], status: list[str], kinds: list[str] | None) -> Filter:

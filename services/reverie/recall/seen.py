@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from reverie.domain.access import Principal
-from reverie.domain.scopes import reading_scopes
+from reverie.domain.scopes import reading_scopes, slug
 from reverie.recall.parts import Parts
 from reverie.recall.timely import unless_away
 from reverie.store.sessions import Session
@@ -23,6 +23,13 @@ async def session_of(
         return None, []
     found = await unless_away(parts.sessions.get(who, named), parts.settings.arm_seconds)
     return found, [] if found else ["session"]
+
+
+def seen_from(who: Principal, project: str) -> list[str]:
+    """What a session of a project sees by default. Raises `Forbidden`."""
+    home = f"project/{slug(project)}"
+    who.check_read([home])
+    return who.seen_through(reading_scopes(home, who.agent, None))
 
 
 def seen_in(who: Principal, named: list[str] | None, session: Session | None) -> list[str]:

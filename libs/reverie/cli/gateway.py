@@ -1,0 +1,174 @@
+"""The gateway of this machine: where it is, and starting it where it does not run."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reverie.domain.errors import Unavailable
+
+if TYPE_CHECKING:
+    from reverie.client import Caller
+    from reverie.embedded.home import Home
+    from reverie.runtime.settings import Settings
+
+LOG = "up.log"
+START_SECONDS = 90.0
+"""How long a first start may take until a call says that it is still starting."""
+LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Place:
+    """A gateway and the key to it."""
+
+    url: str
+    key: str
+
+
+def find(settings: Settings) -> Place | None:
+    """The gateway that is set, or the one that runs on the home folder; None where none does.
+
+    A key that is set goes with the address that is set; the key that a home folder keeps opens
+    the Reverie that runs on it, and no other that may answer at the same port.
+    """
+    from reverie.embedded.home import existing_home
+    from reverie.embedded.lock import is_held
+    from reverie.embedded.probe import ask_ready
+
+    home = existing_home(settings.home)
+    if home and is_held(home):
+        return _running(settings, home)
+    if settings.api_key is None:
+        return None
+    url = _set_url(settings)
+    if settings.gateway_url is None and ask_ready(url).status is None:
+        return None
+    return Place(url, settings.api_key.get_secret_value())
+
+
+def start(settings: Settings, sets: Sequence[str] = ()) -> None:
+    """Starts `reverie up` on the home folder, beside this process and beyond its end.
+
+    What it says goes to `logs/up.log`. One that is being started already makes this one end.
+    `sets`: settings as `--set` takes them.
+    """
+    from reverie.embedded.home import open_home
+
+    home = open_home(settings.home)
+    command = [sys.executable, "-P", "-m", "reverie.cli.main", "up", "--json"]
+    with (home.logs / LOG).open("ab") as log:
+        subprocess.Popen(
+            [*command, "--home", str(home.root), *(f"--set={one}" for one in sets)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=home.root,
+            start_new_session=True,
+        )
+
+
+def _running(settings: Settings, home: Home) -> Place | None:
+    """The gateway of the supervisor on this home; None while it is still starting."""
+    from reverie.embedded.backing import API_KEY
+    from reverie.embedded.home import read_note, read_secret
+
+    url = read_note(home, "up").get("gateway")
+    own = settings.api_key.get_secret_value() if settings.api_key else None
+    key = own or read_secret(home, API_KEY)
+    return Place(str(url), key) if url and key else None
+
+
+def _set_url(settings: Settings) -> str:
+    from reverie.runtime.settings import base_url
+
+    given = settings.gateway_url
+    return str(given).rstrip("/") if given else base_url(settings.host, settings.recall_port)
+
+
+class LocalGateway:
+    """Carries out REST calls on the gateway that there is, once there is one."""
+
+    def __init__(self, settings: Settings, sets: Sequence[str] = ()) -> None:
+        self.profile = settings.mcp_profile
+        self._settings = settings
+        self._sets = sets
+        self._caller: Caller | None = None
+        self._looking = asyncio.Lock()
+        self._started = False
+
+    async def look(self) -> None:
+        """Looks for the gateway and starts it where it may; what is wrong, a call will say."""
+        try:
+            await self._ready()
+        except Unavailable:
+            return
+
+    async def __call__(
+        self, method: str, path: str, query: Any = None, body: Any = None
+    ) -> tuple[int, Any]:
+        """The status and the body of the answer. Raises `Unavailable`."""
+        caller = await self._ready()
+        try:
+            answer = await caller.call(method, path, query, body)
+        except Unavailable:
+            await self.close()
+            raise
+        return answer.status, answer.body
+
+    async def close(self) -> None:
+        """Forgets the gateway; the next call looks for it anew."""
+        caller, self._caller = self._caller, None
+        if caller is not None:
+            await caller.close()
+
+    async def _ready(self) -> Caller:
+        async with self._looking:
+            if self._caller is None:
+                place = await self._place()
+                self._caller = await asyncio.to_thread(_caller, place, self._settings)
+            return self._caller
+
+    async def _place(self) -> Place:
+        """Where the gateway is. Raises `Unavailable` where none is, and none may be started."""
+        found = await asyncio.to_thread(find, self._settings)
+        if found is not None:
+            return found
+        if not self._settings.mcp_start or self._settings.gateway_url is not None:
+            raise Unavailable("Reverie", self._advice())
+        if not self._started:
+            self._started = True
+            await asyncio.to_thread(start, self._settings, self._sets)
+        return await self._awaited()
+
+    def _advice(self) -> str:
+        if self._settings.gateway_url is not None:
+            return "set the key to gateway_url: REVERIE_API_KEY"
+        return "it does not run here: ask the user to run `reverie up`"
+
+    async def _awaited(self) -> Place:
+        from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
+
+        tries = AsyncRetrying(
+            stop=stop_after_delay(START_SECONDS),
+            wait=wait_fixed(LOOK_SECONDS),
+            retry=retry_if_result(lambda found: found is None),
+            retry_error_callback=lambda _: None,
+        )
+        found: Place | None = await tries(asyncio.to_thread, find, self._settings)
+        if found is not None:
+            return found
+        self._started = False
+        log = self._settings.home / "logs" / LOG
+        raise Unavailable("Reverie", f"it is still starting: try again later; {log} says more")
+
+
+def _caller(place: Place, settings: Settings) -> Caller:
+    """Imports the HTTP client away from the event loop."""
+    from reverie.client import Caller
+
+    return Caller(place.url, place.key, timeout=settings.request_timeout, agent="reverie-mcp")

@@ -1,0 +1,90 @@
+"""The REST calls that tools are made of, whoever carries them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import quote, urlencode
+
+from pydantic import ValidationError
+
+from reverie.contracts.base import Problem
+from reverie.contracts.problems import problem, problem_of
+from reverie.domain.errors import Invalid, ReverieError
+
+Query: TypeAlias = Mapping[str, Any]
+
+
+class Rest(Protocol):
+    """Carries out one call with the key of whoever asks.
+
+    Answers the status and the decoded body; raises a `ReverieError` where nothing answers.
+    """
+
+    async def __call__(
+        self, method: str, path: str, query: Query | None = None, body: Any = None
+    ) -> tuple[int, Any]: ...
+
+
+@dataclass
+class Failed(Exception):
+    """A call that was refused, or that nothing answered."""
+
+    problem: Problem
+
+
+async def ask(
+    rest: Rest, method: str, path: str, query: Query | None = None, body: Any = None
+) -> dict[str, Any]:
+    """The body of a good answer. Raises `Failed` with the problem document of any other."""
+    try:
+        status, found = await rest(method, path, query, body)
+    except ReverieError as error:
+        raise Failed(problem_of(error)) from error
+    if status >= 400:
+        raise Failed(_problem(status, found))
+    return found if isinstance(found, dict) else {}
+
+
+def parameters(query: Query | None) -> str:
+    """The query of an address, with its question mark; None is left out, lists repeat."""
+    pairs = [
+        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        for name, value in (query or {}).items()
+        if value is not None
+        for one in (value if isinstance(value, list | tuple) else [value])
+    ]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def part(arguments: Mapping[str, Any], name: str) -> str:
+    """An argument as a part of a path. Raises `Failed` where it is missing or no text."""
+    value = arguments.get(name)
+    if not isinstance(value, str) or not value.strip():
+        reason = "is required" if value is None else "input should be a text that is not empty"
+        raise Failed(problem_of(Invalid(name, reason)))
+    return quote(value.strip(), safe="")
+
+
+def renamed(failed: Failed, names: Mapping[str, str]) -> Failed:
+    """The same failure, with the fields called as the tool calls them."""
+    told = failed.problem
+    own = {rest: tool for tool, rest in names.items()}.get(told.field or "")
+    if own is None or told.field is None:
+        return failed
+    detail = own + told.detail.removeprefix(told.field)
+    return Failed(told.model_copy(update={"field": own, "detail": detail}))
+
+
+def several(values: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return ", ".join(values)
+
+
+def _problem(status: int, body: Any) -> Problem:
+    try:
+        return Problem.model_validate(body)
+    except ValidationError:
+        code = "unavailable" if status >= 500 else "malformed"
+        return problem(code, f"the gateway's address answered {status}, but not as Reverie does")

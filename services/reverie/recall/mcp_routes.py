@@ -1,0 +1,115 @@
+"""The Model Context Protocol on the gateway: streamable HTTP, without sessions.
+
+Every request stands for itself, so any replica may answer it. Tools make REST calls to this very
+gateway, with the key of whoever asks: the rules are the same whatever the door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar
+
+from reverie.contracts.base import Name
+from reverie.domain.errors import ForeignPage, Unavailable
+from reverie.domain.redaction import redact
+from reverie.mcp.rest import Query as Parameters
+from reverie.mcp.rest import parameters
+from reverie.mcp.streamable import Profile, Streamable
+from reverie.runtime.body import Query
+from reverie.runtime.calls import Call, Reply
+from reverie.runtime.routes import Route
+from reverie.runtime.telemetry import inject_headers
+
+_OWN = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class McpQuery(Query):
+    """`profile`: which tools. `project`: what calls without a place mean."""
+
+    profile: Profile = "full"
+    project: Name | None = None
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Who asks, and where the REST calls of the answer go."""
+
+    url: str
+    authorization: str
+    project: str | None
+
+
+_ASKER: ContextVar[_Asker] = ContextVar("asker")
+
+
+def routes(protocol: Protocol, body_limit: int) -> list[Route]:
+    """The one route of the protocol."""
+    return [
+        Route("POST", "/mcp", protocol.answer, query=McpQuery, streams=True,
+              stream_limit=body_limit, summary="The Model Context Protocol, streamable HTTP"),
+    ]  # fmt: skip
+
+
+class Protocol:
+    """The servers of all profiles. `seconds`: what one REST call of a tool may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = ClientTimeout(total=seconds)
+        self._opened = asyncio.Event()
+        self._served = Streamable(self._rest, lambda: _ASKER.get().project)
+        self._http: ClientSession | None = None
+
+    async def keep_open(self) -> None:
+        """Serves until it is cancelled."""
+        async with (
+            self._served.running(),
+            ClientSession(timeout=self._timeout, cookie_jar=DummyCookieJar()) as http,
+        ):
+            self._http = http
+            self._opened.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._opened.clear()
+
+    async def answer(self, call: Call[None, McpQuery]) -> Reply:
+        """`POST /mcp`: one message of the protocol, one JSON answer."""
+        _check_origin(call.headers)
+        assert call.stream is not None
+        body = b"".join([piece async for piece in call.stream])
+        authorization = call.headers.get("Authorization", "")
+        _ASKER.set(_Asker(call.reached_at, authorization, call.query.project))
+        await self._opened.wait()
+        said = await self._served.answer(call.query.profile, call.headers, body)
+        return Reply(said.status, bytes(said.body), said.headers)
+
+    async def _rest(
+        self, method: str, path: str, query: Parameters | None = None, body: Any = None
+    ) -> tuple[int, Any]:
+        asker, http = _ASKER.get(), self._http
+        if http is None:
+            raise Unavailable("the gateway", "it is stopping")
+        headers = {"Authorization": asker.authorization, **inject_headers()}
+        where = f"{asker.url}{path}{parameters(query)}"
+        try:
+            async with http.request(method, where, json=body, headers=headers) as answer:
+                found = await answer.json(content_type=None) if await answer.read() else None
+                return answer.status, found
+        except (ClientError, TimeoutError, OSError) as error:
+            raise Unavailable("the gateway", "it did not answer itself in time") from error
+
+
+def _check_origin(headers: Mapping[str, str]) -> None:
+    """Raises `ForeignPage` where a browser sends this for a page of another host."""
+    origin = headers.get("Origin")
+    if not origin:
+        return
+    host = urlsplit(f"//{headers.get('Host', '')}").hostname
+    if urlsplit(origin).hostname not in {*_OWN, host}:
+        raise ForeignPage(redact(origin[:200]).text)

@@ -1,0 +1,63 @@
+"""The list of tools, as an agent pays for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reverie.inference.tokens import ModelTokenCounter
+from reverie.mcp.door import Door
+from reverie.mcp.rest import Rest
+from reverie.mcp.tools import MINIMAL, TOOLS
+from reverie.testing.models import model_home
+
+SEEDS = {
+    *("recall", "remember", "context", "forget", "link", "unlink", "subgraph", "impact", "status"),
+    *("task_update", "sessions", "stale", "memory_save", "memory_search", "memory_list"),
+    *("memory_delete", "history", "rollback", "feedback", "dream"),
+}
+MOST_TOKENS = 4000
+DESTRUCTIVE = {"forget", "unlink", "memory_delete", "feedback"}
+
+
+def _nowhere(_: object) -> Rest:
+    raise AssertionError("a list makes no call")
+
+
+async def listed(profile: str) -> list[dict[str, object]]:
+    """The tools of a profile as they go over the wire."""
+    found = await Door(_nowhere, profile).list_tools(None)  # type: ignore[arg-type]
+    dumped = [tool.model_dump(by_alias=True, exclude_none=True) for tool in found.tools]
+    return [dict(one) for one in dumped]
+
+
+@pytest.mark.parametrize(("profile", "most"), [("full", MOST_TOKENS), ("minimal", 1300)])
+async def test_the_list_of_tools_is_small(profile: str, most: int) -> None:
+    counter = ModelTokenCounter.load(model_home() / "models" / "bge-small-en-v1.5")
+    wire = json.dumps(await listed(profile), separators=(",", ":"))
+    tokens = counter.count(wire)
+    print(f"{profile}: {len(await listed(profile))} tools, {tokens} tokens, {len(wire)} characters")
+    assert tokens < most
+
+
+async def test_every_tool_says_what_it_is_for_what_it_takes_and_whether_it_changes_anything() -> (
+    None
+):
+    tools = {str(one["name"]): one for one in await listed("full")}
+    assert tools.keys() == SEEDS
+    assert {one["name"] for one in await listed("minimal")} == set(MINIMAL)
+    assert len(MINIMAL) == 5
+    for name, tool in tools.items():
+        assert len(str(tool["description"]).split()) >= 5, name
+        for side in ("inputSchema", "outputSchema"):
+            schema = tool[side]
+            assert isinstance(schema, dict)
+            assert schema["type"] == "object", name
+        assert tool["annotations"], name
+    destructive = {tool.name for tool in TOOLS if tool.hints.destroys}
+    assert destructive == DESTRUCTIVE
+    assert {tool.name for tool in TOOLS if tool.hints.reads} == {
+        *("recall", "context", "subgraph", "impact", "status", "sessions", "stale", "history"),
+        *("memory_search", "memory_list"),
+    }
