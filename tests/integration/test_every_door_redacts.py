@@ -24,7 +24,14 @@ from reverie.contracts.git import FileChange, GitChange, Hunk, MovedLines, Symbo
 from reverie.contracts.graph import NewLink
 from reverie.contracts.memories import EdgeTo, Remember
 from reverie.contracts.preflow import Preflow
-from reverie.contracts.sessions import AppendTurns, EndSession, NewTurn, StartSession
+from reverie.contracts.sessions import (
+    Adjust,
+    AppendTurns,
+    EndSession,
+    NewTurn,
+    Said,
+    StartSession,
+)
 from tests.stack import Stack, eventually
 from tests.tables import TABLES, rows
 
@@ -46,6 +53,7 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
     RollBack: {"version": 1},
     NewLink: {"type": "touches"},
     NewTurn: {"role": "tool"},
+    Said: {"role": "user"},
     FileChange: {"status": "modified", "commit": SHA, "old_blob": SHA, "new_blob": SHA},
     Hunk: {"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1},
     MovedLines: {"old_start": 1, "lines": 1, "new_start": 1},
@@ -135,6 +143,12 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
         ("POST", "/v1/claims", Claim, dirty(Claim)),
         ("POST", "/v1/sessions/start", StartSession, dirty(StartSession)),
         ("POST", "/v1/turns", AppendTurns, dirty(AppendTurns, session=session)),
+        (
+            "POST",
+            f"/v1/sessions/{session}/adjust",
+            Adjust,
+            dirty(Adjust, diff=f"No longer x {KEY}, use {KEY}"),
+        ),
         ("POST", f"/v1/sessions/{session}/end", EndSession, dirty(EndSession)),
         ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
         ("POST", "/v1/admin/keys", MakeKey, dirty(MakeKey)),
@@ -207,7 +221,12 @@ async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: S
 
 def test_every_request_model_with_text_is_sent_through_its_door() -> None:
     inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit", "MovedLines", "SymbolChange"}
-    sent = {model.__name__ for model in FIXED} | {"AppendTurns", "EndSession", "StartSession"}
+    sent = {model.__name__ for model in FIXED} | {
+        "Adjust",
+        "AppendTurns",
+        "EndSession",
+        "StartSession",
+    }
     unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
     assert unsent == set(), "send them in `calls`, full of credentials"
 

@@ -115,6 +115,7 @@ BODIES: dict[str, Bodies] = {
         {"agent": "ann", "project": "shop", "external_id": "chat"}
     ],
     "POST /v1/sessions/{id}/end": lambda of: [{}],
+    "POST /v1/sessions/{id}/adjust": lambda of: [{"diff": f"No longer {WORD}, use jays"}],
     "POST /v1/dream": lambda of: [{"session": of.session}, {"scope": "project/shop"}],
     "POST /v1/recall": lambda of: [
         {"query": WORD, "include": ["turns"]},

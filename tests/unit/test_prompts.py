@@ -8,6 +8,7 @@ from reverie.inference.fencing import fenced
 from reverie.inference.prompts import prompts
 
 PINNED = {
+    "adjust/1": "6db2caf25a9c",
     "distil/1": "abc4e475ac1e",
     "reflect/1": "2cf11c36b07e",
 }

@@ -193,14 +193,7 @@ def language(settings: Settings, _: Home | None) -> Iterable[Finding]:
     from reverie.inference.asking import language_endpoint
     from reverie.inference.language_probe import trouble_of
 
-    endpoint = language_endpoint(
-        settings.llm_provider,
-        settings.llm_model,
-        settings.llm_url,
-        settings.llm_key,
-        settings.llm_form,
-        settings.llm_seconds,
-    )
+    endpoint = language_endpoint(settings)
     if endpoint is None:
         return
     what = f"language model {endpoint.model} at {endpoint.url}"

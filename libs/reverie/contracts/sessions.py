@@ -99,6 +99,40 @@ class EndedSession(Answer):
     dream: DreamRequested | None
 
 
+class Said(Request):
+    """One message of a turn."""
+
+    role: Literal["user", "assistant", "tool", "system"]
+    content: Text
+
+
+class Adjust(Request):
+    """`POST /v1/sessions/{id}/adjust`: what was said in the turn that is over.
+
+    `messages` of it, of which those of the user correct; or `diff`, what the user said or changed.
+    """
+
+    messages: list[Said] = Field(default_factory=list, max_length=200)
+    diff: Text | None = None
+
+
+class Adjustment(Answer):
+    """One correction: the memory that is out (null: none stood), the one in its place, and why."""
+
+    old: UUID | None
+    new: UUID
+    said: str
+
+
+class Adjusted(Answer):
+    """What a turn corrected. `skipped`: why it was not looked at (cooldown, seen, nothing)."""
+
+    session: UUID
+    adjusted: list[Adjustment] = Field(default_factory=list)
+    skipped: Literal["cooldown", "seen", "nothing"] | None = None
+    degraded: list[str] = Field(default_factory=list)
+
+
 class NewTurn(Request):
     """One message. A repeated `external_id` in a session is a duplicate, not a second turn."""
 

@@ -34,8 +34,13 @@ def is_grounded(content: str, said: str) -> bool:
     }
     if any(name.lower() not in lower for name in named | set(_NUMBER.findall(content))):
         return False
+    return share_of(content, said) >= MIN_SHARE
+
+
+def share_of(content: str, said: str) -> float:
+    """The share of the words of one text that stand in another, by their beginnings; 0 to 1."""
     words = _stems(content)
-    return bool(words) and len(words & _stems(said)) / len(words) >= MIN_SHARE
+    return len(words & _stems(said)) / len(words) if words else 0.0
 
 
 def _end(path: str) -> str:

@@ -36,22 +36,34 @@ class LanguageEndpoint:
     pause: float = 0.5
 
 
-def language_endpoint(
-    provider: Provider,
-    model: str,
-    url: str | None,
-    key: SecretStr | None,
-    form: Form,
-    seconds: float,
-) -> LanguageEndpoint | None:
+class LanguageSettings(Protocol):
+    """What the settings say of a language model."""
+
+    @property
+    def llm_provider(self) -> Provider: ...
+    @property
+    def llm_url(self) -> str | None: ...
+    @property
+    def llm_key(self) -> SecretStr | None: ...
+    @property
+    def llm_model(self) -> str: ...
+    @property
+    def llm_form(self) -> Form: ...
+    @property
+    def llm_seconds(self) -> float: ...
+
+
+def language_endpoint(settings: LanguageSettings) -> LanguageEndpoint | None:
     """The endpoint of the settings; None where they name no provider. Raises `Misconfigured`."""
+    provider, model = settings.llm_provider, settings.llm_model.strip()
     if provider == "none":
         return None
-    if not model.strip():
+    if not model:
         raise Misconfigured("llm_model", "say which model of llm_provider is to be asked")
-    address = (url or ADDRESSES[provider]).rstrip("/")
-    secret = key.get_secret_value() if key else None
-    return LanguageEndpoint(provider, model.strip(), address, secret, form, seconds)
+    address = (settings.llm_url or ADDRESSES[provider]).rstrip("/")
+    secret = settings.llm_key.get_secret_value() if settings.llm_key else None
+    form, seconds = settings.llm_form, settings.llm_seconds
+    return LanguageEndpoint(provider, model, address, secret, form, seconds)
 
 
 class Unanswered(Exception):

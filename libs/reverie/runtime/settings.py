@@ -276,6 +276,9 @@ class Settings(BaseSettings):
     llm_tokens_a_day: Annotated[int, Field(ge=0)] = Field(
         2_000_000, description="tokens that each tenant may send and receive a day (UTC)"
     )
+    adjust_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
+        30.0, description="seconds after a correction was taken from a session until the next is"
+    )
     tend_minutes: Annotated[float, Field(gt=0)] = Field(
         360.0, description="minutes between two looks for what faded and what became a convention"
     )

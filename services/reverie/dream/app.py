@@ -52,14 +52,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "dream") as bus,
         open_language(
-            language_endpoint(
-                settings.llm_provider,
-                settings.llm_model,
-                settings.llm_url,
-                settings.llm_key,
-                settings.llm_form,
-                settings.llm_seconds,
-            ),
+            language_endpoint(settings),
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
         ) as llm,
     ):

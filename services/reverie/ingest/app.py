@@ -11,9 +11,12 @@ from reverie.bus.consume import consume
 from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
+from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
+from reverie.inference.language import open_language
 from reverie.inference.slot import ModelSlot
 from reverie.ingest import (
+    adjust_routes,
     admin_routes,
     claim_routes,
     edit_routes,
@@ -36,6 +39,7 @@ from reverie.runtime.logs import hide
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
+from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
@@ -50,6 +54,7 @@ from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.links import Links
+from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
 from reverie.store.names import Names
 from reverie.store.notes import Notes
@@ -75,6 +80,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
+        open_language(
+            language_endpoint(settings),
+            LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
+        ) as language,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
@@ -113,6 +122,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             claims=Claims(database),
             vault=vault,
             scrubbing=Scrubbing(database),
+            adjusting=Adjusting(database),
+            language=language,
         )
         yield Service(
             name="ingest",
@@ -129,6 +140,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *vault_routes(parts),
                 *project_routes.routes(parts),
                 *restore_routes.routes(parts),
+                *adjust_routes.routes(parts),
             ],
             keys=Keys(database),
             known_of=vault.known,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.bus.port import Bus
+from reverie.inference.language import LanguageModel
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.settings import IngestSettings
+from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
@@ -64,3 +66,5 @@ class Parts:
     claims: Claims
     vault: Vault
     scrubbing: Scrubbing
+    adjusting: Adjusting
+    language: LanguageModel | None = None

@@ -1,0 +1,24 @@
+-- name: adjust_take
+-- Notes that a turn ($3: its hash) of session $2 is looked at; no row where that was so $4 seconds ago or less.
+insert into session_adjust as a (tenant, session, said) values ($1, $2, $3)
+on conflict (tenant, session) do update set at = clock_timestamp(), said = excluded.said
+where a.said <> excluded.said and a.at <= clock_timestamp() - make_interval(secs => $4)
+returning true;
+
+-- name: adjust_seen
+-- Whether the turn that was looked at last is this one.
+select a.said = $3 from session_adjust a where a.tenant = $1 and a.session = $2;
+
+-- name: adjustable
+-- Active memories of kinds $4 in scopes that $2 covers and that may be written by $3, the surest first.
+select m.* from memory_shown($1) m
+where m.tenant = $1 and m.id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and covers($2, b.scope) and covers($3, b.scope) and b.status = 'active'
+    and b.kind = any($4::text[])
+  order by b.pinned desc, b.confidence desc, b.id desc limit $5))
+order by m.pinned desc, m.confidence desc, m.id desc;
+
+-- name: replace_memory
+-- Puts a memory in the place of another that was read at a version.
+select replace_memory($1, $2, $3, $4, $5, $6, $7);

@@ -1,0 +1,72 @@
+"""What takes back what stands, and what only sounds like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from reverie.domain.corrections import Correction, concerns, corrected, corrections
+
+
+@pytest.mark.parametrize(
+    ("said", "old", "new"),
+    [
+        ("No longer npm, use pnpm.", "npm", "pnpm"),
+        ("We no longer use npm; please use pnpm instead", "npm", "pnpm"),
+        ("Don't use moment.js anymore, use date-fns for dates", "moment.js", "date-fns"),
+        ("stop using tabs, use two spaces", "tabs", "two spaces"),
+        ("Use pnpm instead of npm in this repo.", "npm", "pnpm"),
+        ("use `jose` rather than `jsonwebtoken`", "jsonwebtoken", "jose"),
+        ("I prefer spaces over tabs", "tabs", "spaces"),
+        ("Use pytest, not unittest", "unittest", "pytest"),
+        ("Instead of axios, use fetch everywhere", "axios", "fetch"),
+        ("We switched from Jenkins to GitHub Actions.", "Jenkins", "GitHub Actions"),
+        ("From now on replace axios with fetch", "axios", "fetch"),
+        ("Great work! No longer yarn, use bun.", "yarn", "bun"),
+        ("不要再用npm了，改用pnpm", "npm", "pnpm"),
+        ("以后不用tabs，用spaces", "tabs", "spaces"),
+        ("用 pnpm 代替 npm", "npm", "pnpm"),
+        ("请使用空格而不是制表符", "制表符", "空格"),
+        ("我们已经从 Jenkins 迁移到 GitLab", "Jenkins", "GitLab"),
+        ("以后把日志库换成zap", "日志库", "zap"),
+    ],
+)
+def test_a_correction_names_what_is_out_and_what_takes_its_place(
+    said: str, old: str, new: str
+) -> None:
+    [found] = corrections(said)
+    assert (found.old, found.new) == (old, new)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should we use pnpm instead of npm?",
+        "Replace axios with fetch in cart.ts",
+        "move the button from the left to the right",
+        "If you don't use npm, use pnpm",
+        "Why do we use npm instead of pnpm",
+        "npm is slow",
+        "把这个按钮换成红色",
+        "要不要用pnpm代替npm",
+        "```\nuse pnpm instead of npm\n```",
+        "> use pnpm instead of npm",
+        "Use this instead of that",
+    ],
+)
+def test_questions_tasks_conditions_and_quotations_correct_nothing(said: str) -> None:
+    assert corrections(said) == []
+
+
+def test_a_memory_that_holds_up_what_is_out_is_corrected_and_one_that_denies_it_stands() -> None:
+    one = Correction("npm", "pnpm", "No longer npm, use pnpm.", True)
+    assert concerns(one, "Packages are installed by npm.")
+    assert not concerns(one, "Never use npm here")
+    assert not concerns(one, "Use pnpm instead of npm")
+    assert not concerns(one, "pnpm and npm-run-all are pinned")
+    assert corrected(one, "Packages are installed by npm.") == (
+        "Packages are installed by pnpm (no longer npm)"
+    )
+    assert corrected(one, "We use npm. " * 40) == one.said
+    two = Correction("制表符", "空格", "用空格而不是制表符", True)
+    assert corrected(two, "缩进使用制表符。") == "缩进使用空格（不再用制表符）"
+    assert not concerns(two, "缩进不要用制表符")
