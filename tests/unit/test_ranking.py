@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -64,7 +64,7 @@ def facts(n: int = 1, **fields: Any) -> Facts:
         created_at=NOW,
         content_hash=b"hash",
     )
-    return replace(made, **({"kind": Kind.DECISION} | fields))
+    return made._replace(**({"kind": Kind.DECISION} | fields))
 
 
 @st.composite

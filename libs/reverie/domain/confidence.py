@@ -95,8 +95,10 @@ def _left(memory: Ageing, now: datetime, lives: HalfLives, use: Use) -> float:
 
 def _days(memory: Ageing, now: datetime, use: Use) -> float:
     """Days since the memory was last known, as they count for it."""
-    moments = (memory.created_at, memory.confirmed_at, use.last)
-    known = max(moment for moment in moments if moment is not None)
+    known = memory.created_at
+    for moment in (memory.confirmed_at, use.last):
+        if moment is not None and moment > known:
+            known = moment
     days = max((now - known).total_seconds(), 0.0) / 86_400
     if not memory.linked:
         days += (ORPHAN_RATE - 1) * max(days - ORPHAN_AFTER_DAYS, 0.0)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from reverie.domain.question import Intent
@@ -45,8 +45,10 @@ BY_INTENT: Mapping[Intent, Mapping[str, float]] = {
 """How much more an edge says to a question of that intent."""
 
 
-@dataclass(frozen=True)
-class Hop:
+NOTHING: Mapping[str, Any] = {}
+
+
+class Hop(NamedTuple):
     """How a memory was reached: along which type of edge, from where, and what it lent."""
 
     source: UUID
@@ -54,8 +56,7 @@ class Hop:
     lent: float
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A memory with its score, the rank (from 1) at which each arm had it, and its hops.
 
     `raw`: each arm's own score. `fused`: what the arms gave. `factors`: what it was multiplied by.
@@ -63,11 +64,15 @@ class Found:
 
     id: UUID
     score: float
-    arms: Mapping[str, int] = field(default_factory=dict)
-    raw: Mapping[str, float] = field(default_factory=dict)
+    arms: Mapping[str, int] = NOTHING
+    raw: Mapping[str, float] = NOTHING
     fused: float = 0.0
     hops: tuple[Hop, ...] = ()
-    factors: Mapping[str, float] = field(default_factory=dict)
+    factors: Mapping[str, float] = NOTHING
+
+
+_BY_GRAPH: Mapping[str, int] = {"graph": 1}
+_SCORE = itemgetter(1)
 
 
 class Scored(Protocol):
@@ -103,18 +108,20 @@ def fuse(
     """
     there = {name: hits for name, hits in arms.items() if hits and weights.get(name, 0.0) > 0}
     whole = sum(weights[name] for name in there)
-    shares: dict[UUID, float] = {}
-    ranks: dict[UUID, dict[str, int]] = {}
-    raw: dict[UUID, dict[str, float]] = {}
+    fused: dict[UUID, Found] = {}
     for name in sorted(there):
         given = _shares(name, there[name]) if how == "weighted" else _reciprocal(there[name])
+        weight = weights[name] / whole
         for rank, (hit, share) in enumerate(zip(there[name], given, strict=True), start=1):
-            shares[hit.id] = shares.get(hit.id, 0.0) + weights[name] / whole * share
-            ranks.setdefault(hit.id, {})[name] = rank
-            raw.setdefault(hit.id, {})[name] = hit.score
-    return best_first(
-        Found(one, share, ranks[one], raw[one], fused=share) for one, share in shares.items()
-    )
+            one, score = hit.id, weight * share
+            other = fused.get(one)
+            if other is None:
+                fused[one] = Found(one, score, {name: rank}, {name: hit.score}, score)
+            else:
+                score += other.score
+                ranks, raw = {**other.arms, name: rank}, {**other.raw, name: hit.score}
+                fused[one] = Found(one, score, ranks, raw, score)
+    return best_first(fused.values())
 
 
 def _shares(name: str, hits: Sequence[Scored]) -> list[float]:
@@ -177,31 +184,54 @@ def expand(
     a further hop, which lends nothing to what stands already.
     """
     standing = {one.id: one for one in found}
-    loans: dict[UUID, dict[tuple[UUID, bool], Hop]] = defaultdict(dict)
-    for edge in edges:
-        lender = standing.get(edge.near)
-        if lender is None or (only_new and edge.far in standing):
-            continue
-        lent = lender.score * edge.weight * edge_weight(edge.kind, intent) * HOP_WEIGHT
-        way = (edge.near, edge.kind == BACKBONE)
-        held = loans[edge.far].get(way)
-        if lent > 0 and (held is None or (lent, edge.kind) > (held.lent, held.kind)):
-            loans[edge.far][way] = Hop(edge.near, edge.kind, lent)
+    loans = _loans(standing, edges, intent, only_new)
     for far, given in loans.items():
-        if given:
-            base = standing.get(far, Found(far, 0.0, {"graph": 1}))
-            standing[far] = _with_loans(base, given.values())
+        standing[far] = _with_loans(standing.get(far) or Found(far, 0.0, _BY_GRAPH), given)
     return best_first(standing.values())
 
 
-def _with_loans(one: Found, loans: Iterable[Hop]) -> Found:
-    hops = sorted(loans, key=lambda hop: (-hop.lent, hop.source))
-    beside = [hop for hop in hops if hop.kind == BACKBONE]
-    linked = [hop for hop in hops if hop.kind != BACKBONE and hop.lent > one.score][:1]
-    score = max(one.score, *(hop.lent for hop in linked)) if linked else one.score
-    score += sum(hop.lent for hop in beside)
-    reached = (*one.hops, *linked, *beside)
-    return Found(one.id, score, one.arms, one.raw, one.fused, reached, one.factors)
+def _loans(
+    standing: Mapping[UUID, Found], edges: Iterable[Edge], intent: Intent, only_new: bool
+) -> dict[UUID, dict[tuple[UUID, bool], Hop]]:
+    """What each memory is lent, the most along each way: from where, in its session or not."""
+    loans: dict[UUID, dict[tuple[UUID, bool], Hop]] = defaultdict(dict)
+    passes: dict[str, float] = {}
+    for edge in edges:
+        near, far, kind = edge.near, edge.far, edge.kind
+        lender = standing.get(near)
+        if lender is None or (only_new and far in standing):
+            continue
+        if kind not in passes:
+            passes[kind] = edge_weight(kind, intent)
+        lent = lender.score * edge.weight * passes[kind] * HOP_WEIGHT
+        if lent <= 0:
+            continue
+        ways, way = loans[far], (near, kind == BACKBONE)
+        held = ways.get(way)
+        if held is None or (lent, kind) > (held.lent, held.kind):
+            ways[way] = Hop(near, kind, lent)
+    return loans
+
+
+def _with_loans(one: Found, loans: Mapping[tuple[UUID, bool], Hop]) -> Found:
+    hops: Iterable[Hop] = loans.values()
+    if len(loans) > 1:
+        hops = sorted(hops, key=_strongest)
+    score = one.score
+    linked: list[Hop] = []
+    beside: list[Hop] = []
+    for hop in hops:
+        if hop.kind == BACKBONE:
+            beside.append(hop)
+        elif not linked and hop.lent > one.score:
+            linked.append(hop)
+            score = hop.lent
+    score += sum([hop.lent for hop in beside])
+    return one._replace(score=score, hops=(*one.hops, *linked, *beside))
+
+
+def _strongest(hop: Hop) -> tuple[float, UUID]:
+    return -hop.lent, hop.source
 
 
 def in_order(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
@@ -223,10 +253,12 @@ def in_order(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]
 def times(one: Found, factors: Mapping[str, float]) -> Found:
     """The score times all factors, which are kept beside it; those of 1 are not."""
     score = one.score
-    for factor in factors.values():
-        score *= factor
-    told = {name: round(factor, 4) for name, factor in factors.items() if factor != 1.0}
-    return Found(one.id, score, one.arms, one.raw, one.fused, one.hops, {**one.factors, **told})
+    told = dict(one.factors)
+    for name, factor in factors.items():
+        if factor != 1.0:
+            score *= factor
+            told[name] = round(factor, 4)
+    return Found(one.id, score, one.arms, one.raw, one.fused, one.hops, told)
 
 
 def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> list[Found]:
@@ -244,9 +276,12 @@ def moved_to(one: Found, score: float) -> Found:
     """The same with another score; the factor `rerank` says by how much it changed."""
     if one.score in (0.0, score):
         return one
-    return replace(one, score=score, factors={**one.factors, "rerank": round(score / one.score, 4)})
+    return one._replace(score=score, factors={**one.factors, "rerank": round(score / one.score, 4)})
 
 
 def best_first(found: Iterable[Found]) -> list[Found]:
     """By score, ties by id."""
-    return sorted(found, key=lambda one: (-one.score, one.id))
+    ranked = sorted(found, key=_SCORE, reverse=True)
+    if len({one.score for one in ranked}) == len(ranked):
+        return ranked
+    return sorted(ranked, key=lambda one: (-one.score, one.id))

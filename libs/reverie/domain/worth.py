@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from reverie.domain.confidence import HALF_LIVES, HalfLives, present
@@ -27,8 +27,7 @@ CENTRALITY = 0.1
 TIERS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What the store knows of a candidate, without its text.
 
     `rank`: its PageRank as a share of the tenant's highest, 0 where it has no edges. `use`: its
@@ -59,16 +58,20 @@ class Facts:
 def factors(
     facts: Facts, reading: Reading, now: datetime, lives: HalfLives = HALF_LIVES
 ) -> dict[str, float]:
-    """Each factor by its name; time counts once, in `confidence`."""
-    return {
-        "confidence": present(facts, now, lives),
-        "staleness": 1 - STALE_WEIGHT * facts.staleness,
-        "superseded": SUPERSEDED_WEIGHT if facts.status is Status.SUPERSEDED else 1.0,
-        "tier": PINNED if facts.pinned else TIERS[facts.tier],
-        "centrality": 1 + CENTRALITY * facts.rank,
-        "period": IN_PERIOD if _in_period(facts, reading) else 1.0,
-        "kind": WANTED_KIND if facts.kind in reading.wants else 1.0,
-    }
+    """Each factor by its name, less some that are 1; time counts once, in `confidence`."""
+    found = {"confidence": present(facts, now, lives)}
+    if facts.staleness:
+        found["staleness"] = 1 - STALE_WEIGHT * facts.staleness
+    if facts.status is Status.SUPERSEDED:
+        found["superseded"] = SUPERSEDED_WEIGHT
+    found["tier"] = PINNED if facts.pinned else TIERS[facts.tier]
+    if facts.rank:
+        found["centrality"] = 1 + CENTRALITY * facts.rank
+    if reading.period and _in_period(facts, reading):
+        found["period"] = IN_PERIOD
+    if facts.kind in reading.wants:
+        found["kind"] = WANTED_KIND
+    return found
 
 
 def most(reading: Reading) -> float:
@@ -95,8 +98,10 @@ def holds_name(content: str, names: Sequence[str]) -> float:
     if not names:
         return 1.0
     plain = content.replace("_", "").lower()
-    whole = (rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])" for name in names if name in plain)
-    return HOLDS_NAME if any(re.search(one, plain) for one in whole) else 1.0
+    for name in names:
+        if name in plain and re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", plain):
+            return HOLDS_NAME
+    return 1.0
 
 
 def was_true(facts: Facts, at: datetime) -> bool:

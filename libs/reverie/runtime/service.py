@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -184,6 +185,16 @@ async def _serve(open_service: OpenService, settings: Settings) -> None:
         life.result()
 
 
+def _spare_what_stays() -> None:
+    """What is there at the start stays: looking through it again and again stops all else for long.
+
+    A request makes thousands of values that go by themselves, so the collector may wait for more.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 async def _life(
     open_service: OpenService, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
 ) -> None:
@@ -192,6 +203,7 @@ async def _life(
         running(service, settings, settings.host, service.port) as url,
     ):
         opened.set()
+        _spare_what_stays()
         log.info("listening", url=url)
         await stop.wait()
     log.info("stopped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from reverie.domain.memory import (
     Use,
     Written,
 )
-from reverie.domain.worth import Facts
+from reverie.domain.worth import UNUSED, Facts
 
 _KINDS = {one.value: one for one in Kind}
 _TIERS = {one.value: one for one in Tier}
@@ -86,8 +87,12 @@ def facts(row: asyncpg.Record) -> Facts:
         linked=row["linked"],
         staleness=round(row["staleness"], 4),
         rank=round(row["rank"], 6),
-        use=Use(last=row["used"], boost=round(row["boost"], 4)),
+        use=_use(row["used"], row["boost"]),
     )
+
+
+def _use(last: datetime | None, boost: float) -> Use:
+    return Use(last=last, boost=round(boost, 4)) if last or boost else UNUSED
 
 
 def item(new: NewMemory, reads: Sequence[str], actor: str | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -25,8 +25,7 @@ NEAREST = 4
 """How many times the memories asked for the best are, before all are looked at."""
 
 
-@dataclass(frozen=True)
-class Scored:
+class Scored(NamedTuple):
     """A memory that an arm found, with that arm's own score.
 
     `whole`: no arm misses it for being new; the word arm alone can tell.
@@ -52,8 +51,7 @@ class TurnHit:
     score: float
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """An open edge, seen from one memory of a list."""
 
     near: UUID
@@ -88,8 +86,7 @@ class Filter:
         return asked | {name: at.isoformat() for name, at in times.items() if at} or None
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A memory that may be answered: what it is worth by itself, and its text."""
 
     facts: Facts
@@ -110,7 +107,7 @@ class Search:
             size = (corpus.documents, corpus.mean_length)
             args = (text, list(only.scopes), list(only.status), *size, limit)
             found = await _best(tenant, (*args, only.kinds, only.asked), limit, corpus.documents)
-        return [Scored(r["id"], r["score"], r["whole"]) for r in found]
+        return [Scored(*row) for row in found]
 
     async def turns(
         self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
@@ -150,7 +147,7 @@ class Search:
                 found = await _nearest(tenant, args, limit, count.own)
             else:
                 found = await tenant.rows("search_vectors_index", *args)
-        return [Scored(r["id"], r["score"]) for r in found]
+        return [Scored(*row) for row in found]
 
     async def sparse(
         self, who: Principal, words: Mapping[int, float], ids: Sequence[UUID], scopes: Sequence[str]
@@ -160,7 +157,7 @@ class Search:
             found = await tenant.rows(
                 "search_sparse", sparse_vector(words), list(ids), list(scopes)
             )
-        return [Scored(r["id"], r["score"]) for r in found]
+        return [Scored(*row) for row in found]
 
     async def around(
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], fan_out: int
@@ -168,7 +165,7 @@ class Search:
         """Edges from `ids` to readable neighbours, `fan_out` a memory, and along sessions."""
         async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_around", list(ids), list(scopes), fan_out)
-        return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
+        return [Link(*row) for row in found]
 
     async def candidates(
         self, who: Principal, ids: Sequence[UUID], only: Filter

@@ -39,6 +39,8 @@ RERANKED = 20
 POOL = 3
 """How many times the limit diversity chooses from."""
 
+TOO_LOW = Cut("score")
+
 SEEDS, JUDGED, GRAPH, STORE = 0.5, 0.55, 0.6, 0.8
 """Shares of a recall's time by which its stages must be over; the last has all that is left."""
 
@@ -206,7 +208,7 @@ class _Asking:
         self._story.found = self._found
         known: dict[UUID, Candidate] = {}
         weighed: list[Found] = []
-        first = 4 * self._question.limit * POOL
+        first = 2 * self._question.limit * POOL
         for part in (self._found[:first], self._found[first:]):
             near = self._within_reach(part, self._bar(weighed, known))
             known |= await self._known([one.id for one in near])
@@ -222,21 +224,23 @@ class _Asking:
     def _bar(self, weighed: Sequence[Found], known: Mapping[UUID, Candidate]) -> float:
         """The score of the last that diversity would choose from, 0 while there are too few."""
         best: dict[bytes, float] = {}
-        for one in best_first(weighed):
-            best.setdefault(known[one.id].facts.content_hash, one.score)
-        scores = list(best.values())[: self._question.limit * POOL]
+        for one in weighed:
+            text = known[one.id].facts.content_hash
+            best[text] = max(one.score, best.get(text, 0.0))
+        scores = sorted(best.values(), reverse=True)[: self._question.limit * POOL]
         return scores[-1] if len(scores) == self._question.limit * POOL else 0.0
 
     def _within_reach(self, part: Sequence[Found], bar: float) -> list[Found]:
+        if not bar:
+            return list(part)
         best = most(self._story.reading)
         unseen = {one.id for one in self._by_words if not one.whole}
-        near = [
-            one
-            for one in part
-            if one.score * best * self._most_by_words(one, one.id in unseen) >= bar
-        ]
-        there = {one.id for one in near}
-        self._story.left |= {one.id: Cut("score") for one in part if one.id not in there}
+        near: list[Found] = []
+        for one in part:
+            if one.score * best * self._most_by_words(one, one.id in unseen) >= bar:
+                near.append(one)
+            else:
+                self._story.left[one.id] = TOO_LOW
         return near
 
     def _most_by_words(self, one: Found, unseen: bool) -> float:
@@ -269,8 +273,10 @@ class _Asking:
     def _weighed(self, one: Found, candidate: Candidate) -> Found:
         settings, reading = self._parts.settings, self._story.reading
         worth = factors(candidate.facts, reading, self._now, settings.half_lives)
-        worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
-        worth["name"] = holds_name(candidate.content, reading.names)
+        if reading.phrases:
+            worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
+        if reading.names:
+            worth["name"] = holds_name(candidate.content, reading.names)
         if not candidate.facts.enriched:
             worth["unseen"] = self._by_words_alone(one)
         return times(one, worth)
