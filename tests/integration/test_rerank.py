@@ -1,18 +1,23 @@
-"""A reranking endpoint has the last word on the order, as long as it answers in time."""
+"""A reranker has the last word on the order, as long as it answers in time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
+import onnx
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from onnx import TensorProto, helper
 
-from reverie.domain.errors import Unavailable
-from reverie.inference.rerank import EndpointReranker
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.inference.catalogue import BGE_SMALL
+from reverie.inference.rerank import EndpointReranker, LocalReranker
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
 from tests.stack import running_stack
@@ -98,3 +103,67 @@ async def test_an_endpoint_that_is_not_there_is_said_to_be_away() -> None:
     with pytest.raises(Unavailable, match="rerank_url"):
         await reranker.order("question", ["text"])
     await reranker.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A cross-encoder that counts the tokens a text shares with the question."""
+    copyfile(
+        model_home() / "models" / BGE_SMALL.name / "tokenizer.json", tmp_path / "tokenizer.json"
+    )
+    ids, types = "input_ids", "token_type_ids"
+    said = helper.make_tensor("said", TensorProto.INT64, [1], [1])
+    across = helper.make_tensor("across", TensorProto.INT64, [1], [2])
+    down = helper.make_tensor("down", TensorProto.INT64, [1], [1])
+    both = helper.make_tensor("both", TensorProto.INT64, [2], [1, 2])
+    nodes = [
+        helper.make_node("Equal", [types, "said"], ["text"]),
+        helper.make_node("Not", ["text"], ["asked"]),
+        helper.make_node("Unsqueeze", [ids, "across"], ["one"]),
+        helper.make_node("Unsqueeze", [ids, "down"], ["other"]),
+        helper.make_node("Unsqueeze", ["asked", "across"], ["from"]),
+        helper.make_node("Unsqueeze", ["text", "down"], ["to"]),
+        helper.make_node("Equal", ["one", "other"], ["same"]),
+        helper.make_node("And", ["from", "to"], ["apart"]),
+        helper.make_node("And", ["same", "apart"], ["shared"]),
+        helper.make_node("Cast", ["shared"], ["counted"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["counted", "both"], ["sum"], keepdims=0),
+        helper.make_node("Unsqueeze", ["sum", "down"], ["logits"]),
+    ]
+    shape = ["texts", "tokens"]
+    graph = helper.make_graph(
+        nodes,
+        "shared_words",
+        [helper.make_tensor_value_info(one, TensorProto.INT64, shape) for one in (ids, types)],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", 1])],
+        [said, across, down, both],
+    )
+    opsets = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "model.onnx")
+    return tmp_path
+
+
+async def test_a_cross_encoder_in_a_folder_reads_the_question_with_each_text(
+    database: Database, nats_url: str, folder: Path
+) -> None:
+    async with running_stack(
+        database, nats_url, model_home(), rerank_dir=folder, rerank_seconds=5.0
+    ) as stack:
+        for text in TEXTS:
+            await stack.post("/v1/remember", {"content": text})
+        for query, first in (("the pool is in", TEXTS[2]), ("was pool drained in", TEXTS[1])):
+            found = await stack.post("/v1/recall", {"query": query})
+            assert found["memories"][0]["content"] == first
+            assert found["degraded"] == []
+    reranker = LocalReranker(folder)
+    assert await reranker.order("the ten connections", [*reversed(TEXTS), TEXTS[0]]) == [2, 3, 0, 1]
+    await reranker.close()
+
+
+def test_a_folder_without_a_cross_encoder_is_named(folder: Path) -> None:
+    (folder / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(Misconfigured, match="cannot be loaded"):
+        LocalReranker(folder)
+    (folder / "model.onnx").unlink()
+    with pytest.raises(Misconfigured, match=r"rerank_dir.*no model.onnx"):
+        LocalReranker(folder)

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
 
-from reverie.domain.errors import Misconfigured
 from reverie.inference.catalogue import DEFAULT_MODEL, Model, known
 from reverie.inference.fetch import Progress
+from reverie.inference.own import OWN_GRAPH, Pooling, own_profile
 from reverie.inference.resolver import resolve
 from reverie.inference.runner import MAX_WAITING, Runner
 from reverie.inference.tokens import ModelTokenCounter
 from reverie.inference.vectors import Vectors, normalised
-
-Pooling = Literal["cls", "mean"]
-OWN_GRAPH = "model.onnx"
-
-
-class _Profile(BaseModel):
-    """What a folder says of its model."""
-
-    pooling: Pooling = "mean"
-    max_tokens: int = Field(512, ge=8, le=32_768)
 
 
 class Embedder(Protocol):
@@ -66,7 +55,7 @@ class OnnxEmbedder:
         A `profile.json` beside them may say `pooling` (cls or mean; unset: mean) and `max_tokens`
         (unset: 512). Raises `Misconfigured`.
         """
-        profile = _profile(folder)
+        profile = own_profile(folder, "model")
         runner = Runner(name, folder / OWN_GRAPH, profile.max_tokens, threads)
         made = cls.__new__(cls)
         made._set(name, runner, runner.width, profile.pooling)
@@ -112,14 +101,3 @@ def load_embedder(
     """
     place = resolve(name, home, folder, progress, download=download)
     return OnnxEmbedder(known(name), place, threads)
-
-
-def _profile(folder: Path) -> _Profile:
-    missing = [name for name in (OWN_GRAPH, "tokenizer.json") if not (folder / name).is_file()]
-    if missing:
-        raise Misconfigured("model", f"{folder} has no {' and no '.join(missing)}")
-    told = folder / "profile.json"
-    try:
-        return _Profile.model_validate_json(told.read_bytes() if told.is_file() else b"{}")
-    except (OSError, ValidationError) as error:
-        raise Misconfigured("model", f"{told} says no pooling (cls, mean) or max_tokens") from error

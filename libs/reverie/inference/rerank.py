@@ -1,17 +1,21 @@
-"""A second look at the best hits: a cross-encoder behind an endpoint, by its usual protocol."""
+"""A second look at the best hits: a cross-encoder on this machine, or behind an endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import aiohttp
 from pydantic import BaseModel, TypeAdapter
 
-from reverie.domain.errors import Unavailable
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.inference.own import OWN_GRAPH, own_profile
+from reverie.inference.runner import Runner
 
 MAX_CHARS = 4_000
-"""Of each text that is sent."""
+"""Of each text that is judged."""
+MAX_WAITING = 8
 
 
 class Reranker(Protocol):
@@ -20,6 +24,39 @@ class Reranker(Protocol):
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
         """The places of all texts, the most relevant first. Raises `Unavailable`."""
         ...
+
+    async def close(self) -> None:
+        """Ends what it holds open."""
+        ...
+
+
+class LocalReranker:
+    """A cross-encoder of one's own, in a folder: `model.onnx` reads a question and a text together.
+
+    Its first output says how well they fit: one number a pair, or one a class, of which the last
+    counts. Raises `Misconfigured` where the folder holds no such model.
+    """
+
+    def __init__(self, folder: Path, threads: int = 1) -> None:
+        profile = own_profile(folder, "rerank_dir")
+        try:
+            self._runner = Runner(
+                "reranker", folder / OWN_GRAPH, profile.max_tokens, threads, MAX_WAITING
+            )
+        except Exception as error:
+            # onnxruntime and tokenizers have no error in common.
+            reason = f"{folder} cannot be loaded ({type(error).__name__})"
+            raise Misconfigured("rerank_dir", reason) from error
+
+    async def order(self, query: str, texts: Sequence[str]) -> list[int]:
+        """As the port says; ties go to the earlier place."""
+        pairs = [(query[:MAX_CHARS], text[:MAX_CHARS]) for text in texts]
+        rows = await self._runner.run(pairs)
+        return _best_first({place: float(row.flat[-1]) for place, row in enumerate(rows)})
+
+    async def close(self) -> None:
+        """Ends its thread."""
+        self._runner.close()
 
 
 class _Judged(BaseModel):
@@ -53,7 +90,7 @@ class EndpointReranker:
         scores = {one.index: one.relevance_score for one in await self._judged(body)}
         if scores.keys() != set(range(len(texts))):
             raise Unavailable("the reranker", "it did not judge every text: check rerank_url")
-        return sorted(scores, key=lambda place: (-scores[place], place))
+        return _best_first(scores)
 
     async def _judged(self, body: dict[str, object]) -> list[_Judged]:
         try:
@@ -73,3 +110,7 @@ class EndpointReranker:
         """Ends its connections."""
         if self._http is not None:
             await self._http.close()
+
+
+def _best_first(scores: Mapping[int, float]) -> list[int]:
+    return sorted(scores, key=lambda place: (-scores[place], place))

@@ -24,6 +24,8 @@ MAX_WAITING = 64
 MAX_CHARS = 32_768
 
 Rows = list[NDArray[np.float32]]
+Text = str | tuple[str, str]
+"""One text, or two that a graph reads together."""
 
 
 class Runner:
@@ -54,7 +56,7 @@ class Runner:
         self._batch_tokens = batch_tokens
         self._waiting = 0
 
-    async def run(self, texts: Sequence[str]) -> Rows:
+    async def run(self, texts: Sequence[Text]) -> Rows:
         """What the graph's first output says of each text: for hidden states, (tokens, dims).
 
         Raises `Unavailable` when overrun.
@@ -77,7 +79,7 @@ class Runner:
         """Ends the thread; a batch under way is finished first."""
         self._thread.shutdown(wait=True, cancel_futures=True)
 
-    async def _each(self, texts: Sequence[str]) -> Rows:
+    async def _each(self, texts: Sequence[Text]) -> Rows:
         encoded = await self._in_thread(self._encode, list(texts))
         rows: dict[int, NDArray[np.float32]] = {}
         for batch in _batches(encoded, self._batch_tokens):
@@ -88,8 +90,8 @@ class Runner:
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
-    def _encode(self, texts: list[str]) -> list[Encoding]:
-        return self._tokenizer.encode_batch([text[:MAX_CHARS] for text in texts])
+    def _encode(self, texts: list[Text]) -> list[Encoding]:
+        return self._tokenizer.encode_batch([_bounded(text) for text in texts])
 
     def _run(self, rows: list[Encoding]) -> Rows:
         width = max(len(row.ids) for row in rows)
@@ -104,6 +106,12 @@ class Runner:
             return list(out)
         # What stands for padding says nothing of a text.
         return [one[: len(row.ids)] for one, row in zip(out, rows, strict=True)]
+
+
+def _bounded(text: Text) -> Text:
+    if isinstance(text, str):
+        return text[:MAX_CHARS]
+    return text[0][:MAX_CHARS], text[1][:MAX_CHARS]
 
 
 def _open_session(path: Path, threads: int) -> Any:

@@ -249,6 +249,9 @@ class Settings(BaseSettings):
     rerank_url: WebUrl | None = Field(
         None, description="address that reranks the first 20 hits of a recall; unset: none does"
     )
+    rerank_dir: Path | None = Field(
+        None, description="a folder with a cross-encoder (model.onnx) that reranks them instead"
+    )
     rerank_model: str = Field("", description="the model asked for at rerank_url")
     rerank_key: SecretStr | None = Field(None, description="the key for rerank_url")
     rerank_seconds: Seconds = Field(
@@ -312,7 +315,7 @@ class Settings(BaseSettings):
         """Only what is passed: `load_settings` does the layering, so that it can name sources."""
         return (init_settings,)
 
-    @field_validator("home", "model_dir", "spans_file", "postgres_bin", "nats_bin")
+    @field_validator("home", "model_dir", "rerank_dir", "spans_file", "postgres_bin", "nats_bin")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from reverie.inference.endpoint import endpoint_of
-from reverie.inference.rerank import EndpointReranker
+from reverie.inference.rerank import EndpointReranker, LocalReranker, Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
     context_routes,
@@ -126,12 +127,18 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
 
 
 @asynccontextmanager
-async def _reranker(settings: Settings) -> AsyncIterator[EndpointReranker | None]:
-    if settings.rerank_url is None:
+async def _reranker(settings: Settings) -> AsyncIterator[Reranker | None]:
+    reranker: Reranker
+    if settings.rerank_dir is not None:
+        reranker = await asyncio.to_thread(
+            LocalReranker, settings.rerank_dir, settings.embed_threads
+        )
+    elif settings.rerank_url is not None:
+        key = settings.rerank_key.get_secret_value() if settings.rerank_key else None
+        reranker = EndpointReranker(str(settings.rerank_url), settings.rerank_model, key)
+    else:
         yield None
         return
-    key = settings.rerank_key.get_secret_value() if settings.rerank_key else None
-    reranker = EndpointReranker(str(settings.rerank_url), settings.rerank_model, key)
     try:
         yield reranker
     finally:
