@@ -8,6 +8,7 @@ from reverie.dream.digest import dream
 from reverie.dream.parts import Parts
 from reverie.dream.settings import DreamSettings
 from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.store.dream_runs import DreamRuns
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
@@ -32,6 +33,7 @@ def dream_parts(store: Store) -> Parts:
         bus=MemoryBus(),
         counter=EstimatingTokenCounter(),
         dreams=Dreams(store.db),
+        runs=DreamRuns(store.db),
         sessions=Sessions(store.db),
         tending=Tending(store.db),
         duplicates=Duplicates(store.db),

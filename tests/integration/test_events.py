@@ -53,7 +53,7 @@ class Watcher:
         """The event of that name of a memory."""
         while True:
             found = await self.event()
-            if (found["event"], found["id"]) == (event, memory):
+            if (found["event"], found.get("id")) == (event, memory):
                 return found
 
 

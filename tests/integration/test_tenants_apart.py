@@ -149,7 +149,10 @@ BODIES: dict[str, Bodies] = {
     "POST /v1/tasks/{id}/claim": lambda of: [{"agent": "bob"}],
     "POST /v1/tasks/{id}/release": lambda of: [{"agent": "ann"}],
     "PUT /v1/vault/{key}": lambda of: [{"value": 1}],
-    "PATCH /v1/projects/{name}/settings": lambda of: [{"context": {"hot": 700}}],
+    "PATCH /v1/projects/{name}/settings": lambda of: [
+        {"context": {"hot": 700}, "dream": {"turns": 7}}
+    ],
+    "PATCH /v1/admin/settings": lambda of: [{"dream": {"turns": 7}}],
     "POST /v1/import": lambda of: [
         {"type": "memory", "id": of.memory, "scope": "global", "content": "x", "kind": "context"}
     ],

@@ -14,6 +14,7 @@ from reverie.cli import (
     dead,
     demo,
     doctor,
+    dreams,
     git,
     keys,
     mcp,
@@ -49,6 +50,7 @@ app.add_typer(keys.app, name="key")
 app.add_typer(admin.app, name="admin")
 app.add_typer(dead.app, name="dead")
 app.add_typer(git.app, name="git")
+app.add_typer(dreams.app, name="dream")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
 app.command("import")(carry.import_)

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reverie.contracts.base import Answer, Moment, Name, RepoPath, Tag, Text, Unit
 from reverie.contracts.context import SetBudgets
+from reverie.contracts.dreams import SetLimits
 
 FORMAT = "reverie"
 VERSION = 1
@@ -164,11 +165,12 @@ class NameLine(Record):
 
 
 class SettingLine(Record):
-    """What a project has set: the budgets of its context block."""
+    """What a project has set, or with `*` the tenant: the budgets of its context block, when it
+    dreams."""
 
     project: Name
-    name: Literal["context"]
-    value: SetBudgets
+    name: Literal["context", "dream"]
+    value: SetBudgets | SetLimits
     updated: Moment
 
 

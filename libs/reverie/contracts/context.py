@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from reverie.contracts.base import Answer, Request
+from reverie.contracts.dreams import LimitsBody, SetLimits
 from reverie.domain.budgets import MOST_ENTRIES, MOST_TOKENS
 
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
@@ -105,13 +106,17 @@ class SetBudgets(Request):
 
 
 class ProjectSettings(Answer):
-    """`GET /v1/projects/{name}/settings`: `context` holds the budgets of the block."""
+    """`GET /v1/projects/{name}/settings`: `context` holds the budgets of the block, `dream` says
+    when its scopes dream."""
 
     project: str
     context: BudgetsBody
+    dream: LimitsBody
 
 
 class SetProject(Request):
-    """`PATCH /v1/projects/{name}/settings`; `context: null` goes back to the defaults."""
+    """`PATCH /v1/projects/{name}/settings`; what is null goes back to the defaults, what is left
+    out stays."""
 
-    context: SetBudgets | None
+    context: SetBudgets | None = None
+    dream: SetLimits | None = None

@@ -41,8 +41,13 @@ MEMORY_EVENTS: Final = (
     "staled",
     "cleared",
     "task",
+    "digesting",
+    "digested",
 )
-"""What may happen to a memory. `remembered` also asks for the slow path to run (again)."""
+"""What may happen to a memory. `remembered` also asks for the slow path to run (again).
+
+`digesting` and `digested` tell of the dream over a scope: how far it is, and how it ended.
+"""
 
 
 class Event(BaseModel):

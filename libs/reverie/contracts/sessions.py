@@ -1,4 +1,4 @@
-"""Bodies of sessions, turns and dreams."""
+"""Bodies of sessions and turns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import Answer, Moment, Name, Page, Request, Text
+from reverie.contracts.dreams import DreamRequested
 
 
 class StartSession(Request):
@@ -48,42 +49,6 @@ class SessionPage(Page):
     """`GET /v1/sessions`, newest first: those whose turns the key may read."""
 
     items: list[SessionBody]
-
-
-class RequestDream(Request):
-    """`POST /v1/dream`: digest what is undigested in a scope now."""
-
-    scope: Text | None = None
-    session: UUID | None = None
-
-
-class DreamRequested(Answer):
-    """The request: `queued`, or `running` where a worker has the scope and will look again."""
-
-    scope: str
-    status: Literal["queued", "running"]
-
-
-class DreamRun(Answer):
-    """What one dream did."""
-
-    id: UUID
-    scope: str
-    status: str
-    started_at: AwareDatetime
-    ended_at: AwareDatetime | None = None
-    turns: int = 0
-    created: int = 0
-    reinforced: int = 0
-    superseded: int = 0
-    sessions: list[UUID] = Field(default_factory=list)
-    error: str | None = None
-
-
-class DreamPage(Page):
-    """`GET /v1/dreams`, newest first."""
-
-    items: list[DreamRun]
 
 
 class EndSession(Request):

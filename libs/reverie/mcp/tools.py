@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from reverie.contracts.context import ContextAnswer
+from reverie.contracts.dreams import DreamRequested, RequestDream
 from reverie.contracts.edits import Edited, Feedback, History, RollBack
 from reverie.contracts.git import StalePage
 from reverie.contracts.graph import Impact, Linked, NewLink, Subgraph, Unlinked
 from reverie.contracts.memories import MemoryPage, Remember, Remembered
 from reverie.contracts.recall import Recall, RecallAnswer
-from reverie.contracts.sessions import DreamRequested, RequestDream, SessionPage
+from reverie.contracts.sessions import SessionPage
 from reverie.contracts.tasks import MoveTask, TaskMoved
 from reverie.mcp import composed, keyed
 from reverie.mcp.answers import lines

@@ -16,6 +16,7 @@ from reverie.domain.memory import Memory, NewMemory
 from reverie.domain.turns import TurnText
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.dream_runs import Run
 
 FIRST = UUID(int=0)
 ASKED = "asked"
@@ -58,23 +59,6 @@ class DreamSession:
     ended: datetime | None
     summary: str | None
     settled: bool = True
-
-
-@dataclass(frozen=True)
-class Run:
-    """The record of one dream."""
-
-    id: UUID
-    scope: str
-    status: str
-    started: datetime
-    ended: datetime | None
-    turns: int
-    created: int
-    reinforced: int
-    superseded: int
-    sessions: list[UUID]
-    error: str | None
 
 
 @dataclass(frozen=True)

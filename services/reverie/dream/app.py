@@ -11,6 +11,7 @@ from reverie.bus.consume import consume
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.dream.extract import Rules
 from reverie.dream.handlers import on_ticket
+from reverie.dream.meters import Meters
 from reverie.dream.parts import Parts
 from reverie.dream.readings import readings
 from reverie.dream.routes import routes
@@ -28,6 +29,7 @@ from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.database import open_database
+from reverie.store.dream_runs import DreamRuns
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.idempotency import IdempotencyTable
@@ -63,6 +65,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             bus=bus,
             counter=EstimatingTokenCounter(),
             dreams=Dreams(database),
+            runs=DreamRuns(database),
             sessions=Sessions(database),
             tending=Tending(database),
             duplicates=Duplicates(database),
@@ -71,6 +74,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             known_of=vault.known,
             language=llm,
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
+            meters=Meters(registry),
         )
         worker = Worker(parts)
         yield Service(

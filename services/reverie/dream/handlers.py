@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from reverie.bus.errors import Reject
+from reverie.bus.errors import Reject, one_tenant
 from reverie.bus.port import Message
 from reverie.bus.relay import publish_now
 from reverie.dream.digest import PARKED
@@ -27,7 +27,7 @@ async def _wake(parts: Parts, message: Message) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise Reject("not a ticket for a dream") from error
     name = message.subject.split(".")[1]
-    if await parts.dreams.tenant_name(tenant) != name:
+    if not one_tenant(name, await parts.dreams.tenant_name(tenant)):
         return
     _, ticket = await parts.dreams.request(tenant, name, scope, "replayed", {})
     await publish_now(parts.bus, parts.outbox, tenant, [ticket])

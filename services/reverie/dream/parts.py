@@ -14,6 +14,7 @@ from reverie.dream.meters import Meters
 from reverie.dream.settings import DreamSettings
 from reverie.inference.language import LanguageModel
 from reverie.inference.tokens import TokenCounter
+from reverie.store.dream_runs import DreamRuns
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
@@ -30,6 +31,7 @@ class Parts:
     bus: Bus
     counter: TokenCounter
     dreams: Dreams
+    runs: DreamRuns
     sessions: Sessions
     tending: Tending
     duplicates: Duplicates

@@ -47,6 +47,7 @@ from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
 from reverie.store.doubts import Doubts
+from reverie.store.dream_runs import DreamLimits
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.edits import Edits
@@ -104,6 +105,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             sessions=Sessions(database),
             tending=Tending(database),
             dreams=Dreams(database),
+            limits=DreamLimits(database),
             enrichment=Enrichment(database),
             duplicates=Duplicates(database),
             briefings=Briefings(database),

@@ -22,6 +22,7 @@ from reverie.contracts.carry import SessionLine as Talk
 from reverie.domain.access import Principal
 from reverie.domain.blank import is_blank
 from reverie.domain.budgets import DEFAULT
+from reverie.domain.dreaming import DEFAULT as LIMITS
 from reverie.domain.edges import EdgeKind, parse_edge_kind
 from reverie.domain.errors import Invalid, Malformed, ReverieError
 from reverie.domain.fence import LEFT_OUT
@@ -34,6 +35,7 @@ from reverie.domain.words import index_text
 from reverie.ingest.accept import check_size
 from reverie.ingest.settings import IngestSettings
 from reverie.runtime.body import parse_value
+from reverie.store.dream_runs import TENANT_WIDE
 
 _DERIVED = ("carried", "doc", "enriched_version", "hash", "short", "terms", "text", "words")
 """What a line cannot say: columns that follow from the rest."""
@@ -96,7 +98,9 @@ def _check_own(line: Record, who: Principal, settings: IngestSettings) -> None:
     """Scopes that the key may write, transcripts of its own agent, contents within the limits."""
     if isinstance(line, MemoryLine | SummaryLine | Talk | NameLine):
         who.check_write(parse_scope(line.scope))
-    if isinstance(line, SettingLine):
+    if isinstance(line, SettingLine) and line.project == TENANT_WIDE:
+        who.check_admin()
+    elif isinstance(line, SettingLine):
         who.check_write(f"project/{slug(line.project)}")
     if isinstance(line, NameLine) and not named_by(parse_scope(line.scope), line.name):
         raise Invalid("name", "is not what the scope ends with: use the name that was made a slug")
@@ -127,8 +131,12 @@ def _derived(line: Record, value: dict[str, Any]) -> dict[str, Any]:
 def _of_setting(line: SettingLine) -> dict[str, Any]:
     value = line.value.model_dump(exclude_none=True)
     with naming("value"):
-        DEFAULT.changed(value)
-    return {"project": slug(line.project), "value": value}
+        (DEFAULT if line.name == "context" else LIMITS).changed(value)
+    return {"project": _project(line), "value": value}
+
+
+def _project(line: SettingLine) -> str:
+    return line.project if line.project == TENANT_WIDE else slug(line.project)
 
 
 def _words_then(line: VersionLine) -> str:

@@ -58,10 +58,16 @@ class Only:
 
     def wants(self, memory: Seen) -> bool:
         """Whether the memory is of a scope and kind asked for."""
-        inside = self.scopes is None or any(
-            memory.scope == scope or memory.scope.startswith(f"{scope}/") for scope in self.scopes
+        return self._inside(memory.scope) and (self.kinds is None or memory.kind in self.kinds)
+
+    def hears(self, who: Principal, scope: str) -> bool:
+        """Whether a dream over the scope may and should be told of; it is of no kind."""
+        return self.kinds is None and self._inside(scope) and who.may_read(scope)
+
+    def _inside(self, scope: str) -> bool:
+        return self.scopes is None or any(
+            scope == one or scope.startswith(f"{one}/") for one in self.scopes
         )
-        return inside and (self.kinds is None or memory.kind in self.kinds)
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -138,6 +144,8 @@ class Doors:
         if only.events is not None and name not in only.events:
             return None
         body = json.loads(found.data)
+        if "run" in body:
+            return (name, _run(name, body)) if only.hears(who, body["scope"]) else None
         if not (about := _about(body)):
             return None
         others = [UUID(body[other]) for other in _OTHERS if other in body]
@@ -145,6 +153,11 @@ class Doors:
         if not all(one in seen for one in about) or not any(only.wants(seen[one]) for one in about):
             return None
         return name, _data(name, body, seen, about[0])
+
+
+def _run(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a dream: numbers, no content."""
+    return {"event": name} | {key: body[key] for key in body if key not in ("v", "tenant")}
 
 
 def _about(body: dict[str, Any]) -> list[UUID]:

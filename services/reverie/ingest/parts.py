@@ -15,6 +15,7 @@ from reverie.store.carry import Carry
 from reverie.store.claims import Claims
 from reverie.store.clock import Clock
 from reverie.store.doubts import Doubts
+from reverie.store.dream_runs import DreamLimits
 from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.edits import Edits
@@ -48,6 +49,7 @@ class Parts:
     sessions: Sessions
     tending: Tending
     dreams: Dreams
+    limits: DreamLimits
     enrichment: Enrichment
     duplicates: Duplicates
     briefings: Briefings

@@ -1,26 +1,36 @@
-"""What a project sets for itself, over HTTP."""
+"""What a tenant and its projects set for themselves, over HTTP."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import BaseModel
+
 from reverie.contracts.context import BudgetsBody, ProjectSettings, SetProject
-from reverie.domain.budgets import Budgets
+from reverie.contracts.dreams import LimitsBody, SetTenant, TenantSettings
+from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.fields import below
 from reverie.domain.scopes import slug
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
+from reverie.store.dream_runs import TENANT_WIDE, in_force
 
 
 def routes(parts: Parts) -> list[Route]:
-    """The table of projects."""
+    """The table of what is set."""
     doors = Doors(parts)
     path = "/v1/projects/{name}/settings"
     return [
         Route("GET", path, doors.read, answer=ProjectSettings,
-              summary="What a project has set: the budgets of its context"),
+              summary="What a project has set: the budgets of its context, when it dreams"),
         Route("PATCH", path, doors.change, SetProject, answer=ProjectSettings,
               summary="Change some of it"),
+        Route("GET", "/v1/admin/settings", doors.read_tenant, answer=TenantSettings,
+              summary="What holds for all scopes of the tenant: when they dream"),
+        Route("PATCH", "/v1/admin/settings", doors.change_tenant, SetTenant,
+              answer=TenantSettings, summary="Change some of it"),
     ]  # fmt: skip
 
 
@@ -28,27 +38,64 @@ class Doors:
     """The handlers, around the parts of the service."""
 
     def __init__(self, parts: Parts) -> None:
-        self._briefings = parts.briefings
+        self._parts = parts
 
     async def read(self, call: Call[None, None]) -> ProjectSettings:
         """`GET /v1/projects/{name}/settings`."""
         who, project = call.principal, slug(call.path["name"])
         who.check_read([f"project/{project}"])
-        return _body(project, await self._briefings.budgets(who, project))
+        return await self._project(who, project)
 
     async def change(self, call: Call[SetProject, None]) -> ProjectSettings:
         """`PATCH /v1/projects/{name}/settings`."""
-        who, project, asked = call.principal, slug(call.path["name"]), call.body.context
+        who, project, asked = call.principal, slug(call.path["name"]), call.body
         who.check_write(f"project/{project}")
-        fields = None if asked is None else asked.model_dump(exclude_none=True)
+        if not asked.model_fields_set:
+            raise Invalid("context", "name what to change: context, dream")
+        if "dream" in asked.model_fields_set:
+            await self._set_limits(who, project, asked.dream)
+        if "context" in asked.model_fields_set:
+            try:
+                await self._parts.briefings.set_budgets(who, project, _fields(asked.context))
+            except Invalid as error:
+                raise below("context", error) from None
+        return await self._project(who, project)
+
+    async def read_tenant(self, call: Call[None, None]) -> TenantSettings:
+        """`GET /v1/admin/settings`."""
+        who = call.principal
+        who.check_admin()
+        return TenantSettings(dream=await self._limits(who, TENANT_WIDE))
+
+    async def change_tenant(self, call: Call[SetTenant, None]) -> TenantSettings:
+        """`PATCH /v1/admin/settings`."""
+        who = call.principal
+        who.check_admin()
+        await self._set_limits(who, TENANT_WIDE, call.body.dream)
+        return TenantSettings(dream=await self._limits(who, TENANT_WIDE))
+
+    async def _project(self, who: Principal, project: str) -> ProjectSettings:
+        budgets = await self._parts.briefings.budgets(who, project)
+        return ProjectSettings(
+            project=project,
+            context=BudgetsBody(**vars(budgets), total=budgets.total),
+            dream=await self._limits(who, project),
+        )
+
+    async def _set_limits(self, who: Principal, project: str, asked: BaseModel | None) -> None:
+        base = self._parts.settings.dream_limits
         try:
-            made = await self._briefings.set_budgets(who, project, fields)
+            await self._parts.limits.change(who.tenant, project, _fields(asked), base)
         except Invalid as error:
-            raise below("context", error) from None
-        return _body(project, made)
+            raise below("dream", error) from None
+
+    async def _limits(self, who: Principal, project: str) -> LimitsBody:
+        """Those in force: a project's over the tenant's over the services'."""
+        places = dict.fromkeys((TENANT_WIDE, project))
+        kept = [await self._parts.limits.read(who.tenant, place) for place in places]
+        made = in_force(self._parts.settings.dream_limits, kept)
+        return LimitsBody(**vars(made), set=sorted(kept[-1]))
 
 
-def _body(project: str, budgets: Budgets) -> ProjectSettings:
-    return ProjectSettings(
-        project=project, context=BudgetsBody(**vars(budgets), total=budgets.total)
-    )
+def _fields(asked: BaseModel | None) -> dict[str, Any] | None:
+    return None if asked is None else asked.model_dump(exclude_none=True)

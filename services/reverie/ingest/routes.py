@@ -9,13 +9,13 @@ from uuid import UUID
 
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Problem
+from reverie.contracts.dreams import DreamRequested
 from reverie.contracts.events import Outgoing
 from reverie.contracts.memories import Remember, RememberBatch, Remembered, RememberedBatch
 from reverie.contracts.problems import problem_of
 from reverie.contracts.sessions import (
     AppendedTurns,
     AppendTurns,
-    DreamRequested,
     EndedSession,
     EndSession,
     StartedSession,

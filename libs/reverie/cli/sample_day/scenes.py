@@ -23,14 +23,13 @@ from reverie.cli.sample_day.story import (
     committed,
     retold,
 )
+from reverie.contracts.dreams import DreamPage, DreamRun
 from reverie.contracts.git import GitAccepted, StaleItem, StalePage
 from reverie.contracts.memories import MemoryBody, MemoryDetail, MemoryPage, Remembered
 from reverie.contracts.recall import Recall, RecallAnswer
 from reverie.contracts.sessions import (
     AppendedTurns,
     AppendTurns,
-    DreamPage,
-    DreamRun,
     EndedSession,
     EndSession,
     StartedSession,

@@ -1,0 +1,159 @@
+"""Bodies of dreams: what waits for one, what one did and why, when they happen."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.base import Answer, Page, Request, Text
+from reverie.domain.dreaming import MOST_COUNT, MOST_MINUTES
+
+Number = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
+
+
+class RequestDream(Request):
+    """`POST /v1/dream`: digest what is undigested in a scope now, open topics too."""
+
+    scope: Text | None = None
+    session: UUID | None = None
+
+
+class DreamRequested(Answer):
+    """The request: `queued`, or `running` where a worker has the scope and will look again."""
+
+    scope: str
+    status: Literal["queued", "running"]
+
+
+class DreamRun(Answer):
+    """What one dream did: `turns` of the `waiting` ones are digested, with what came of them.
+
+    `reason`: why it was asked for; `seconds`: by stage; `degraded`: why rules stood in for a model.
+    """
+
+    id: UUID
+    scope: str
+    status: str
+    started_at: AwareDatetime
+    ended_at: AwareDatetime | None = None
+    reason: str | None = None
+    attempt: int = 1
+    waiting: int = 0
+    turns: int = 0
+    created: int = 0
+    reinforced: int = 0
+    superseded: int = 0
+    kinds: dict[str, int] = Field(default_factory=dict)
+    outcomes: dict[str, int] = Field(default_factory=dict)
+    seconds: dict[str, float] = Field(default_factory=dict)
+    llm_calls: int = 0
+    llm_tokens: int = 0
+    prompts: list[str] = Field(default_factory=list)
+    degraded: list[str] = Field(default_factory=list)
+    sessions: list[UUID] = Field(default_factory=list)
+    error: str | None = None
+
+
+class DreamPage(Page):
+    """`GET /v1/dreams`, newest first."""
+
+    items: list[DreamRun]
+
+
+class DreamInput(Answer):
+    """What of a session went in: its turns from ordinal `first` to `last`."""
+
+    session: UUID
+    turns: int
+    chars: int
+    first: int
+    last: int
+
+
+class DreamDecision(Answer):
+    """What became of one thing, and why; `content` and `status` are the memory's as it stands."""
+
+    no: int
+    outcome: str
+    why: str
+    kind: str | None = None
+    memory: UUID | None = None
+    status: str | None = None
+    content: str | None = None
+    session: UUID | None = None
+    turns: list[UUID] = Field(default_factory=list)
+
+
+class DreamDetail(DreamRun):
+    """`GET /v1/dreams/{id}`; `decisions` come by the page, `next` is the cursor of the rest."""
+
+    input: list[DreamInput]
+    decisions: list[DreamDecision]
+    next: str | None = None
+
+
+class ScopeWaiting(Answer):
+    """What of a scope is undigested, and what is asked for.
+
+    `state`: `waiting` (nothing is asked for yet), `queued`, `running` or `parked` (given up, with
+    the `error`); `fresh_turns` came since a worker last looked; `done` of the `waiting` turns of
+    the running dream `run` are digested.
+    """
+
+    scope: str
+    state: Literal["waiting", "queued", "running", "parked"]
+    turns: int
+    segments: int
+    chars: int
+    sessions: int
+    fresh_turns: int
+    since: AwareDatetime | None = None
+    reason: str | None = None
+    asked_at: AwareDatetime | None = None
+    attempts: int = 0
+    error: str | None = None
+    run: UUID | None = None
+    done: int | None = None
+    waiting: int | None = None
+
+
+class WaitingPage(Page):
+    """`GET /v1/dream`, by scope."""
+
+    items: list[ScopeWaiting]
+
+
+class LimitsBody(Answer):
+    """When a scope dreams; `set` names what is not as the services' settings say."""
+
+    segments: int
+    chars: int
+    turns: int
+    idle_minutes: float
+    every_minutes: float
+    set: list[str] = Field(default_factory=list)
+
+
+class SetLimits(Request):
+    """Limits to change; what is left out stays."""
+
+    segments: Number | None = None
+    chars: Number | None = None
+    turns: Number | None = None
+    idle_minutes: Minutes | None = None
+    every_minutes: Minutes | None = None
+
+
+class TenantSettings(Answer):
+    """`GET /v1/admin/settings`: what holds for all scopes of the tenant."""
+
+    dream: LimitsBody
+
+
+class SetTenant(Request):
+    """`PATCH /v1/admin/settings`; `dream: null` goes back to the services' settings."""
+
+    dream: SetLimits | None
