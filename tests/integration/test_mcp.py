@@ -60,7 +60,7 @@ async def _walk(client: Client, place: str, stack: Stack) -> None:
     assert forgotten["changed"]
     _, document = await refused(client, "history", id=told["id"])
     assert document["code"] == "not_found"
-    assert used == {tool.name for tool in TOOLS} - {"confirm"}
+    assert used == {tool.name for tool in TOOLS}
     await _attached(client, place)
 
 
@@ -156,6 +156,7 @@ async def _work(use: Use, place: str, stack: Stack) -> None:
     await stack.post("/v1/git/changes", {**change, "files": files})
     doubtful = await eventually(lambda: _items(use, "stale"))
     assert doubtful[0]["evidence"][0]["path"] == f"src/{place}.py"
+    assert (await use("confirm", id=doubtful[0]["memory"]["id"]))["cleared"] > 0
 
 
 async def _attached(client: Client, place: str) -> None:

@@ -15,7 +15,7 @@ from reverie.testing.models import model_home
 SEEDS = {
     *("recall", "remember", "context", "forget", "link", "unlink", "subgraph", "impact", "status"),
     *("task_update", "sessions", "stale", "memory_save", "memory_search", "memory_list"),
-    *("memory_delete", "history", "rollback", "feedback", "dream"),
+    *("memory_delete", "history", "rollback", "confirm", "feedback", "dream"),
 }
 MOST_TOKENS = 4000
 DESTRUCTIVE = {"forget", "unlink", "memory_delete", "feedback"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reverie.runtime.settings import Settings
 
 LOG = "up.log"
-START_SECONDS = 90.0
+START_SECONDS = 45.0
 """How long a first start may take until a call says that it is still starting."""
 LOOK_SECONDS = 0.1
 
@@ -51,7 +51,7 @@ def find(settings: Settings) -> Place | None:
     return Place(url, settings.api_key.get_secret_value())
 
 
-def start(settings: Settings, sets: Sequence[str] = ()) -> None:
+def start(settings: Settings, sets: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Starts `reverie up` on the home folder, beside this process and beyond its end.
 
     What it says goes to `logs/up.log`. One that is being started already makes this one end.
@@ -62,7 +62,7 @@ def start(settings: Settings, sets: Sequence[str] = ()) -> None:
     home = open_home(settings.home)
     command = [sys.executable, "-P", "-m", "reverie.cli.main", "up", "--json"]
     with (home.logs / LOG).open("ab") as log:
-        subprocess.Popen(
+        return subprocess.Popen(
             [*command, "--home", str(home.root), *(f"--set={one}" for one in sets)],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -99,7 +99,7 @@ class LocalGateway:
         self._sets = sets
         self._caller: Caller | None = None
         self._looking = asyncio.Lock()
-        self._started = False
+        self._up: subprocess.Popen[bytes] | None = None
 
     async def look(self) -> None:
         """Looks for the gateway and starts it where it may; what is wrong, a call will say."""
@@ -140,31 +140,36 @@ class LocalGateway:
             return found
         if not self._settings.mcp_start or self._settings.gateway_url is not None:
             raise Unavailable("Reverie", self._advice())
-        if not self._started:
-            self._started = True
-            await asyncio.to_thread(start, self._settings, self._sets)
-        return await self._awaited()
+        if self._up is None or self._up.poll() is not None:
+            self._up = await asyncio.to_thread(start, self._settings, self._sets)
+        return await self._awaited(self._up)
 
     def _advice(self) -> str:
         if self._settings.gateway_url is not None:
             return "set the key to gateway_url: REVERIE_API_KEY"
         return "it does not run here: ask the user to run `reverie up`"
 
-    async def _awaited(self) -> Place:
+    async def _awaited(self, up: subprocess.Popen[bytes]) -> Place:
         from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
         tries = AsyncRetrying(
             stop=stop_after_delay(START_SECONDS),
             wait=wait_fixed(LOOK_SECONDS),
-            retry=retry_if_result(lambda found: found is None),
+            retry=retry_if_result(lambda found: found is None and up.poll() is None),
             retry_error_callback=lambda _: None,
         )
         found: Place | None = await tries(asyncio.to_thread, find, self._settings)
-        if found is not None:
-            return found
-        self._started = False
+        found = found or await asyncio.to_thread(find, self._settings)
+        if found is None:
+            raise Unavailable("Reverie", self._why_not(up))
+        return found
+
+    def _why_not(self, up: subprocess.Popen[bytes]) -> str:
         log = self._settings.home / "logs" / LOG
-        raise Unavailable("Reverie", f"it is still starting: try again later; {log} says more")
+        if up.poll() is None:
+            return f"it is still starting: try again later; {log} says more"
+        said = log.read_text(errors="replace").strip().splitlines()
+        return f"`reverie up` ended: {said[-1] if said else 'it said nothing'} ({log})"
 
 
 def _caller(place: Place, settings: Settings) -> Caller:

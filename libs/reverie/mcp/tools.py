@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reverie.contracts.context import ContextAnswer
 from reverie.contracts.dreams import DreamRequested, RequestDream
-from reverie.contracts.edits import Edited, Feedback, History, RollBack
+from reverie.contracts.edits import Confirmed, Edited, Feedback, History, RollBack
 from reverie.contracts.git import StalePage
 from reverie.contracts.graph import Impact, Linked, NewLink, Subgraph, Unlinked
 from reverie.contracts.memories import MemoryPage, Remember, Remembered
@@ -245,6 +245,14 @@ TOOLS = (
         told(History, "items"),
         One("GET", "/v1/memories/{id}/history"),
         recalls=True,
+    ),
+    Tool(
+        "confirm",
+        "Say that a stale memory was checked and still holds.",
+        sent({"id": text()}, "id"),
+        told(Confirmed, "cleared"),
+        One("POST", "/v1/memories/{id}/confirm"),
+        SETTLES,
     ),
     Tool(
         "rollback",

@@ -1,0 +1,95 @@
+"""`reverie mcp` as an agent starts it on a machine where nothing runs yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped, unused-ignore]
+
+from reverie.embedded.processes import alive
+from reverie.testing.models import model_home
+from tests.e2e.runner import until
+from tests.mcp_clients import COMMAND, call, over_stdio, refused
+
+PORTS = ("recall", "ingest", "dream", "staleness", "postgres", "nats")
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+MOST_SECONDS = 1.0
+
+
+def _noted(home: Path) -> int:
+    return int(json.loads((home / "run" / "up.json").read_text())["pid"])
+
+
+async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_agent(
+    reverie_home: Path,
+) -> None:
+    env = {f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS}
+    env["REVERIE_MODEL_DIR"] = str(model_home() / "models")
+    async with over_stdio(reverie_home, REVERIE_MCP_START="false", **env) as client:
+        words, _ = await refused(client, "recall", query="x")
+        assert "ask the user to run `reverie up`" in words
+        assert not (reverie_home / "postgres").exists()
+    try:
+        async with over_stdio(reverie_home, **env) as client:
+            assert (await client.list_tools()).tools
+            told = await call(client, "remember", content="Herons nest behind the mill.")
+        up = _noted(reverie_home)
+        async with over_stdio(reverie_home, **env) as client:
+            found = await call(client, "recall", query="where do herons nest")
+            assert found["memories"][0]["id"] == told["id"]
+            assert _noted(reverie_home) == up
+    finally:
+        if (reverie_home / "run" / "up.json").exists():
+            os.kill(_noted(reverie_home), signal.SIGTERM)
+    until(lambda: not alive(up) or psutil.Process(up).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_what_keeps_reverie_from_starting_is_told(reverie_home: Path) -> None:
+    """A wrong setting ends the command with one line; no answer is mixed with it."""
+    command = [sys.executable, *COMMAND, "--home", str(reverie_home), "--set", "pool_max=x"]
+    done = subprocess.run(
+        command, input="", capture_output=True, text=True, cwd="/", timeout=60, check=False
+    )
+    assert done.stdout == ""
+
+
+def test_the_first_answer_takes_less_than_a_second_of_processor_time(reverie_home: Path) -> None:
+    """The least of three starts: the first one compiles, and others share the processor."""
+    least = min(_start(reverie_home) for _ in range(3))
+    print(f"reverie mcp: first answer after {least:.2f} s of processor time")
+    assert least < MOST_SECONDS
+
+
+def _start(home: Path) -> float:
+    """Seconds of processor time until the handshake is answered."""
+    with subprocess.Popen(
+        [sys.executable, *COMMAND, "--home", str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "REVERIE_MCP_START": "false"},
+        cwd="/",
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(HELLO).encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline())
+        spent = psutil.Process(process.pid).cpu_times()
+        process.stdin.close()
+    assert answer["result"]["serverInfo"]["name"] == "reverie"
+    return float(spent.user + spent.system)
