@@ -93,7 +93,9 @@ STREAMS: Final = (
 QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
 
 INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY, "memory.*.remembered")
-DREAM_WORKERS: Final = ConsumerSpec("dream-workers", events.DREAM, "dream.*.*.requested")
+DREAM_WORKERS: Final = ConsumerSpec(
+    "dream-workers", events.DREAM, "dream.*.*.requested", ack_wait=10.0
+)
 STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT, "git.*.*.changed")
 DEAD_WATCH: Final = ConsumerSpec(
     "dead-watch",
