@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
+from reverie.cli.common import USAGE
 from reverie.embedded.processes import alive
 from reverie.testing.models import model_home
 from tests.e2e.runner import until
@@ -58,13 +59,22 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_
     until(lambda: not alive(up) or psutil.Process(up).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_what_keeps_reverie_from_starting_is_told(reverie_home: Path) -> None:
-    """A wrong setting ends the command with one line; no answer is mixed with it."""
-    command = [sys.executable, *COMMAND, "--home", str(reverie_home), "--set", "pool_max=x"]
-    done = subprocess.run(
-        command, input="", capture_output=True, text=True, cwd="/", timeout=60, check=False
-    )
-    assert done.stdout == ""
+def test_a_wrong_setting_ends_it_with_one_line_and_no_answer(reverie_home: Path) -> None:
+    wrong = ["--home", str(reverie_home), "--set", "pool_max=x"]
+    with subprocess.Popen(
+        [sys.executable, *COMMAND, *wrong],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    ) as process:
+        assert process.wait(timeout=60) == USAGE
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read() == ""
+        [line] = process.stderr.read().splitlines()
+    assert line.startswith("reverie: pool_max:")
 
 
 def test_the_first_answer_takes_less_than_a_second_of_processor_time(reverie_home: Path) -> None:

@@ -227,6 +227,9 @@ async def test_an_error_is_one_a_model_can_act_on_with_the_code_and_words_of_res
         words, document = await refused(client, "memory_save", key="k", content="x", type="gossip")
         assert document["field"] == "type"
         assert words.startswith("invalid: type: 'gossip' is not a kind: use one of")
+        words, document = await refused(client, "remember", content="x", files=["a.py", "/b.py"])
+        assert document["field"] == "files.1"
+        assert words.startswith("invalid: files.1: is not a path inside a repository")
         words, _ = await refused(client, "memory_search", query="x", max_results=1000)
         assert words.startswith("invalid: max_results:")
         for wrong in (("forget", {}), ("task_update", {"id": NOBODY}), ("status", {"a": 1})):

@@ -70,11 +70,12 @@ def part(arguments: Mapping[str, Any], name: str) -> str:
 def renamed(failed: Failed, names: Mapping[str, str]) -> Failed:
     """The same failure, with the fields called as the tool calls them."""
     told = failed.problem
-    own = {rest: tool for tool, rest in names.items()}.get(told.field or "")
-    if own is None or told.field is None:
-        return failed
-    detail = own + told.detail.removeprefix(told.field)
-    return Failed(told.model_copy(update={"field": own, "detail": detail}))
+    for tool, rest in names.items():
+        if told.field is not None and f"{told.field}.".startswith(f"{rest}."):
+            field = tool + told.field.removeprefix(rest)
+            detail = field + told.detail.removeprefix(told.field)
+            return Failed(told.model_copy(update={"field": field, "detail": detail}))
+    return failed
 
 
 def several(values: Sequence[str]) -> str:

@@ -96,7 +96,8 @@ class One:
                 return await ask(rest, self.method, path, None, sent)
             return await ask(rest, self.method, path, _plain(sent))
         except Failed as failed:
-            raise renamed(failed, self.renames) from None
+            nested = {name: f"{owner}.{name}" for name, owner in self.inside.items()}
+            raise renamed(failed, {**self.renames, **nested}) from None
 
     def _path(self, given: Arguments) -> tuple[str, dict[str, Any]]:
         path, left = self.path, {name: one for name, one in given.items() if one is not None}

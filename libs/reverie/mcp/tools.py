@@ -121,7 +121,7 @@ TOOLS = (
     ),
     Tool(
         "unlink",
-        "Remove an edge; its id is in recall or subgraph.",
+        "Remove a wrong edge; its id is in recall or subgraph.",
         sent({"id": text()}, "id"),
         told(Unlinked, "id"),
         One("DELETE", "/v1/links/{id}"),
@@ -129,7 +129,7 @@ TOOLS = (
     ),
     Tool(
         "subgraph",
-        "Memories around one: why something came to be, what depends on it.",
+        "Memories around one that recall found: why it came to be, what depends on it.",
         sent({"id": text(), "depth": whole("1 to 5")}, "id"),
         told(Subgraph, "nodes", "edges"),
         One("GET", "/v1/memories/{id}/subgraph"),
@@ -146,7 +146,7 @@ TOOLS = (
     ),
     Tool(
         "status",
-        "Whether memory works, and its size.",
+        "Whether memory works, and its size. Use when a tool fails.",
         sent({}),
         {
             "type": "object",
@@ -173,7 +173,7 @@ TOOLS = (
     ),
     Tool(
         "sessions",
-        "List recent sessions and their summaries.",
+        "List recent sessions with their summaries, to go on where one ended.",
         sent({"project": text(), "limit": whole()}),
         told(SessionPage, "items"),
         One("GET", "/v1/sessions", fixed={"limit": 10}),
@@ -191,7 +191,7 @@ TOOLS = (
     ),
     Tool(
         "memory_save",
-        "Keep a note under a key. Another text for the same key needs supersede_reason.",
+        "Keep a note under a key of your own. Another text for that key needs supersede_reason.",
         sent(
             {
                 "key": field(Remember, "key"),
@@ -209,7 +209,7 @@ TOOLS = (
     ),
     Tool(
         "memory_search",
-        "Like recall, but short fragments with keys.",
+        "Like recall, but short fragments with keys, to look up notes.",
         sent({"query": field(Recall, "query"), "max_results": whole()}, "query"),
         {
             "type": "object",
@@ -240,7 +240,7 @@ TOOLS = (
     ),
     Tool(
         "history",
-        "How a memory changed: versions, who, why.",
+        "How a memory changed: versions, who, why. Use before rollback.",
         sent({"id": text()}, "id"),
         told(History, "items"),
         One("GET", "/v1/memories/{id}/history"),
@@ -248,7 +248,7 @@ TOOLS = (
     ),
     Tool(
         "confirm",
-        "Say that a stale memory was checked and still holds.",
+        "Say that a memory from stale was checked and still holds.",
         sent({"id": text()}, "id"),
         told(Confirmed, "cleared"),
         One("POST", "/v1/memories/{id}/confirm"),
@@ -280,7 +280,7 @@ TOOLS = (
     ),
     Tool(
         "dream",
-        "Digest conversations into memories now; it happens by itself too.",
+        "Digest conversations into memories now. Rarely needed: it happens by itself.",
         sent({"scope": field(RequestDream, "scope"), "session": field(RequestDream, "session")}),
         told(DreamRequested, "scope", "status"),
         One("POST", "/v1/dream"),
