@@ -9,8 +9,10 @@ from reverie.inference.prompts import prompts
 
 PINNED = {
     "adjust/1": "6db2caf25a9c",
+    "causes/1": "7ac311f01cf6",
     "distil/1": "abc4e475ac1e",
     "reflect/1": "2cf11c36b07e",
+    "rephrase/1": "79056f97ad0f",
 }
 """The beginning of the SHA-256 of each. A text that changes gets the next version."""
 

@@ -273,6 +273,11 @@ class Settings(BaseSettings):
         "(JSON that the prompt asks for)",
     )
     llm_seconds: Seconds = Field(60.0, description="seconds that one call of it may take")
+    rephrase_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
+        0.0,
+        description="seconds that a recall waits for the language model to put its question in "
+        "other words; 0: it does not ask",
+    )
     llm_calls_a_day: Annotated[int, Field(ge=0)] = Field(
         500, description="calls of it that each tenant has a day (UTC), failed ones too"
     )

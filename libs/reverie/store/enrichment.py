@@ -144,15 +144,17 @@ class Enrichment:
         relatives: int,
         headers: Mapping[str, str],
         causes: Sequence[Cause] = (),
+        told: bool = False,
     ) -> list[Outgoing]:
         """Replaces what is derived, if the memory is still at that version.
 
         `pieces` None leaves the chunks as they are and the memory due. `touches` maps file and
         entity nodes to the edge's metadata; what was touched before under a name and is not
         among them is closed. Up to `relatives` memories of the scope that touch the same nodes
-        are linked. Causes that would close a cycle are left out. The links of a carried memory
-        stay as they came. Where changes of its files were applied already, staleness is told to
-        look at the memory. Answers the events to publish.
+        are linked. Causes that would close a cycle are left out; `told` says that a
+        language model was heard on them. The links of a carried memory stay as they came.
+        Where changes of its files were applied already, staleness is told to look at the memory.
+        Answers the events to publish.
         """
         number, name = tenant
         async with self._db.tenant(number) as t:
@@ -160,12 +162,12 @@ class Enrichment:
                 return []
             if not memory.carried:
                 await _link(t, memory, touches, relatives)
-            told = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
-            told += await _missed(t, name, memory, headers)
+            events = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
+            events += await _missed(t, name, memory, headers)
             # Last, for it takes the lock that all causal edges of a tenant take.
             if not memory.carried:
-                await _explain(t, memory, causes)
-            return told
+                await _explain(t, memory, causes, told)
+            return events
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
         """Replaces the chunks of a memory that stands at its version; tells nobody."""
@@ -234,10 +236,11 @@ async def _put_chunks(t: Tenant, memory: Raw, pieces: Sequence[Piece]) -> None:
     await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
 
 
-async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause]) -> None:
-    """The causes inferred from a memory, and the session that it was learned in."""
+async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause], told: bool = False) -> None:
+    """The causes inferred from a memory, and the session that it was learned in. Those that a
+    language model told stay until it is heard again."""
     ends = [c.src for c in causes], [c.dst for c in causes]
-    await t.rows("causes_close", memory.id, *ends)
+    await t.rows("causes_close", memory.id, *ends, told)
     for c in causes:
         meta = {"confidence": c.confidence, "evidence": c.evidence, "rule": c.rule}
         meta["from"] = str(memory.id)

@@ -15,12 +15,15 @@ from reverie.domain.chunks import chunk
 from reverie.domain.entities import entities_of
 from reverie.domain.errors import Unavailable
 from reverie.domain.kinds import ANCHORS
+from reverie.domain.known_secrets import knowing
 from reverie.domain.scopes import project_of
+from reverie.inference.asking import Unanswered
 from reverie.inference.embedder import Embedder
 from reverie.inference.slot import ModelSlot
 from reverie.inference.sparse import SparseEncoder, Words
 from reverie.ingest.parts import Parts
 from reverie.ingest.settings import IngestSettings
+from reverie.ingest.told_causes import causes_told, is_worth_asking
 from reverie.runtime.telemetry import inject_headers, span
 from reverie.store.enrichment import Enrichment, Known, Piece, Raw, Vector
 
@@ -51,6 +54,7 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
         pieces = await pieces_of(parts, tenant, raw)
         touches = {} if raw.carried else await touches_of(parts, tenant, raw)
         causes = [] if raw.carried else await causes_of(parts, tenant, raw, list(touches))
+        told = [] if raw.carried else await _told(parts, tenant, raw, list(touches), causes)
         events = await parts.enrichment.write(
             (tenant, tenant_name),
             raw,
@@ -58,7 +62,8 @@ async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> b
             touches,
             parts.settings.relatives,
             inject_headers(),
-            causes,
+            [*causes, *(told or [])],
+            told is not None,
         )
         await publish_now(parts.bus, parts.outbox, tenant, events)
     return bool(events)
@@ -148,9 +153,29 @@ async def _entities(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[s
 async def causes_of(parts: Deriving, tenant: int, raw: Raw, nodes: Sequence[UUID]) -> list[Cause]:
     """What led to the memory and what it led to, as far as the texts say so."""
     others = await parts.enrichment.candidates(tenant, raw, nodes, MAX_CANDIDATES)
+    return infer_causes(_self(raw), others)
+
+
+async def _told(
+    parts: Parts, tenant: int, raw: Raw, nodes: Sequence[UUID], known: Sequence[Cause]
+) -> list[Cause] | None:
+    """What a language model adds, where one is set; None where it was not asked or not heard."""
+    if parts.language is None:
+        return None
+    others = await parts.enrichment.candidates(tenant, raw, nodes, MAX_CANDIDATES)
+    if not is_worth_asking(_self(raw), others, known):
+        return None
+    try:
+        with knowing(await parts.vault.known(tenant), lambda _: False):
+            return await causes_told(parts.language, tenant, _self(raw), others)
+    except Unanswered:
+        return None
+
+
+def _self(raw: Raw) -> Told:
     files = tuple((raw.git or {}).get("files", ()))
     at = raw.valid_from or raw.created
-    return infer_causes(Told(raw.id, raw.kind, raw.content, at, raw.session, files), others)
+    return Told(raw.id, raw.kind, raw.content, at, raw.session, files)
 
 
 def _distinct(files: Sequence[str]) -> list[str]:

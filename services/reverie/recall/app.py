@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
+from reverie.inference.language import open_language
 from reverie.inference.rerank import EndpointReranker, LocalReranker, Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
@@ -23,6 +25,7 @@ from reverie.recall import (
 from reverie.recall.gate import Gate
 from reverie.recall.parts import Parts
 from reverie.recall.recorder import Recorder
+from reverie.recall.rephrase import Rephraser
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
 from reverie.recall.use import UseNotes
@@ -39,6 +42,7 @@ from reverie.store.edits import Edits
 from reverie.store.graph import Graph
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
+from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
 from reverie.store.models import Models
 from reverie.store.notes import Notes
@@ -63,6 +67,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             readers=settings.pool_max,
         ) as database,
         _reranker(settings) as reranker,
+        open_language(
+            language_endpoint(settings) if settings.rephrase_seconds else None,
+            LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
+        ) as language,
     ):
         own, registry = recall_settings(settings), new_registry()
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
@@ -96,6 +104,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             traces=traces,
             recorder=Recorder(traces, vault.known, own.traces_kept, registry),
             reranker=reranker,
+            rephraser=Rephraser(language) if language else None,
         )
         yield Service(
             name="recall",

@@ -52,6 +52,15 @@ class Arms:
         return none
 
 
+def nearest(found: Sequence[Sequence[Scored]]) -> list[Scored]:
+    """Each memory once, with the best of its scores, the best first."""
+    best: dict[UUID, Scored] = {}
+    for one in (scored for part in found for scored in part):
+        if one.id not in best or one.score > best[one.id].score:
+            best[one.id] = one
+    return sorted(best.values(), key=lambda one: (-one.score, one.id))
+
+
 @dataclass(frozen=True)
 class Sight:
     """What one recall may see: whose, of what, now or as it was known at a moment."""
@@ -69,13 +78,17 @@ class Sight:
             return await self.parts.past.words(self.who, words, self.as_of, self.only, limit)
         return await self.parts.search.words(self.who, words, self.only, limit)
 
-    async def meaning(self, text: str) -> list[Scored]:
-        """Memories by the nearness of their vectors."""
+    async def meaning(self, texts: Sequence[str]) -> list[Scored]:
+        """Memories by the nearness of their vectors to the nearest of the texts."""
         model = await self.parts.models.of(self.who.tenant)
         embedder = await self.parts.model.checked(model.name, model.probe)
-        [vector] = await embedder.embed([text])
-        limit = self.parts.settings.candidates
-        return await self.parts.search.meaning(self.who, vector, self.only, limit, model.vectors)
+        vectors = await embedder.embed(texts)
+        limit, search = self.parts.settings.candidates, self.parts.search
+        found = [
+            await search.meaning(self.who, vector, self.only, limit, model.vectors)
+            for vector in vectors
+        ]
+        return found[0] if len(found) == 1 else nearest(found)[:limit]
 
     async def weighed_words(self, text: str) -> Words | None:
         """The question as the sparse model reads it."""

@@ -8,6 +8,7 @@ from reverie.inference.rerank import Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall.gate import Gate
 from reverie.recall.recorder import Recorder
+from reverie.recall.rephrase import Rephraser
 from reverie.recall.settings import RecallSettings
 from reverie.recall.use import UseNotes
 from reverie.store.active_sets import ActiveSets
@@ -48,3 +49,4 @@ class Parts:
     traces: Traces
     recorder: Recorder
     reranker: Reranker | None = None
+    rephraser: Rephraser | None = None

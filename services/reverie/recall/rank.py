@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
 from uuid import UUID
@@ -31,6 +31,7 @@ from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.hits import Between, Cut, Hit, cut_away, together, within
 from reverie.recall.parts import Parts
+from reverie.recall.rephrase import AS_IT_IS
 from reverie.recall.weights import weights_of
 from reverie.store import search
 from reverie.store.search import Candidate, Filter, Link, TurnHit
@@ -105,6 +106,7 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
 
 async def _recall(parts: Parts, who: Principal, question: Question, seconds: float) -> Answer:
     asking = _Asking(parts, who, question, seconds)
+    await asking.rephrase()
     turns = await asking.seed()
     await asking.spread()
     known = await asking.weigh()
@@ -128,6 +130,7 @@ class _Asking:
         self._sight = Sight(parts, who, question.only, question.agent, question.as_of)
         self._arms = Arms()
         self._seconds, self._begun = seconds, monotonic()
+        self._texts = [question.text]
         self._found: list[Found] = []
         self._by_words: list[search.Scored] = []
         self._weights = weights_of(parts, question.text)
@@ -138,10 +141,21 @@ class _Asking:
         """The seconds until that share of the time is over."""
         return max(0.0, self._seconds * share - (monotonic() - self._begun))
 
+    async def rephrase(self) -> None:
+        """Asks a language model for other ways to put the question, where that is set."""
+        rephraser, seconds = self._parts.rephraser, self._parts.settings.rephrase_seconds
+        if rephraser is None or not seconds:
+            return
+        asked = rephraser.rephrase(self._who.tenant, self._question.text)
+        told = await self._arms.ask("rephrase", min(seconds, self._left(SEEDS)), asked, AS_IT_IS)
+        reading = self._story.reading
+        self._story.reading = replace(reading, wants=reading.wants | told.kinds)
+        self._texts = [self._question.text, *told.questions]
+
     async def seed(self) -> list[TurnHit]:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
         question, sight, ask = self._question, self._sight, self._arms.ask
-        words = asking_text(question.text)
+        words = asking_text(" ".join(self._texts))
         no_scored: list[search.Scored] = []
         no_turns: list[TurnHit] = []
         seconds = self._left(SEEDS)
@@ -150,7 +164,7 @@ class _Asking:
             ask(
                 "meaning",
                 seconds,
-                None if question.as_of else sight.meaning(question.text),
+                None if question.as_of else sight.meaning(self._texts),
                 no_scored,
             ),
             ask("turns", seconds, sight.turns(words) if question.turns else None, no_turns),

@@ -31,6 +31,7 @@ class RecallSettings:
     sparse_weight: float
     diversity: float
     rerank_seconds: float
+    rephrase_seconds: float
     active_set: Budgets
     candidates: int = 100
     seconds: float = 6.0
@@ -71,4 +72,5 @@ def recall_settings(settings: Settings) -> RecallSettings:
         queue=settings.recall_queue,
         traces_kept=settings.trace_limit if settings.trace_hours else 0,
         rerank_seconds=settings.rerank_seconds,
+        rephrase_seconds=settings.rephrase_seconds,
     )

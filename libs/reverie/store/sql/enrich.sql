@@ -115,10 +115,12 @@ where m.id <> $2 and m.scope = $3 and m.status = 'active'
 order by m.id desc limit $6;
 
 -- name: causes_close
--- Closes the causes that were inferred from a memory and no longer are: all but the pairs $3, $4.
+-- Closes the causes that were inferred from a memory and no longer are: all but the pairs $3, $4. Those
+-- that a language model told only where it was heard again ($5).
 update edge set known_to = now()
 where tenant = $1 and kind = 'led_to' and known_to is null and meta ->> 'from' = $2::uuid::text
   and (src = $2 or dst = $2)
+  and ($5 or not starts_with(coalesce(meta ->> 'rule', ''), 'llm '))
   and (src, dst) not in (select s, d from unnest($3::uuid[], $4::uuid[]) p (s, d));
 
 -- name: cause_put
