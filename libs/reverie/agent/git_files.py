@@ -88,11 +88,18 @@ def _hunk(path: str, hunk: RawHunk) -> Document:
     found["kind"] = kind_of(path, hunk.removed, hunk.added)
     if hunk.header:
         found["header"] = hunk.header[:_HEADER]
-    within = header_symbol(path, hunk.header)
+    within = _within(path, hunk)
     changed = symbols_of(path, [*hunk.removed, *hunk.added])
     found["symbols"] = list(dict.fromkeys([*([within] if within else []), *changed]))[:MAX_WORDS]
     found["words"] = words_of(path, hunk.removed, hunk.added)[:MAX_WORDS]
     return found
+
+
+def _within(path: str, hunk: RawHunk) -> str | None:
+    """The definition that a hunk lies in: that of its header, which is only the one before where
+    the hunk begins with a definition of its own."""
+    first = next((line for line in hunk.removed or hunk.added if line.strip()), "")
+    return None if symbols_of(path, [first]) else header_symbol(path, hunk.header)
 
 
 def _defined(entries: Sequence[Entry]) -> dict[str, set[str]]:
@@ -110,9 +117,7 @@ def _symbols(repo: Repo, entry: Entry, defined: Mapping[str, set[str]]) -> list[
     path = entry.path
     old = dict.fromkeys(n for hunk in entry.hunks for n in symbols_of(path, hunk.removed))
     new = dict.fromkeys(n for hunk in entry.hunks for n in symbols_of(path, hunk.added))
-    within = dict.fromkeys(
-        name for hunk in entry.hunks if (name := header_symbol(path, hunk.header))
-    )
+    within = dict.fromkeys(name for hunk in entry.hunks if (name := _within(path, hunk)))
     lost = [name for name in old if name not in new]
     standing = _standing(repo, entry) if lost else set()
     found: dict[str, Document] = {}

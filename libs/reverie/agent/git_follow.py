@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -95,7 +95,7 @@ async def _announced(repo: Repo, project: str, ends: Ends, ledger: Ledger, send:
     return await announce(ledger, change, send)
 
 
-async def changes_in(repo: Repo, *, edits: bool) -> AsyncIterator[None]:
+async def changes_in(repo: Repo, *, edits: bool) -> AsyncGenerator[None, None]:
     """Yields at once, then whenever the clone may have changed: its commits, on wish its files."""
     yield
     folders = [repo.folder, *([repo.root] if edits else [])]

@@ -15,13 +15,18 @@ from reverie.domain.errors import Conflict, Invalid, NotFound, Unavailable
 SECONDS: Final = 300.0
 ZEROS: Final = "0" * 40
 DEEPEN: Final = "fetch all of it: `git fetch --unshallow`, in CI `fetch-depth: 0` or GIT_DEPTH=0"
+_NOT_OURS: Final = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
+    *("GIT_PREFIX", "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
+)
+"""What git sets for its hooks: a clone is found by its folder alone."""
 _HERE: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _ATTRIBUTES: Final = Path(__file__).with_name("git_attributes.txt")
 
 
 @dataclass(frozen=True)
 class Repo:
-    """A clone by its top folder."""
+    """A clone by its top folder; a bare one by git's own."""
 
     root: Path
 
@@ -62,10 +67,14 @@ class Repo:
             self.run("rev-parse", "-q", "--verify", "HEAD", ok=(0, 1, 128)).decode().strip() or None
         )
 
+    def setting(self, name: str) -> str | None:
+        """What git's configuration says, as `reverie.project`."""
+        return self.run("config", "--get", name, ok=(0, 1)).decode().strip() or None
+
     @property
     def remote(self) -> str | None:
         """`owner/name` or the like, of the address that is fetched from."""
-        url = self.run("config", "--get", "remote.origin.url", ok=(0, 1)).decode().strip()
+        url = self.setting("remote.origin.url") or ""
         path = url.rstrip("/").removesuffix(".git").rpartition("://")[2].rpartition(":")[2]
         return "/".join(path.split("/")[-2:]) or None
 
@@ -135,10 +144,16 @@ class NotFoundHere(NotFound):
 def open_repo(path: Path) -> Repo:
     """The clone that a folder lies in. Raises `Invalid`."""
     try:
-        top = _git(path, ("rev-parse", "--show-toplevel"), (0,)).decode().rstrip("\n")
+        bare, folder = (
+            _git(path, ("rev-parse", "--is-bare-repository", "--absolute-git-dir"), (0,))
+            .decode()
+            .splitlines()
+        )
+        if bare == "true":
+            return Repo(Path(folder))
+        return Repo(Path(_git(path, ("rev-parse", "--show-toplevel"), (0,)).decode().rstrip("\n")))
     except Conflict as error:
         raise Invalid("repo", f"{path}: {error}") from None
-    return Repo(Path(top))
 
 
 def _git(folder: Path, args: Sequence[str], ok: Sequence[int]) -> bytes:
@@ -147,7 +162,7 @@ def _git(folder: Path, args: Sequence[str], ok: Sequence[int]) -> bytes:
             ["git", *args],  # noqa: S607
             cwd=folder,
             capture_output=True,
-            env={**os.environ, **_HERE},
+            env={**{k: v for k, v in os.environ.items() if k not in _NOT_OURS}, **_HERE},
             timeout=SECONDS,
             check=False,
         )

@@ -36,7 +36,8 @@ _COMMENTS: Final[dict[str, str]] = {
 _NAMED: Final = {"makefile": "mk", "dockerfile": "conf", "gemfile": "rb", "rakefile": "rb"}
 _PROSE: Final = {"md", "markdown", "txt", "rst", "adoc", ""}
 _INDENTED: Final = {"py", "pyi", "yaml", "yml", "mk", "hs", "elm", "nim", "sass", "pug", "coffee"}
-_STRING: Final = r"\"(?:\\.|[^\"\\])*(?:\"|$)|'(?:\\.|[^'\\])*(?:'|$)|`(?:\\.|[^`\\])*(?:`|$)"
+_DOUBLE: Final = r"\"(?:\\.|[^\"\\])*(?:\"|$)"
+_STRING: Final = _DOUBLE + r"|'(?:\\.|[^'\\])*(?:'|$)|`(?:\\.|[^`\\])*(?:`|$)"
 _APOSTROPHES: Final = {"rs", "lisp", "el", "clj", "cljs", "scm", "hs", "elm"}
 """Where a quote may stand alone: only double quotes make a string."""
 
@@ -144,7 +145,7 @@ _PATTERNS: dict[str, re.Pattern[str]] = {}
 
 def _pattern(ending: str) -> re.Pattern[str]:
     if ending not in _PATTERNS:
-        string = _STRING.split("|")[0] if ending in _APOSTROPHES else _STRING
+        string = _DOUBLE if ending in _APOSTROPHES else _STRING
         _PATTERNS[ending] = re.compile(f"(?P<string>{string})|{_COMMENTS[ending]}")
     return _PATTERNS[ending]
 

@@ -98,7 +98,7 @@ def project_budgets(
             return vars(await kept.set_budgets(who, project, None if reset else asked))
         return vars(await kept.budgets(who, project))
 
-    found = _run_on(settings_from(home, sets), tenant, work)
+    found = run_on(settings_from(home, sets), tenant, work)
     _show([{"project": project, **found}], json)
 
 
@@ -245,10 +245,10 @@ def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
     """Administration of one tenant."""
     from reverie.store.administration import Administration
 
-    return _run_on(settings, tenant, lambda database, who: work(Administration(database), who))
+    return run_on(settings, tenant, lambda database, who: work(Administration(database), who))
 
 
-def _run_on(
+def run_on(
     settings: Settings, tenant: str, work: Callable[[Database, Principal], Awaitable[T]]
 ) -> T:
     """Work on one tenant, under the role that row-level security holds."""

@@ -33,7 +33,9 @@ RepoPath = Annotated[
 Project = Annotated[
     str | None,
     typer.Option(
-        "--project", envvar="REVERIE_PROJECT", help="Whose memories; unset: as the repository."
+        "--project",
+        envvar="REVERIE_PROJECT",
+        help="Whose memories; unset: git config reverie.project, else the repository's name.",
     ),
 ]
 Branch = Annotated[
@@ -142,10 +144,12 @@ def watch(
 
 
 def _project(clone: Repo, named: str | None) -> str:
-    """The project as it is named, else the repository's name."""
+    """The project as it is named, here or in git's configuration; else the repository's name."""
     from reverie.domain.scopes import slug
 
-    return slug(named or (clone.remote or clone.root.name).rpartition("/")[2])
+    bare = clone.root.name.removesuffix(".git")
+    found = bare if bare != clone.root.name else clone.remote or bare
+    return slug(named or clone.setting("reverie.project") or found.rpartition("/")[2])
 
 
 def _ends(clone: Repo, range: str | None, branch: str | None) -> Ends | None:

@@ -27,6 +27,7 @@ from reverie.cli import (
     trace,
     up,
     vault,
+    webhooks,
 )
 from reverie.cli.common import CODES, FAILED, USAGE, say
 from reverie.domain.errors import Invalid, ReverieError
@@ -47,6 +48,7 @@ app.command("demo")(demo.demo)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="key")
+admin.app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(admin.app, name="admin")
 app.add_typer(dead.app, name="dead")
 app.add_typer(git.app, name="git")

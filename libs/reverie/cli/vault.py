@@ -171,7 +171,7 @@ def rotate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     def told(done: int, total: int) -> None:
         err().print(f"{done} of {total}")
 
-    done = seal_anew(admin_url(settings), sealer_of(_keys(settings)), told)
+    done = seal_anew(admin_url(settings), sealer_of(master_keys(settings)), told)
     if json:
         print_json(
             {"rotated": done.values, "key": done.key_id, "lost": [vars(o) for o in done.lost]}
@@ -185,7 +185,8 @@ def rotate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def _keys(settings: Settings) -> str | None:
+def master_keys(settings: Settings) -> str | None:
+    """The master keys of these settings, or of the home folder; None where there are none."""
     if settings.vault_key is not None:
         return settings.vault_key.get_secret_value()
     from reverie.embedded.home import existing_home, read_secret

@@ -25,8 +25,9 @@ from reverie.runtime.setting_types import (
 )
 
 PREFIX = "REVERIE_"
-# Switches between our own processes; they share the prefix and are no settings.
-SIGNALS = frozenset({"REVERIE_LIFELINE"})
+# Switches between our own processes, and what single commands read; they share the prefix and are
+# no settings.
+SIGNALS = frozenset({"REVERIE_LIFELINE", "REVERIE_PROJECT"})
 
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
 
