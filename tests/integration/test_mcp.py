@@ -120,8 +120,12 @@ async def _keyed(use: Use, place: str) -> None:
     fragments = (await use("memory_search", query=f"high water in {place}"))["results"]
     assert {one["is_active"] for one in fragments if one.get("key") == key} == {True, False}
     assert (await use("memory_delete", key=key))["id"] == newer["id"]
-    words, document = await refused(use.client, "memory_delete", key=key)
-    assert (document["code"], key in words) == ("not_found", True)
+    elsewhere = {"key": f"{place}-bell", "scope": "global"}
+    await use("memory_save", **elsewhere, content=f"Elsewhere the {place} bell is a gong.")
+    words, document = await refused(use.client, "memory_delete", key=elsewhere["key"])
+    assert document["code"] == "not_found"
+    assert f"no active memory in project/{place} under the key {elsewhere['key']}" in words
+    await use("memory_delete", **elsewhere)
 
 
 async def _changes(use: Use, told: str) -> None:
@@ -256,6 +260,7 @@ async def test_the_door_of_the_protocol_wants_a_key_and_no_page_of_another_host(
     refusals: tuple[tuple[dict[str, str], dict[str, str], int, str], ...] = (
         ({"key": "rv_unknown"}, {}, 401, "unauthenticated"),
         ({}, {"Origin": "https://evil.example"}, 403, "forbidden"),
+        ({}, {"Origin": "null"}, 403, "forbidden"),
     )
     for more, headers, status, code in refusals:
         sent = {**accept, **headers}

@@ -51,7 +51,8 @@ async def delete(rest: Rest, given: Arguments) -> Body:
     query = {_KEY: key, "status": "active", "limit": 3, **place}
     found = (await ask(rest, "GET", "/v1/memories", query))["items"]
     if not found:
-        raise Failed(problem_of(NotFound("active memory under the key", key)))
+        where = f" in {given['scope']}" if place else ""
+        raise Failed(problem_of(NotFound(f"active memory{where} under the key", key)))
     if len(found) > 1:
         scopes = several([one["scope"] for one in found])
         raise Failed(problem_of(Invalid("scope", f"the key stands in {scopes}: name one")))

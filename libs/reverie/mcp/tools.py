@@ -237,6 +237,7 @@ TOOLS = (
         told(Edited, "version"),
         keyed.delete,
         REMOVES,
+        home="scope",
     ),
     Tool(
         "history",

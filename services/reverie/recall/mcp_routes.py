@@ -82,7 +82,8 @@ class Protocol:
         """`POST /mcp`: one message of the protocol, one JSON answer."""
         _check_origin(call.headers)
         assert call.stream is not None
-        body = b"".join([piece async for piece in call.stream])
+        async with asyncio.timeout(self._timeout.total):
+            body = b"".join([piece async for piece in call.stream])
         authorization = call.headers.get("Authorization", "")
         _ASKER.set(_Asker(call.reached_at, authorization, call.query.project))
         await self._opened.wait()
@@ -111,5 +112,6 @@ def _check_origin(headers: Mapping[str, str]) -> None:
     if not origin:
         return
     host = urlsplit(f"//{headers.get('Host', '')}").hostname
-    if urlsplit(origin).hostname not in {*_OWN, host}:
+    page = urlsplit(origin).hostname
+    if page is None or page not in {*_OWN, host}:
         raise ForeignPage(redact(origin[:200]).text)
