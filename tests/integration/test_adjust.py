@@ -97,3 +97,13 @@ async def test_a_model_reads_what_rules_do_not_and_rules_stand_in_where_it_fails
             assert done["degraded"] == ["llm: the key or the account is refused"]
             [back] = done["adjusted"]
             assert back["old"] == new["id"]
+
+            shown = (await stack.get("/v1/admin/settings"))["llm"]
+            assert (shown["calls"], shown["failed"], shown["set"]) == (2, 1, [])
+            off = await stack.call("PATCH", "/v1/admin/settings", {"llm": {"calls_a_day": 0}})
+            assert (off.body["llm"]["calls_a_day"], off.body["llm"]["set"]) == (0, ["calls_a_day"])
+            done = await _adjust(stack, "No longer French, use Greek")
+            assert done["degraded"] == ["llm: the budget of the day is spent"]
+            assert len(stub.asked) == 2
+            back_on = await stack.call("PATCH", "/v1/admin/settings", {"llm": None})
+            assert back_on.body["llm"]["calls_a_day"] == 500

@@ -147,6 +147,8 @@ def _talk(told: list[str], turns: list[str]) -> list[dict[str, Any]]:
     lines.append({"type": "project_setting", "project": "a", **budgets})
     limits = {"name": "dream", "value": {"turns": 9, "idle_minutes": 0.5}, "updated": AT}
     lines.append({"type": "project_setting", "project": "*", **limits})
+    budget = {"name": "llm", "value": {"calls_a_day": 3}, "updated": AT}
+    lines.append({"type": "project_setting", "project": "*", **budget})
     session = str(UUID(int=900))
     begun = {"agent": "ann", "scope": "project/a", "started": AT, "appended": AT}
     lines.append({"type": "session", "id": session, **begun})

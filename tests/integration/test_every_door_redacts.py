@@ -71,7 +71,8 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
 
 WITHOUT_TEXT = {
     "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
-    "RequestDream", "SetBudgets", "SetHook", "SetLimits", "SetProject", "SetTenant", "VaultPut",
+    "RequestDream", "SetBudgets", "SetLlm", "SetHook", "SetLimits", "SetProject", "SetTenant",
+    "VaultPut",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
 

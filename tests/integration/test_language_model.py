@@ -125,6 +125,18 @@ async def test_a_spent_budget_stops_its_tenant_alone_and_failures_spend_it(
         assert await tokens.take(store.me.tenant)
         assert not await tokens.take(store.other.tenant)
         assert not await LlmLedger(store.db, 0, 100).take(store.me.tenant)
+        roomy = LlmLedger(store.db, 100, 10_000)
+        for own, allowed in (
+            ({"calls_a_day": 0}, False),
+            ({"calls_a_day": 10**6}, True),
+            (None, True),
+        ):
+            await roomy.change(store.me.tenant, own)
+            assert await roomy.take(store.me.tenant) is allowed
+            assert (await roomy.limits(store.me.tenant))[0] == (100 if allowed else 0)
+        await roomy.change(store.me.tenant, {"tokens_a_day": 0})
+        assert not await roomy.take(store.me.tenant)
+        assert await roomy.take(store.other.tenant)
 
 
 async def test_an_endpoint_that_fails_rests_and_is_tried_again_by_one(database: Database) -> None:

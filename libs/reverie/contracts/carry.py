@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from reverie.contracts.base import Answer, Moment, Name, RepoPath, Tag, Text, Unit
 from reverie.contracts.context import SetBudgets
-from reverie.contracts.dreams import SetLimits
+from reverie.contracts.dreams import SetLimits, SetLlm
 
 FORMAT = "reverie"
 VERSION = 1
@@ -166,11 +166,11 @@ class NameLine(Record):
 
 class SettingLine(Record):
     """What a project has set, or with `*` the tenant: the budgets of its context block, when it
-    dreams."""
+    dreams, what it may ask of a language model."""
 
     project: Name
-    name: Literal["context", "dream"]
-    value: SetBudgets | SetLimits
+    name: Literal["context", "dream", "llm"]
+    value: SetBudgets | SetLimits | SetLlm
     updated: Moment
 
 

@@ -147,13 +147,38 @@ class SetLimits(Request):
     every_minutes: Minutes | None = None
 
 
+class LlmBody(Answer):
+    """What the tenant may ask of a language model a day (UTC), and what it asked today.
+
+    `set`: what the tenant has set itself, never more than the services allow.
+    """
+
+    calls_a_day: int
+    tokens_a_day: int
+    set: list[str]
+    calls: int
+    failed: int
+    sent: int
+    received: int
+
+
+class SetLlm(Request):
+    """Budgets to change; 0 calls: no language model reads what the tenant says."""
+
+    calls_a_day: Annotated[int, Field(ge=0, le=MOST_COUNT)] | None = None
+    tokens_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+
+
 class TenantSettings(Answer):
     """`GET /v1/admin/settings`: what holds for all scopes of the tenant."""
 
     dream: LimitsBody
+    llm: LlmBody
 
 
 class SetTenant(Request):
-    """`PATCH /v1/admin/settings`; `dream: null` goes back to the services' settings."""
+    """`PATCH /v1/admin/settings`; null goes back to the services' settings, what is left out
+    stays."""
 
-    dream: SetLimits | None
+    dream: SetLimits | None = None
+    llm: SetLlm | None = None

@@ -45,7 +45,7 @@ from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.claims import Claims
 from reverie.store.clock import Clock
-from reverie.store.database import open_database
+from reverie.store.database import Database, open_database
 from reverie.store.doubts import Doubts
 from reverie.store.dream_runs import DreamLimits
 from reverie.store.dreams import Dreams
@@ -81,10 +81,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
-        open_language(
-            language_endpoint(settings),
-            LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
-        ) as language,
+        open_language(language_endpoint(settings), ledger_of(settings, database)) as language,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
@@ -125,6 +122,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             vault=vault,
             scrubbing=Scrubbing(database),
             adjusting=Adjusting(database),
+            llm=ledger_of(settings, database),
             language=language,
         )
         yield Service(
@@ -158,3 +156,8 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 partial(keep_scrubbing, parts),
             ],
         )
+
+
+def ledger_of(settings: Settings, database: Database) -> LlmLedger:
+    """What tenants may ask of a language model by the settings."""
+    return LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day)

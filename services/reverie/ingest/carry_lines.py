@@ -19,6 +19,7 @@ from reverie.contracts.carry import (
     VersionLine,
 )
 from reverie.contracts.carry import SessionLine as Talk
+from reverie.contracts.dreams import SetLlm
 from reverie.domain.access import Principal
 from reverie.domain.blank import is_blank
 from reverie.domain.budgets import DEFAULT
@@ -131,7 +132,10 @@ def _derived(line: Record, value: dict[str, Any]) -> dict[str, Any]:
 def _of_setting(line: SettingLine) -> dict[str, Any]:
     value = line.value.model_dump(exclude_none=True)
     with naming("value"):
-        (DEFAULT if line.name == "context" else LIMITS).changed(value)
+        if (line.name == "llm") is not isinstance(line.value, SetLlm):
+            raise Invalid("value", f"is not of the setting {line.name}")
+        if line.name != "llm":
+            (DEFAULT if line.name == "context" else LIMITS).changed(value)
     return {"project": _project(line), "value": value}
 
 

@@ -22,6 +22,7 @@ from reverie.store.edits import Edits
 from reverie.store.enrichment import Enrichment
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.links import Links
+from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
 from reverie.store.names import Names
 from reverie.store.notes import Notes
@@ -69,4 +70,5 @@ class Parts:
     vault: Vault
     scrubbing: Scrubbing
     adjusting: Adjusting
+    llm: LlmLedger
     language: LanguageModel | None = None

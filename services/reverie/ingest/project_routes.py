@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from reverie.contracts.context import BudgetsBody, ProjectSettings, SetProject
-from reverie.contracts.dreams import LimitsBody, SetTenant, TenantSettings
+from reverie.contracts.dreams import LimitsBody, LlmBody, SetTenant, TenantSettings
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.fields import below
@@ -28,7 +28,7 @@ def routes(parts: Parts) -> list[Route]:
         Route("PATCH", path, doors.change, SetProject, answer=ProjectSettings,
               summary="Change some of it"),
         Route("GET", "/v1/admin/settings", doors.read_tenant, answer=TenantSettings,
-              summary="What holds for all scopes of the tenant: when they dream"),
+              summary="What holds for all of the tenant: when it dreams, its language model"),
         Route("PATCH", "/v1/admin/settings", doors.change_tenant, SetTenant,
               answer=TenantSettings, summary="Change some of it"),
     ]  # fmt: skip
@@ -65,14 +65,25 @@ class Doors:
         """`GET /v1/admin/settings`."""
         who = call.principal
         who.check_admin()
-        return TenantSettings(dream=await self._limits(who, TENANT_WIDE))
+        return await self._tenant(who)
 
     async def change_tenant(self, call: Call[SetTenant, None]) -> TenantSettings:
         """`PATCH /v1/admin/settings`."""
-        who = call.principal
+        who, asked = call.principal, call.body
         who.check_admin()
-        await self._set_limits(who, TENANT_WIDE, call.body.dream)
-        return TenantSettings(dream=await self._limits(who, TENANT_WIDE))
+        if not asked.model_fields_set:
+            raise Invalid("dream", "name what to change: dream, llm")
+        if "dream" in asked.model_fields_set:
+            await self._set_limits(who, TENANT_WIDE, asked.dream)
+        if "llm" in asked.model_fields_set:
+            await self._parts.llm.change(who.tenant, _fields(asked.llm))
+        return await self._tenant(who)
+
+    async def _tenant(self, who: Principal) -> TenantSettings:
+        calls, tokens, kept = await self._parts.llm.limits(who.tenant)
+        today = await self._parts.llm.today(who.tenant)
+        llm = LlmBody(calls_a_day=calls, tokens_a_day=tokens, set=sorted(kept), **vars(today))
+        return TenantSettings(dream=await self._limits(who, TENANT_WIDE), llm=llm)
 
     async def _project(self, who: Principal, project: str) -> ProjectSettings:
         budgets = await self._parts.briefings.budgets(who, project)

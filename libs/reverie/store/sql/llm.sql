@@ -1,10 +1,30 @@
 -- name: llm_take
--- Counts one call of today where fewer than $2 calls and $3 tokens were spent; no row where not.
+-- Counts one call of today where fewer than $2 calls and $3 tokens were spent, or than the tenant has
+-- set where that is less; no row where not.
+with held as (
+  select least($2::int, (s.value ->> 'calls_a_day')::int) as calls,
+         least($3::bigint, (s.value ->> 'tokens_a_day')::bigint) as tokens
+  from (values (1)) one left join project_setting s
+    on s.tenant = $1 and s.project = '*' and s.name = 'llm'
+)
 insert into llm_day as d (tenant, day, calls)
-select $1, (now() at time zone 'utc')::date, 1 where $2::int > 0 and $3::bigint > 0
+select $1, (now() at time zone 'utc')::date, 1 from held where calls > 0 and tokens > 0
 on conflict (tenant, day) do update set calls = d.calls + 1
-where d.calls < $2 and d.sent + d.received < $3
+where d.calls < (select calls from held) and d.sent + d.received < (select tokens from held)
 returning calls;
+
+-- name: llm_set
+-- What the tenant has set for itself.
+select s.value from project_setting s where s.tenant = $1 and s.project = '*' and s.name = 'llm';
+
+-- name: llm_put
+-- Sets it anew.
+insert into project_setting (tenant, project, name, value) values ($1, '*', 'llm', $2)
+on conflict (tenant, project, name) do update set value = excluded.value, updated = now();
+
+-- name: llm_reset
+-- Takes it away.
+delete from project_setting where tenant = $1 and project = '*' and name = 'llm';
 
 -- name: llm_book
 -- Adds further calls, failures and tokens to today.
