@@ -100,6 +100,46 @@ async def test_another_worker_finishes_what_a_killed_one_began(world: World) -> 
     assert value(admin, first_run) == "lost"
 
 
+STEPS: dict[str, LiteralString] = {
+    "it writes memories": "lock table memory in exclusive mode",
+    "it sums up": "lock table summary in exclusive mode",
+}
+"""What holds a worker in the midst of a step; the walk over every one is in one process."""
+
+SOON = 15.0
+"""Seconds within which another dreams over the scope of a killed worker."""
+
+
+async def test_a_worker_killed_at_each_step_is_followed_within_seconds(world: World) -> None:
+    """Leases and times as they are in earnest; what is shared is one scope."""
+    admin = world.database.admin_url
+    again = {"scope": "project/shop"}
+    async with served(world, "ingest") as ingest:
+        for n, (step, hold) in enumerate(STEPS.items()):
+            start = {"agent": "claude", "project": "shop"}
+            session = (await world.post(f"{ingest.url}/v1/sessions/start", start))["session"]
+            told = [
+                {**turn, "content": f"{turn['content']} ({step})", "external_id": f"{n}-{i}"}
+                for i, turn in enumerate(_turns(n % SESSIONS))
+            ]
+            await world.post(f"{ingest.url}/v1/turns", {"session": session, "turns": told})
+            with holding(admin, hold):
+                async with served(world, "dream") as first:
+                    await world.post(f"{first.url}/v1/dream", again)
+                    await eventually(lambda: blocked(admin))
+                    runs = value(admin, "select count(*) from dream_run")
+                    await first.kill()
+            async with served(world, "dream"):
+                await eventually(lambda n=runs: _begun(world, n), SOON)  # type: ignore[misc]
+                await eventually(lambda: _done(world), 60)
+    counted = "select sum(turns) from dream_run"
+    assert value(admin, counted) == value(admin, "select count(*) from turn") == 30 * len(STEPS)
+
+
+async def _begun(world: World, before: int) -> bool:
+    return bool(value(world.database.admin_url, "select count(*) from dream_run") > before)
+
+
 async def test_workers_killed_one_after_the_other_still_get_to_the_end(world: World) -> None:
     """Each dies a moment after it has taken the lease, wherever that finds it."""
     admin = world.database.admin_url

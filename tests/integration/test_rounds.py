@@ -43,6 +43,7 @@ async def _place(database: Database, tmp_path: Path) -> AsyncIterator[Place]:
             "settings": replace(ingest_settings(Settings()), sweep_age=0.0, sweep_seconds=0.01),
             "bus": MemoryBus(),
             "model": ModelSlot("none", tmp_path, None, 1, False),
+            "language": None,
         }
         stores = {
             name: kind(store.db) for name, kind in get_type_hints(Parts).items() if name not in own

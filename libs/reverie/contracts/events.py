@@ -85,6 +85,10 @@ def dream_subject(tenant: str, scope: str) -> str:
     return f"dream.{tenant}.{hashlib.sha256(scope.encode()).hexdigest()[:16]}.requested"
 
 
+TEND_SUBJECT: Final = "dream.ALL.tend.requested"
+"""Of no tenant: it wakes a worker, whose first look is for a tenant to tend."""
+
+
 def git_subject(tenant: str, project: str) -> str:
     """`git.<tenant>.<project>.changed`; `project` is a slug."""
     return f"git.{tenant}.{project}.changed"

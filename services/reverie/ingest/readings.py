@@ -7,7 +7,8 @@ from reverie.runtime.metrics import Reading
 
 
 def readings(parts: Parts) -> list[Reading]:
-    """How far behind the outbox and the slow path are."""
+    """How far behind the outbox, the slow path and dreams are; there may be no dream worker to
+    tell of its queue."""
 
     async def waiting() -> float:
         return float((await parts.outbox.age())[0])
@@ -18,8 +19,16 @@ def readings(parts: Parts) -> list[Reading]:
     async def behind() -> float:
         return float((await parts.clock.behind()).memories)
 
+    async def queued() -> float:
+        return float((await parts.dreams.queue()).queued)
+
+    async def asked() -> float:
+        return (await parts.dreams.queue()).oldest_seconds
+
     return [
         Reading("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
         Reading("reverie_outbox_oldest_seconds", "Age of the oldest of them.", oldest),
+        Reading("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
+        Reading("reverie_dreams_oldest_seconds", "Age of the oldest request.", asked),
         Reading("reverie_memories_unenriched", "Memories the slow path has not reached.", behind),
     ]

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from reverie.bus.relay import publish_now
+from reverie.contracts.events import TEND_SUBJECT, outgoing
 from reverie.domain.errors import ReverieError, Unavailable
 from reverie.ingest.enrich import enrich
 from reverie.ingest.parts import Parts
@@ -49,20 +50,37 @@ class Left:
             self.model, self.until = model, now + AGAIN_SECONDS
 
 
+@dataclass
+class Bell:
+    """Wakes a worker every so many `seconds`, for memories are tended also where nobody talks and
+    no worker runs. One too many does nothing: a tenant is tended once in its time."""
+
+    seconds: float
+    due: float = 0.0
+
+    async def ring(self, parts: Parts, now: float) -> None:
+        """Rings where it is time; `now` in seconds."""
+        if now >= self.due:
+            await parts.bus.publish(outgoing(0, TEND_SUBJECT, {}, {}))
+            self.due = now + self.seconds
+
+
 async def keep_time(parts: Parts) -> None:
     """Does the rounds for ever, the next at once while there is more to do. Cancel it to stop."""
-    left = Left()
+    left, bell = Left(), Bell(parts.settings.tend_seconds)
     more = False
     while True:
         await asyncio.sleep(0 if more else parts.settings.sweep_seconds)
-        more = await _round(parts, left)
+        more = await _round(parts, left, bell)
 
 
-async def _round(parts: Parts, left: Left) -> bool:
+async def _round(parts: Parts, left: Left, bell: Bell) -> bool:
     """One round; whether it found as much as a round takes, and so did not see all."""
     try:
         async with parts.clock.turn() as leader:
             asked = await ask_for_dreams(parts) if leader else 0
+            if leader:
+                await _ring(parts, bell)
             missed = await do_rounds(parts, left) if leader else []
             unranked = await parts.ranks.due(ROUND) if leader else []
         # Outside the turn, whose transaction must not be open while a model works.
@@ -72,6 +90,11 @@ async def _round(parts: Parts, left: Left) -> bool:
         log.warning("rounds_put_off", reason=str(error))
         return False
     return len(missed) == ROUND or asked == DREAMS
+
+
+async def _ring(parts: Parts, bell: Bell) -> None:
+    with suppress(Unavailable):
+        await bell.ring(parts, monotonic())
 
 
 async def ask_for_dreams(parts: Parts) -> int:

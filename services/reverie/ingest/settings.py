@@ -25,6 +25,7 @@ class IngestSettings:
     adjust_seconds: float
     sweep_seconds: float
     decision_seconds: float
+    tend_seconds: float
     chunk_tokens: int = 400
     chunk_overlap: int = 80
     relatives: int = 5
@@ -48,6 +49,7 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         trace_seconds=settings.trace_hours * 3600,
         adjust_seconds=settings.adjust_seconds,
         sweep_seconds=settings.clock_seconds,
+        tend_seconds=settings.tend_minutes * 60,
         decision_seconds=settings.dream_history_days * 86_400,
         delete_seconds=settings.request_timeout / 2,
         scrub_grace=settings.request_timeout,
