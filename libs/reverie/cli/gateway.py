@@ -51,6 +51,15 @@ def find(settings: Settings) -> Place | None:
     return Place(url, settings.api_key.get_secret_value())
 
 
+def is_starting(settings: Settings) -> bool:
+    """Whether a supervisor holds the home folder, its gateway up or not."""
+    from reverie.embedded.home import existing_home
+    from reverie.embedded.lock import is_held
+
+    home = existing_home(settings.home)
+    return home is not None and is_held(home)
+
+
 def start(settings: Settings, sets: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """Starts `reverie up` on the home folder, beside this process and beyond its end.
 
@@ -138,37 +147,45 @@ class LocalGateway:
         found = await asyncio.to_thread(find, self._settings)
         if found is not None:
             return found
+        if await asyncio.to_thread(is_starting, self._settings):
+            return await self._awaited()
         if not self._settings.mcp_start or self._settings.gateway_url is not None:
             raise Unavailable("Reverie", self._advice())
-        if self._up is None or self._up.poll() is not None:
-            self._up = await asyncio.to_thread(start, self._settings, self._sets)
-        return await self._awaited(self._up)
+        self._up = await asyncio.to_thread(start, self._settings, self._sets)
+        return await self._awaited()
 
     def _advice(self) -> str:
         if self._settings.gateway_url is not None:
             return "set the key to gateway_url: REVERIE_API_KEY"
         return "it does not run here: ask the user to run `reverie up`"
 
-    async def _awaited(self, up: subprocess.Popen[bytes]) -> Place:
+    async def _awaited(self) -> Place:
+        """The gateway, once it is up; whoever started it."""
         from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
         tries = AsyncRetrying(
             stop=stop_after_delay(START_SECONDS),
             wait=wait_fixed(LOOK_SECONDS),
-            retry=retry_if_result(lambda found: found is None and up.poll() is None),
-            retry_error_callback=lambda _: None,
+            retry=retry_if_result(lambda look: look == (None, True)),
+            retry_error_callback=lambda _: (None, True),
         )
-        found: Place | None = await tries(asyncio.to_thread, find, self._settings)
-        found = found or await asyncio.to_thread(find, self._settings)
+        look: tuple[Place | None, bool] = await tries(asyncio.to_thread, self._look)
+        found, starting = look
         if found is None:
-            raise Unavailable("Reverie", self._why_not(up))
+            raise Unavailable("Reverie", self._why_not(starting))
         return found
 
-    def _why_not(self, up: subprocess.Popen[bytes]) -> str:
+    def _look(self) -> tuple[Place | None, bool]:
+        """The gateway, and whether it is still being started."""
+        ours = self._up is not None and self._up.poll() is None
+        starting = ours or is_starting(self._settings)
+        return find(self._settings), starting
+
+    def _why_not(self, starting: bool) -> str:
         log = self._settings.home / "logs" / LOG
-        if up.poll() is None:
-            return f"it is still starting: try again later; {log} says more"
-        said = log.read_text(errors="replace").strip().splitlines()
+        if starting:
+            return f"it is still starting: try again later; {log} may say more"
+        said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
         return f"`reverie up` ended: {said[-1] if said else 'it said nothing'} ({log})"
 
 
