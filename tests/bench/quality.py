@@ -1,7 +1,8 @@
 """How well recall finds what answers, through REST, beside BM25 over the same documents.
 
 Run from the root of the project: `python -m tests.bench.quality`; `--ablations` turns each stage
-off in turn, and words (`identifiers chinese`) name the sets to ask, instead of all. `any@k`: at
+off in turn, `--model=NAME` goes by another embedding model, and words (`identifiers chinese`)
+name the sets to ask, instead of all. `any@k`: at
 least one of the documents that answer is among the first k; `all@k`: every one; `share@k`: what
 share of them.
 """
@@ -20,12 +21,17 @@ from typing import Any
 import bm25s
 import Stemmer
 import structlog
+from pydantic import SecretStr
 from tests.bench.common import show
 from tests.bench.quality_sets import Asked, QuestionSet, sets_named
 from tests.integration.store_parts import admin_rows
 from tests.integration.test_real_sessions import _all_enriched
 from tests.stack import Stack, eventually, running_stack
 
+from reverie.cli.reembed import _reembed
+from reverie.inference.catalogue import DEFAULT_MODEL, SPARSE_MODEL
+from reverie.runtime.settings import Settings
+from reverie.store.bootstrap import tenant_names
 from reverie.testing import servers
 from reverie.testing.models import model_home
 
@@ -162,10 +168,15 @@ def report(title: str, found: Mapping[str, Any], floor: Mapping[str, Any]) -> No
         show(f"{name}: {title}", ["", *COLUMNS], rows)
 
 
-async def measure(run: servers.TestRun, sets: Sequence[QuestionSet], ablations: bool) -> None:
+async def measure(
+    run: servers.TestRun, sets: Sequence[QuestionSet], ablations: bool, model: str
+) -> None:
     """Remembers the sets in a system of its own, asks, and prints."""
+    home = model_home(model, SPARSE_MODEL)
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
-        async with running_stack(database, nats.url, model_home()) as stack:
+        async with running_stack(database, nats.url, home, model=model) as stack:
+            settings = Settings(home=home, model=model, database_url=SecretStr(stack.admin_url))
+            await _reembed(settings, stack.admin_url, tenant_names(stack.admin_url))
             filled = [await fill(stack, one) for one in sets]
             await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
             # As autovacuum does in time: without statistics the planner guesses badly.
@@ -178,7 +189,7 @@ async def measure(run: servers.TestRun, sets: Sequence[QuestionSet], ablations: 
             found = by_name(
                 [(one.set.name, await ask(stack, stack.url, one, arms)) for one in filled]
             )
-            report("recall", found, floors)
+            report(f"recall by {model}", found, floors)
             _arms(arms)
             if ablations:
                 await _without(stack, database, nats.url, filled, found)
@@ -221,6 +232,8 @@ def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:
 def main() -> int:
     """Prints what there is; 2 where nothing is."""
     sets = list(sets_named([one for one in sys.argv[1:] if not one.startswith("-")]))
+    models = [one.removeprefix("--model=") for one in sys.argv if one.startswith("--model=")]
+    model = models[0] if models else DEFAULT_MODEL
     if not sets:
         print("quality is left out: there are no question sets")
         return 2
@@ -228,7 +241,7 @@ def main() -> int:
     run = servers.new_run()
     membership = servers.join(run)
     try:
-        asyncio.run(measure(run, sets, "--ablations" in sys.argv))
+        asyncio.run(measure(run, sets, "--ablations" in sys.argv, model))
     finally:
         os.close(membership)
         servers.end(run)

@@ -261,7 +261,7 @@ def test_a_home_that_cannot_be_made_is_a_plain_error(tmp_path: Path) -> None:
 
 
 def test_the_list_and_verify_tell_missing_damaged_and_ready_apart(tmp_path: Path) -> None:
-    missing, _ = list_models(tmp_path)
+    missing, *_ = list_models(tmp_path)
     assert (missing.state, missing.name, missing.dims) == (State.MISSING, BGE_SMALL.name, 384)
     place = tmp_path / "models" / BGE_SMALL.name
     place.mkdir(parents=True)

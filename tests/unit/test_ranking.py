@@ -281,6 +281,9 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     assert judged[1].arms == {"words": 3, "sparse": 1}
     assert judged[1].raw == {"sparse": 8.0}
     assert rescore(found, "sparse", [], 0.4) == found
+    longer = rescore(found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4, long={uid(3)})
+    assert longer[0].id == uid(3)
+    assert longer[0].score == pytest.approx(0.2 * 0.4 + 0.8)
     by_rank = rescore(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
     assert by_rank[1].score == pytest.approx(0.24 + 0.4)
 

@@ -9,7 +9,7 @@ and a poor one, which confidence, age and doubt are then weighed against; it als
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
@@ -24,6 +24,7 @@ HOP_WEIGHT = 0.4
 BACKBONE = "follows"
 BELOW = 0.95
 TURN_LOAN = 0.4
+LONG = 2.0
 
 EDGE_WEIGHTS: Mapping[str, float] = {
     "led_to": 1.0,
@@ -145,11 +146,13 @@ def rescore(
     hits: Sequence[Scored],
     weight: float,
     how: Fusion = "weighted",
+    long: Container[UUID] = (),
 ) -> list[Found]:
     """What was found, judged by one arm more, which brings nothing of its own, best first.
 
-    Its `hits` are some of `found`, best first; a share `weight` of their scores goes by it. What it
-    does not know keeps its score.
+    Its `hits` are some of `found`, best first; a share `weight` of their scores goes by it, twice
+    that of `long` texts: it looks at their best passage, where their words are those of the whole.
+    What it does not know keeps its score.
     """
     if not hits or not weight:
         return list(found)
@@ -157,7 +160,8 @@ def rescore(
     standing = {one.id: one for one in found}
     for rank, (hit, share) in enumerate(zip(hits, given, strict=True), start=1):
         one = standing[hit.id]
-        score = (1 - weight) * one.score + weight * share
+        counts = min(1.0, LONG * weight) if hit.id in long else weight
+        score = (1 - counts) * one.score + counts * share
         arms, raw = {**one.arms, name: rank}, {**one.raw, name: hit.score}
         standing[hit.id] = Found(one.id, score, arms, raw, score, one.hops, one.factors)
     return best_first(standing.values())

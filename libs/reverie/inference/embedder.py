@@ -46,7 +46,7 @@ class OnnxEmbedder:
     ) -> None:
         graph = folder / model.graph
         runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting)
-        self._set(model.name, runner, model.dims, "cls")
+        self._set(model.name, runner, model.dims, model.pooling)
 
     @classmethod
     def local(cls, name: str, folder: Path, threads: int = 1) -> OnnxEmbedder:

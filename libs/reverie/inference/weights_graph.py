@@ -2,99 +2,55 @@
 
 A BERT encoder, its masked-language head, and of each word of the vocabulary the weight
 max over the tokens of log(1 + relu(logit)) (SPLADE, Formal et al. 2021). The shape is read off
-the weights. What was made is stamped with its SHA-256, and made anew where the two differ.
+the weights.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from reverie.domain.errors import Unavailable
-from reverie.inference.catalogue import Model
 
 if TYPE_CHECKING:
     import onnx
 
 Weights = Mapping[str, NDArray[np.float32]]
 
-MADE_BY = "2"
-"""Raised when the graph that is made changes: those of before are then made anew."""
-
-_OPSET = 20
-_IR_VERSION = 9
-_HEAD_WIDTH = 64
+OPSET = 20
+IR_VERSION = 9
 _EPSILON = 1e-12
 _MASKED = -10_000.0
-_INPUTS = ("input_ids", "attention_mask")
+INPUTS = ("input_ids", "attention_mask")
 _WORDS = "bert.embeddings.word_embeddings.weight"
-
-
-def graph_missing(model: Model, folder: Path) -> str | None:
-    """What is wrong with the graph that was made in a folder; None where it is whole."""
-    if not model.makes:
-        return None
-    graph = folder / model.graph
-    try:
-        told = _stamp_of(graph).read_text("ascii").strip()
-        with graph.open("rb") as data:
-            there = f"{MADE_BY} {hashlib.file_digest(data, 'sha256').hexdigest()}"
-    except OSError:
-        return f"{model.graph} is not made yet"
-    return None if told == there else f"{model.graph} is not what was made"
-
-
-def make_graph(model: Model, folder: Path) -> None:
-    """Makes the graph beside the weights where it is not there whole. Blocks, about a second.
-
-    Raises `Unavailable` where the folder cannot be written to.
-    """
-    if graph_missing(model, folder) is None:
-        return
-    from safetensors.numpy import load_file
-
-    graph = folder / model.graph
-    made = build(load_file(folder / model.files[0].name)).SerializeToString()
-    stamp = f"{MADE_BY} {hashlib.sha256(made).hexdigest()}\n"
-    try:
-        _put(graph, made)
-        _put(_stamp_of(graph), stamp.encode())
-    except OSError as error:
-        hint = f"its graph cannot be written there ({error.strerror or error})"
-        raise Unavailable(f"model {model.name} in {folder}", hint) from error
 
 
 def build(weights: Weights) -> onnx.ModelProto:
     """The graph: (texts, tokens) of `input_ids` and `attention_mask` to (texts, words)."""
     from onnx import TensorProto, checker, helper
 
-    net = _Net(weights)
-    words = _word_weights(net, _encoder(net))
+    net = Net(weights)
+    words = _word_weights(net, encoder(net))
     shape = ["texts", "tokens"]
     graph = helper.make_graph(
         net.nodes,
         "sparse",
-        [helper.make_tensor_value_info(n, TensorProto.INT64, shape) for n in _INPUTS],
+        [helper.make_tensor_value_info(n, TensorProto.INT64, shape) for n in INPUTS],
         [helper.make_tensor_value_info(words, TensorProto.FLOAT, ["texts", "words"])],
         net.constants,
     )
-    opsets = [helper.make_opsetid("", _OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
     checker.check_model(model)
     return model
 
 
-class _Net:
+class Net:
     """A graph under way: each step adds a node and answers the name of what it gives."""
 
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
+    def __init__(self, weights: Weights, head_width: int = 64) -> None:
+        self.weights, self.head_width = weights, head_width
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._known: set[str] = set()
@@ -124,6 +80,9 @@ class _Net:
     def weight(self, name: str) -> str:
         return self.constant(name, self.weights[name])
 
+    def words(self, ids: str) -> str:
+        return self.op("Gather", self.weight(_WORDS), ids)
+
     def linear(self, x: str, name: str) -> str:
         turned = self.constant(f"{name}.weight.T", self.weights[f"{name}.weight"].T)
         return self.op("Add", self.op("MatMul", x, turned), self.weight(f"{name}.bias"))
@@ -133,7 +92,8 @@ class _Net:
         return self.op("LayerNormalization", x, gamma, beta, axis=-1, epsilon=_EPSILON)
 
 
-def _encoder(net: _Net) -> str:
+def encoder(net: Net) -> str:
+    """Adds a BERT encoder; the name of its last hidden states."""
     tokens = net.op("Shape", "input_ids", start=1, end=2)
     # All tokens are of the first type, so its embedding is added to the positions at once.
     places = (
@@ -141,7 +101,7 @@ def _encoder(net: _Net) -> str:
         + net.weights["bert.embeddings.token_type_embeddings.weight"][0]
     )
     at = net.op("Slice", net.constant("places", places), net.whole(0), tokens, net.whole(0))
-    hidden = net.op("Add", net.op("Gather", net.weight(_WORDS), "input_ids"), at)
+    hidden = net.op("Add", net.words("input_ids"), at)
     hidden = net.norm(hidden, "bert.embeddings")
     mask = _additive_mask(net, net.whole(1, 2))
     for layer in range(_layers(net.weights)):
@@ -150,17 +110,17 @@ def _encoder(net: _Net) -> str:
 
 
 def _layers(weights: Weights) -> int:
-    return len([name for name in weights if name.endswith(".attention.self.query.weight")])
+    return len([name for name in weights if name.endswith(".attention.self.query.bias")])
 
 
-def _additive_mask(net: _Net, axes: str) -> str:
+def _additive_mask(net: Net, axes: str) -> str:
     """0 for a token, far below it for padding, with axes put in to fit what it is added to."""
     real = net.op("Cast", net.op("Unsqueeze", "attention_mask", axes), to=1)
     off = net.op("Sub", net.constant("one", np.array(1, dtype=np.float32)), real)
     return net.op("Mul", off, net.constant("masked", np.array(_MASKED, dtype=np.float32)))
 
 
-def _layer(net: _Net, name: str, hidden: str, mask: str) -> str:
+def _layer(net: Net, name: str, hidden: str, mask: str) -> str:
     seen = net.linear(
         _attention(net, f"{name}.attention.self", hidden, mask), f"{name}.attention.output.dense"
     )
@@ -171,9 +131,9 @@ def _layer(net: _Net, name: str, hidden: str, mask: str) -> str:
     )
 
 
-def _attention(net: _Net, name: str, hidden: str, mask: str) -> str:
-    width = net.weights[f"{name}.query.weight"].shape[0]
-    heads = net.whole(0, 0, width // _HEAD_WIDTH, _HEAD_WIDTH)
+def _attention(net: Net, name: str, hidden: str, mask: str) -> str:
+    width = len(net.weights[f"{name}.query.bias"])
+    heads = net.whole(0, 0, width // net.head_width, net.head_width)
 
     def split(part: str, order: list[int]) -> str:
         flat = net.linear(hidden, f"{name}.{part}")
@@ -181,13 +141,13 @@ def _attention(net: _Net, name: str, hidden: str, mask: str) -> str:
 
     query, value = split("query", [0, 2, 1, 3]), split("value", [0, 2, 1, 3])
     scores = net.op("MatMul", query, split("key", [0, 2, 3, 1]))
-    scale = net.constant("scale", np.array(_HEAD_WIDTH**-0.5, dtype=np.float32))
+    scale = net.constant("scale", np.array(net.head_width**-0.5, dtype=np.float32))
     scores = net.op("Add", net.op("Mul", scores, scale), mask)
     seen = net.op("MatMul", net.op("Softmax", scores, axis=-1), value)
     return net.op("Reshape", net.op("Transpose", seen, perm=[0, 2, 1, 3]), net.whole(0, 0, width))
 
 
-def _word_weights(net: _Net, hidden: str) -> str:
+def _word_weights(net: Net, hidden: str) -> str:
     words, width = net.weights[_WORDS].shape
     head = net.op("Gelu", net.linear(hidden, "cls.predictions.transform.dense"))
     head = net.norm(head, "cls.predictions.transform")
@@ -202,7 +162,7 @@ def _word_weights(net: _Net, hidden: str) -> str:
     return net.op("Log", net.op("Add", net.op("Relu", best), one))
 
 
-def _by_words(net: _Net, x: str) -> str:
+def _by_words(net: Net, x: str) -> str:
     """`x` by the embedding of every word, in whole numbers of 8 bits: two thirds of a text's time.
 
     Each word has a scale of its own: weights keep a cosine of .9998 with those of whole precision.
@@ -216,13 +176,3 @@ def _by_words(net: _Net, x: str) -> str:
     sums = net.op("MatMulInteger", x, net.constant(f"{_WORDS}.T8", whole.T), x_zero, zero)
     scale = net.op("Mul", x_scale, net.constant(f"{_WORDS}.scales", scales))
     return net.op("Mul", net.op("Cast", sums, to=1), scale)
-
-
-def _stamp_of(graph: Path) -> Path:
-    return graph.with_suffix(graph.suffix + ".sha256")
-
-
-def _put(path: Path, data: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_bytes(data)
-    os.replace(fresh, path)

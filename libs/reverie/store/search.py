@@ -28,12 +28,14 @@ NEAREST = 4
 class Scored(NamedTuple):
     """A memory that an arm found, with that arm's own score.
 
-    `whole`: no arm misses it for being new; the word arm alone can tell.
+    `whole`: no arm misses it for being new; the word arm alone can tell. `long`: it is of several
+    chunks; the sparse arm alone can tell.
     """
 
     id: UUID
     score: float
     whole: bool = True
+    long: bool = False
 
 
 @dataclass(frozen=True)

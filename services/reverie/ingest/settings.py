@@ -26,8 +26,8 @@ class IngestSettings:
     sweep_seconds: float
     decision_seconds: float
     tend_seconds: float
-    chunk_tokens: int = 400
-    chunk_overlap: int = 80
+    chunk_tokens: int = 200
+    chunk_overlap: int = 40
     relatives: int = 5
     sweep_age: float = 30.0
     delete_seconds: float = 15.0

@@ -192,7 +192,8 @@ class _Asking:
         asked = self._sight.sparse(words, ids)
         hits = await self._arms.ask("sparse", self._left(JUDGED), asked, none)
         self._story.arms = {**self._story.arms, "sparse": hits}
-        self._found = rescore(self._found, "sparse", hits, self._weights.sparse, fusion)
+        long = {hit.id for hit in hits if hit.long}
+        self._found = rescore(self._found, "sparse", hits, self._weights.sparse, fusion, long)
 
     async def spread(self) -> None:
         """Walks the graph outwards, hop by hop, as long as it can still change the answer."""

@@ -89,7 +89,7 @@ group by f.id order by score desc, f.id limit $5;
 
 -- name: search_sparse
 -- Of memories already found, those whose chunks have weighted words, by the best inner product.
-select c.memory as id, max(-(v.v <#> $2))::float8 as score
+select c.memory as id, max(-(v.v <#> $2))::float8 as score, true as whole, count(*) > 1 as long
 from memory m
 join chunk c on c.tenant = $1 and c.memory = m.id
 join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
