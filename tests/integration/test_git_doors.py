@@ -9,17 +9,13 @@ import hmac
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import closing
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from reverie.bus.connection import connect
-from reverie.bus.dead import list_dead
-from reverie.bus.port import Bus
-from reverie.bus.streams import STALENESS_CHANGES
 from reverie.contracts.git import GitChange
 from reverie.domain.access import Role
 from reverie.store.sealing import sealer_of
@@ -52,12 +48,12 @@ async def shop(database: Database, nats_url: str) -> AsyncIterator[Stack]:
         yield made
 
 
-def _events(stack: Stack) -> list[dict[str, Any]]:
+def stored_changes(stack: Stack) -> list[dict[str, Any]]:
     """The stored changes, the oldest first."""
     return [body for (body,) in rows(stack.admin_url, "select body from git_event order by id")]
 
 
-def _counted(tables: Tables) -> dict[str, int]:
+def counted(tables: Tables) -> dict[str, int]:
     """How many rows there are of what a change may leave."""
     return {name: n for name, n in tables.counts().items() if name not in {"idempotency", "chunk"}}
 
@@ -113,7 +109,7 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
 
     with closing(Tables(shop.admin_url, tenant=1)) as tables:
         await eventually(lambda: _idle(tables))
-        before = _counted(tables)
+        before = counted(tables)
         unsigned = github(pushed())
         del unsigned["headers"]["X-Hub-Signature-256"]
         forged = [
@@ -133,12 +129,12 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
             assert why in told.body["ignored"]
         tag = await deliver(**github(pushed(ref="refs/tags/v1")))
         assert "no push to a branch" in tag.body["ignored"]
-        assert _counted(tables) == before
+        assert counted(tables) == before
 
     taken = await deliver(**github(pushed()))
     assert (taken.status, taken.body["duplicate"], taken.body["hints"]) == (202, False, [])
     assert (await deliver(**github(pushed()))).body["duplicate"] is True
-    [change] = _events(shop)
+    [change] = stored_changes(shop)
     stands = GitChange.model_validate_json(json.dumps(change))
     assert (stands.before, stands.detail, stands.merged) == (None, "files", ["feat/x"])
     assert [(one.path, one.status, one.perhaps) for one in stands.files] == [
@@ -159,7 +155,7 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     many = [{**pushed()["commits"][1], "id": f"{n:040x}"} for n in range(1, 2049)]
     capped = await deliver(**github(pushed(after="d" * 40, commits=many)))
     assert "push-event" in capped.body["hints"][0]
-    _, forced, deleted, partial = _events(shop)
+    _, forced, deleted, partial = stored_changes(shop)
     assert (forced["forced"], deleted["deleted"], deleted["branch"]) == (True, True, "feat/x")
     assert partial["partial"] is True
     await asyncio.to_thread(
@@ -198,7 +194,7 @@ async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None
     assert (await deliver()).status == 401
     taken = await deliver(**{"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Push Hook"})
     assert (taken.status, len(taken.body["hints"])) == (202, 1)
-    [change] = _events(shop)
+    [change] = stored_changes(shop)
     assert (change["repository"], change["partial"]) == ("us/shop", True)
     key = b"k" * 32
     token = "whsec_" + base64.b64encode(key).decode()
@@ -225,7 +221,7 @@ async def test_the_rest_door_takes_much_once_and_refuses_by_name(shop: Stack) ->
     ]
     first, again = [one.body for one in told]
     assert (first["duplicate"], again) == (False, {**first, "duplicate": True})
-    [kept] = _events(shop)
+    [kept] = stored_changes(shop)
     assert len(kept["files"]) == 5000
     forced = {**CHANGE, "forced": True}
     assert (await shop.post("/v1/git/changes", forced))["duplicate"] is False
@@ -240,7 +236,7 @@ async def test_the_rest_door_takes_much_once_and_refuses_by_name(shop: Stack) ->
     assert (await shop.post("/v1/git/changes", mine, key=ci))["duplicate"] is False
     with closing(Tables(shop.admin_url, tenant=1)) as tables:
         await eventually(lambda: _idle(tables))
-        before = _counted(tables)
+        before = counted(tables)
         other = {**CHANGE, "project": "unheard-of"}
         assert (await shop.call("POST", "/v1/git/changes", other, ci)).status == 403
         unknown = await shop.call("POST", "/v1/git/changes", other)
@@ -251,7 +247,7 @@ async def test_the_rest_door_takes_much_once_and_refuses_by_name(shop: Stack) ->
             too_large = await shop.call("POST", "/v1/git/changes", data=data)
             assert (too_large.status, too_large.body["code"]) == (413, "too_large")
             assert "git_limit" in too_large.body["detail"]
-        assert _counted(tables) == before
+        assert counted(tables) == before
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
@@ -260,45 +256,38 @@ async def _pieces(data: bytes) -> AsyncIterator[bytes]:
         yield data[at : at + 1024 * 1024]
 
 
-async def test_the_bus_takes_changes_told_whole_and_buries_the_rest(
-    shop: Stack, nats_url: str
-) -> None:
-    whole = {name: value for name, value in CHANGE.items() if name != "project"}
-    bad_file = {"path": "/etc/passwd", "status": "deleted"}
-    wrong: list[tuple[str, bytes, str]] = [
-        ("git.default.shop.changed", b"{", "not JSON"),
-        ("git.default.shop.changed", b"[1]", "no JSON object"),
-        ("git.default.shop.changed", b"{}", "not a git event"),
-        ("git.nobody.shop.changed", json.dumps(whole).encode(), "no such tenant"),
-        ("git.default.other.changed", json.dumps(whole).encode(), "no project other"),
-        ("git.default.shop.changed", json.dumps({**whole, "project": "x"}).encode(), "the subject"),
-        ("git.default.shop.changed", json.dumps({**whole, "tenant": 2}).encode(), "the subject"),
-        (
-            "git.default.shop.changed",
-            json.dumps({**whole, "files": [bad_file]}).encode(),
-            "files.0.path",
-        ),
+async def test_what_was_told_by_files_gives_way_to_what_tells_its_lines(shop: Stack) -> None:
+    git = {"files": ["a.py"], "lines": {"a.py": [[3, 4]]}, "commit": EARLIER}
+    body = {"content": "lines 3 and 4 of a.py", "scope": "project/shop", "git": git}
+    await shop.post("/v1/remember", {**body, "valid_from": "2025-01-01T00:00:00Z"})
+    anchored = "select count(*) from edge where kind = 'touches'"
+    await eventually(lambda: _true(bool(rows(shop.admin_url, anchored)[0][0])))
+    await shop.call("PUT", "/v1/git/webhooks/github/shop", {"secret": SECRET})
+    commits = [
+        {"id": SHA, "message": "x", "timestamp": "2099-01-01T00:00:00Z", "modified": ["a.py"]}
     ]
-    async with connect(nats_url, "test") as bus:
-        await bus.wait_connected(5)
-        with closing(Tables(shop.admin_url)) as tables:
-            await eventually(lambda: _idle(tables))
-            before = _counted(tables)
-            for subject, data, _ in wrong:
-                await bus.send(subject, data, {})
-            await eventually(lambda: _taken(bus))
-            assert _counted(tables) == before
-            reasons = [one.reason for one in await list_dead(bus)]
-            assert len(reasons) == len(wrong)
-            for reason, (_, _, told) in zip(reasons, wrong, strict=True):
-                assert told in reason
-            for _ in range(2):
-                await bus.send("git.default.shop.changed", json.dumps(whole).encode(), {})
-            await eventually(lambda: _taken(bus))
-            await eventually(lambda: _idle(tables))
-        assert [one["after"] for one in _events(shop)] == [SHA]
-        assert len(await list_dead(bus)) == len(wrong)
+    coarse = pushed(before=EARLIER, commits=commits)
+    fine = {**CHANGE, "files": [{"path": "a.py", "status": "modified", "hunks": [[90, 1, 90, 1]]}]}
+
+    async def doubt() -> float:
+        items = (await shop.get("/v1/stale?project=shop"))["items"]
+        return float(items[0]["score"]) if items else 0.0
+
+    first = await shop.call("POST", "/v1/git/github/default/shop", **github(coarse))
+    by_file = await eventually(doubt)
+    told = await shop.post("/v1/git/changes", fine)
+    assert (told["event"], told["duplicate"]) == (first.body["event"], False)
+    await eventually(lambda: _less(doubt, by_file))
+    again = await shop.call("POST", "/v1/git/github/default/shop", **github(coarse))
+    assert again.body["duplicate"] is True
+    assert (await shop.post("/v1/git/changes", fine))["duplicate"] is True
+    [kept] = stored_changes(shop)
+    assert "detail" not in kept
 
 
-async def _taken(bus: Bus) -> bool:
-    return await bus.lag(STALENESS_CHANGES) == 0
+async def _true(value: bool) -> bool:
+    return value
+
+
+async def _less(look: Callable[[], Awaitable[float]], than: float) -> bool:
+    return await look() < than
