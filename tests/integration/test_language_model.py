@@ -154,6 +154,7 @@ async def test_an_endpoint_that_fails_rests_and_is_tried_again_by_one(database: 
                     await model.ask(store.me.tenant, TASK, "3", Sum, Tally())
                 assert len(stub.asked) == asked
             now[0] = 200.0
+            stub.faults = []
             assert await model.ask(store.me.tenant, TASK, "3", Sum, Tally()) == Sum(total=7)
 
 

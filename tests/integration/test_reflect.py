@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from reverie.domain.kinds import Kind
 from reverie.dream.parts import Parts
 from reverie.dream.tend import tend
@@ -26,7 +28,9 @@ SEEN = "Retries without a deadline exhaust the pool, in orders and in billing"
 @asynccontextmanager
 async def _reflecting(store: Store, url: str) -> AsyncIterator[Parts]:
     endpoint = LanguageEndpoint("openai", "stub", f"{url}/v1", seconds=5.0, pause=0.0)
-    async with open_language(endpoint, LlmLedger(store.db, 50, 100_000)) as model:
+    async with open_language(
+        endpoint, LlmLedger(store.db, 50, 100_000), CollectorRegistry()
+    ) as model:
         parts = dream_parts(store)
         settings = replace(parts.settings, reflect=True)
         yield replace(parts, settings=settings, language=model)

@@ -113,6 +113,13 @@ class Tally:
     received: int = 0
     degraded: str | None = None
 
+    def add(self, calls: int, failed: int, spent: Spent) -> None:
+        """Adds what one question cost."""
+        self.calls += calls
+        self.failed += failed
+        self.sent += spent.sent
+        self.received += spent.received
+
     @property
     def tokens(self) -> int:
         """Tokens sent and received."""

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import structlog
+from prometheus_client import CollectorRegistry
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 from tenacity import wait_random_exponential as backing_off
 
@@ -24,6 +25,7 @@ from reverie.inference.asking import (
     Unanswered,
 )
 from reverie.inference.breaker import Breaker
+from reverie.inference.language_meters import LanguageMeters
 from reverie.inference.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -39,10 +41,14 @@ class LanguageModel:
     """One model for all tenants of a process; each has its own budget a day."""
 
     def __init__(
-        self, endpoint: LanguageEndpoint, ledger: Ledger, breaker: Breaker | None = None
+        self,
+        endpoint: LanguageEndpoint,
+        ledger: Ledger,
+        breaker: Breaker | None = None,
+        meters: LanguageMeters | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self.total = Tally()
+        self._meters = meters or LanguageMeters(CollectorRegistry())
         self._ledger = ledger
         self._breaker = breaker or Breaker()
         self._wire: Wire | None = None
@@ -98,16 +104,14 @@ class LanguageModel:
             failed = 0
             self._breaker.worked()
             return answer
-        except Unanswered:
+        # Cancelled: whoever asked could wait no longer.
+        except (Unanswered, asyncio.CancelledError):
             self._breaker.failed()
             raise
         finally:
             calls = max(spent.requests, 1)
-            for one in (tally, self.total):
-                one.calls += calls
-                one.failed += failed
-                one.sent += spent.sent
-                one.received += spent.received
+            tally.add(calls, failed, spent)
+            self._meters.asked(prompt.name, "failed" if failed else "answered", spent)
             await self._ledger.book(tenant, calls - 1, failed, spent.sent, spent.received)
 
     async def _opened(self) -> Wire:
@@ -120,10 +124,11 @@ class LanguageModel:
 
 @asynccontextmanager
 async def open_language(
-    endpoint: LanguageEndpoint | None, ledger: Ledger
+    endpoint: LanguageEndpoint | None, ledger: Ledger, registry: CollectorRegistry
 ) -> AsyncIterator[LanguageModel | None]:
     """The model behind an endpoint, None where there is none. It connects at the first question."""
-    model = LanguageModel(endpoint, ledger) if endpoint else None
+    meters = LanguageMeters(registry) if endpoint else None
+    model = LanguageModel(endpoint, ledger, meters=meters) if endpoint else None
     try:
         yield model
     finally:

@@ -40,8 +40,9 @@ class Wire:
     def __init__(self, endpoint: LanguageEndpoint) -> None:
         self._endpoint = endpoint
         self._http = httpx2.AsyncClient(
-            transport=_Bounded(verify=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)),
+            verify=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=endpoint.seconds,
+            event_hooks={"response": [_bound]},
         )
         self._model = _model(endpoint, self._http)
 
@@ -128,14 +129,10 @@ def _unanswered(error: Exception) -> Unanswered:
     return Unanswered("its answer cannot be read")
 
 
-class _Bounded(httpx2.AsyncHTTPTransport):
-    """Reads no answer that is longer than `MAX_ANSWER`."""
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(request)
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Limited(response.stream)
-        return response
+async def _bound(response: httpx2.Response) -> None:
+    """Lets no more be read of an answer than `MAX_ANSWER`."""
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Limited(response.stream)
 
 
 class _Limited(httpx2.AsyncByteStream):

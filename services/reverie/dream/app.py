@@ -56,9 +56,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         open_language(
             language_endpoint(settings),
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
+            registry := new_registry(),
         ) as llm,
     ):
-        registry = new_registry()
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
             settings=dream_settings(settings),

@@ -26,13 +26,16 @@ PAUSE = 30.0
 async def keep_tending(parts: Parts) -> None:
     """Tends one due tenant after another for ever; each is given to one worker at a time.
 
-    What was not finished goes on when no other tenant is due.
+    What was not finished goes on after a pause, when no other tenant is due.
     """
     every = parts.settings.tend_seconds
     waiting: deque[Garden] = deque()
     while True:
         try:
-            garden = await parts.tending.due(every) or (waiting.popleft() if waiting else None)
+            garden = await parts.tending.due(every)
+            if garden is None and waiting:
+                await asyncio.sleep(min(PAUSE, every))
+                garden = waiting.popleft()
             if garden:
                 if (await tend(parts, garden)).unfinished:
                     waiting.append(garden)

@@ -36,6 +36,7 @@ from reverie.ingest.scrub import keep_scrubbing
 from reverie.ingest.settings import ingest_settings
 from reverie.ingest.vault_routes import routes as vault_routes
 from reverie.runtime.logs import hide
+from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
@@ -81,7 +82,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
-        open_language(language_endpoint(settings), ledger_of(settings, database)) as language,
+        open_language(
+            language_endpoint(settings), ledger_of(settings, database), registry := new_registry()
+        ) as language,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         parts = Parts(
@@ -147,6 +150,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
             readings=readings(parts),
+            registry=registry,
             background=[
                 parts.model.keep_loaded,
                 partial(consume, bus, INGEST_ENRICH, partial(on_remembered, parts), 2),

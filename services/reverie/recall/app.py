@@ -70,9 +70,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         open_language(
             language_endpoint(settings) if settings.rephrase_seconds else None,
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
+            registry := new_registry(),
         ) as language,
     ):
-        own, registry = recall_settings(settings), new_registry()
+        own = recall_settings(settings)
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         traces = Traces(database)
         protocol = mcp_routes.Protocol(settings.request_timeout)
