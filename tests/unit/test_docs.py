@@ -13,7 +13,7 @@ import typer.main
 
 from reverie.cli.main import app
 from reverie.domain.kinds import ANCHORS, TREATMENT
-from reverie.runtime.settings import describe_settings
+from reverie.runtime.setting_names import describe_settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

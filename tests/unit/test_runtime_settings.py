@@ -8,12 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from reverie.domain.errors import Misconfigured
+from reverie.runtime.setting_names import describe_settings, stray_variables
 from reverie.runtime.setting_sources import load_settings
 from reverie.runtime.settings import (
     Settings,
     base_url,
-    describe_settings,
-    stray_variables,
 )
 
 

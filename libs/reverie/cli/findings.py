@@ -18,7 +18,8 @@ from reverie.cli.findings_servers import bus, database, services
 from reverie.domain.errors import ReverieError
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_held
-from reverie.runtime.settings import Settings, stray_variables
+from reverie.runtime.setting_names import stray_variables
+from reverie.runtime.settings import Settings
 
 MIN_PYTHON = (3, 11)
 LOW_DISK = 2 * 1024**3
