@@ -152,6 +152,7 @@ where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
 
 -- name: recall_facts
 -- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.
+-- Looked up one by one: any other way hangs on statistics.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
        m.created, m.confirmed, m.valid_from, m.valid_to, m.superseded_by,
        m.enriched_version >= m.version as enriched,
@@ -172,9 +173,11 @@ select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence,
                        group by k.commit, k.path) k), 0)::real as staleness,
        coalesce(r.rank / nullif((select t.rank from memory_rank t where t.tenant = $1
                                  order by t.rank desc limit 1), 0), 0)::real as rank
-from memory m
-left join memory_use u on u.tenant = $1 and u.memory = m.id
-left join memory_rank r on r.tenant = $1 and r.memory = m.id
-where m.tenant = $1 and m.id = any($2::uuid[]) and covers($3, m.scope) and m.status = any($4::text[])
+from unnest($2::uuid[]) g (id)
+cross join lateral (select * from memory m where m.tenant = $1 and m.id = g.id limit 1) m
+left join lateral (select * from memory_use u where u.tenant = $1 and u.memory = m.id limit 1) u on true
+left join lateral (
+  select r.rank from memory_rank r where r.tenant = $1 and r.memory = m.id limit 1) r on true
+where covers($3, m.scope) and m.status = any($4::text[])
   and ($5::text[] is null or m.kind = any($5))
   and ($6::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $6));
