@@ -87,6 +87,18 @@ BREACHES = {
         "nats",
         "reverie.recall is not allowed to import nats",
     ),
+    "a service speaks the protocol of tools itself": Breach(
+        "services/reverie/recall/__init__.py",
+        "from mcp.server.lowlevel import Server",
+        "mcp",
+        "reverie.recall is not allowed to import mcp",
+    ),
+    "the client opens the store": Breach(
+        "libs/reverie/client/__init__.py",
+        "import reverie.store",
+        "client-side",
+        "reverie.client is not allowed to import reverie.store",
+    ),
     "a service runs a model": Breach(
         "services/reverie/dream/__init__.py",
         "import onnxruntime",
