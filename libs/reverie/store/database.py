@@ -43,8 +43,6 @@ _OUTAGES = (
 )
 
 
-_UNFLUSHED = "set local synchronous_commit = off"
-
 FIRST_VECTORS = "vec_bge_small_en_v1_5"
 
 
@@ -125,15 +123,10 @@ class Database:
         self._steady = Steady()
 
     @asynccontextmanager
-    async def tenant(self, tenant: int, flushed: bool = True) -> AsyncIterator[Tenant]:
-        """A transaction in which only this tenant's rows can be seen.
-
-        Not `flushed`, its commit does not wait for the disk: for what would be made again if the
-        server died within the next second.
-        """
-        begin = f"begin; set local reverie.tenant = '{int(tenant)}'"
+    async def tenant(self, tenant: int) -> AsyncIterator[Tenant]:
+        """A transaction in which only this tenant's rows can be seen."""
         async with self._connection() as connection:
-            await connection.execute(begin if flushed else f"{begin}; {_UNFLUSHED}")
+            await connection.execute(f"begin; set local reverie.tenant = '{int(tenant)}'")
             try:
                 yield Tenant(connection, tenant)
             except BaseException:
@@ -235,18 +228,6 @@ async def open_database(
         yield Database(pool, acquire_timeout, reading)
 
 
-def entering(tenant: int, steady: bool) -> str:
-    """What a reader says to see a tenant's rows from now on, and to keep the plans of a steady one.
-
-    A plan that is kept must not read from end to end what was small when it was made.
-    """
-    plans, whole = ("generic", "off") if steady else ("custom", "on")
-    return (
-        f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
-        f" set plan_cache_mode = force_{plans}_plan; set enable_seqscan = {whole}"
-    )
-
-
 class _Reader(asyncpg.Connection):
     """A connection that only reads, and stays with the tenant it read last."""
 
@@ -256,7 +237,11 @@ class _Reader(asyncpg.Connection):
         """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
         if getattr(self, "_entered", None) != (tenant, steady):
             self._entered = None
-            await self.execute(entering(tenant, steady))
+            plans = "force_generic_plan" if steady else "force_custom_plan"
+            await self.execute(
+                f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
+                f" set plan_cache_mode = {plans}"
+            )
             self._entered = (tenant, steady)
 
 
