@@ -290,12 +290,14 @@ async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
     assert [one.id for one in await dreams.sessions(lease, FIRST)] == [session]
     waiting = await dreams.turns(lease, session, -1, 100)
     assert [turn.id for turn in waiting] == turns
-    found = await dreams.commit(lease, run, session, [new("learned")], turns[:3], {})
+    found = await dreams.commit(
+        lease, run, session, [new("learned", turns=(turns[0],))], turns[:3], {}
+    )
     assert found is not None
     assert [one["outcome"] for one in found] == ["created"]
     assert [turn.id for turn in await dreams.turns(lease, session, -1, 100)] == turns[3:]
     assert _pending(store) == (2, len("turn 3turn 4"))
-    await dreams.commit(lease, run, session, [new("learned")], turns[:3], {})
+    await dreams.commit(lease, run, session, [new("learned", turns=(turns[1],))], turns[:3], {})
     assert _pending(store) == (2, len("turn 3turn 4"))
     await dreams.commit(lease, run, session, [], turns, {})
     assert _pending(store) == (0, 0)
@@ -348,7 +350,10 @@ async def test_dreams_that_meet_writers_on_the_same_keys_all_land(
     keys = [f"k{n}" for n in range(8)]
 
     def batch(n: int, order: list[str]) -> list[object]:
-        return [new(f"{n} of {key}", key=key, supersede_reason="newer") for key in order]
+        return [
+            new(f"{n} of {key}", key=key, supersede_reason="newer", turns=(turns[0],))
+            for key in order
+        ]
 
     for n in range(6):
         results = await asyncio.gather(

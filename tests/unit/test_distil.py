@@ -76,8 +76,14 @@ def test_a_cause_is_kept_with_the_turn_that_said_it_and_the_yes_that_followed() 
 
 
 def test_what_was_done_is_kept_with_its_file() -> None:
-    done = containing("cache-dependency-path")
+    found = turns(
+        ("user", "The CI fails to restore its cache: go.sum is not found."),
+        ("assistant", "Fixed: `.github/workflows/ci.yml` now names the file, as it is in `cli/`."),
+    )
+    done = next(one for one in memories(found) if "now names the file" in one.content)
     assert ".github/workflows/ci.yml" in done.files
+    assert done.kind is Kind.BUG
+    assert set(done.turns) == {UUID(int=1), UUID(int=2)}
 
 
 def test_a_preference_is_kept_in_the_users_words_and_dated_by_its_turn() -> None:

@@ -46,8 +46,7 @@ class Briefing:
 
     `tasks`: the state of each task; a done one is not shown. `leaned`: what the graph leans on
     most. `near`: what the open files need. `more`: there are older ones of the same kinds that
-    were not read. `budgets`: what the project has set. `causes`: which files made memories
-    doubtful, a sentence each.
+    were not read. `budgets`: what the project has set.
     """
 
     memories: Sequence[Memory] = ()
@@ -59,7 +58,6 @@ class Briefing:
     near: Sequence[Near] = ()
     more: bool = False
     budgets: Budgets = DEFAULT
-    causes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

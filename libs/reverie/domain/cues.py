@@ -6,7 +6,7 @@ import re
 
 CAUSE = re.compile(
     r"\b(?:because|root cause|the (?:real |actual )?(?:reason|cause|issue|problem|culprit)\b"
-    r"|caused by|due to|turns? out|that'?s why|since (?:the|your|it|we|this|that)\b"
+    r"|caused by|causes? an? \w*|due to|turns? out|that'?s why|since (?:the|your|it|we|this|that)\b"
     r"|so that|in order to|which (?:means|is why|causes?))|因为|由于|原因|根因|导致|所以",
     re.I,
 )
@@ -147,7 +147,7 @@ NARRATION = re.compile(
     r"|i(?:'ve| have)? (?:now |just )?(?:see|understand|found|have (?:a |the |now|all|everything)"
     r"|need|can see|want|now|gathered|thoroughly|made (?:the|all)|completed)\b"
     r"|i should\b|i can\b|i could\b|i'?d (?:propose|suggest|be)"
-    r"|looking at|running|checking|reading|searching|here(?:'s| is| are)\b"
+    r"|looking at|starting with|running|checking|reading|searching|here(?:'s| is| are)\b"
     r"|launch|time to|the (?:output|research|exploration"
     r"|results?) (?:now )?(?:shows?"
     r"|reveals?|are|is)|(?:all|both|the)?\s*(?:\d+ )?(?:existing |new |unit |full "

@@ -1,9 +1,10 @@
 """What lasts of a conversation, without a language model: chosen sentences, cleaned.
 
-A slice is read as exchanges: something the user asked, and what came of it. Kept are what
-the user asked for with its outcome, what the agent reported at the end of an exchange,
-causes and findings on the way, the user's answers and corrections, and the commands that
-checked the work. Tool outputs, code, greetings and announcements ("let me look") are not.
+A slice is read as exchanges: something the user said, and what came of it. Kept are the user's
+rules, wishes, choices and facts, each by itself; causes, changes and workings that the agent
+reported; answers and corrections; and the commands that checked the work. Of these the weightiest,
+as far as a share of what was said gives room. Tool outputs, code, greetings, announcements ("let me
+look"), and that tests passed are not.
 """
 
 from __future__ import annotations
@@ -11,48 +12,53 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from uuid import UUID
 
-from reverie.domain import cues
+from reverie.domain import cues, signs
 from reverie.domain.anchors import files_of, paths
-from reverie.domain.classify import classify
 from reverie.domain.entities import entities_of
-from reverie.domain.exchanges import Exchange, exchanges_of, outcome_of, weight_of
+from reverie.domain.exchanges import Exchange, exchanges_of, outcome_of
 from reverie.domain.kinds import Kind
 from reverie.domain.points import Point, points
 from reverie.domain.prose import shorten
-from reverie.domain.requests import is_command
+from reverie.domain.requests import is_command, statements
+from reverie.domain.salience import KEPT, Rated, of_agent, of_correction, of_user
 from reverie.domain.slices import Slice
 from reverie.domain.turns import TurnText, trace_status, trace_target
 from reverie.domain.words import index_text
 
-MAX_CONTENT = 600
-MIN_CONTENT = 40
-MAX_SESSION = 1_500
+MAX_CONTENT = 400
+MIN_CONTENT = 24
+MAX_SESSION = 1_600
 MAX_MEMORIES = 40
-MAX_TAGS = 8
+MAX_TAGS = 12
 MAX_FILES = 16
+# Of what was said in a slice, in characters: the share that its segments, and the session's own
+# memory, may take; and what they may take however little or much was said.
+SHARE, LEAST, MOST, SLACK = 0.17, 240, 4_000, 15
+SESSION_SHARE, SESSION_LEAST, SHORTEST_LINE = 0.07, 120, 40
+RULE = 4.0
+"""What a user's rule or preference is worth."""
+MIDWAY = 0.5
+"""What a report in the middle of the work must be worth beyond one at its end."""
+ASKED = 180
+OUTCOME = 0.5
+"""What the best of a last report is worth beyond its words."""
 
-_BASE = {
-    Kind.PREFERENCE: 0.75,
-    Kind.CONVENTION: 0.75,
-    Kind.DECISION: 0.7,
-    Kind.BUG: 0.65,
-    Kind.LESSON: 0.65,
-    Kind.SPEC: 0.55,
-    Kind.TASK: 0.5,
-    Kind.SKILL: 0.5,
-    Kind.SESSION: 0.5,
-}
-_REPORTED = frozenset({Kind.DECISION, Kind.BUG, Kind.LESSON, Kind.SPEC, Kind.TASK})
 _CHECK = re.compile(
     r"^(?:\w+=\S+ )*(?:(?:go (?:test|build|vet|generate|mod tidy)|golangci-lint|gofmt|goreleaser"
     r"|(?:npm|pnpm|yarn|bun)(?: run)? \w+|make|just|cargo|pytest|tox|nox|ruff|mypy|uv run|eslint"
     r"|tsc"
     r"|docker compose|docker build|helm|terraform|mvn|gradle|\./gradlew|dotnet|bundle exec|rake|mix"
     r"|swift (?:build|test)|xcodebuild|bazel|ctest|cmake --build|phpunit|composer)\b)"
+)
+# A command that was for one case only.
+_ONCE = re.compile(
+    r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b.*\.\w+:|\d{4,}"
 )
 
 
@@ -75,14 +81,20 @@ class Distilled:
 
 @dataclass
 class _Draft:
-    """A memory in the making: `about` tells its kind, `changed` are turns that wrote files."""
+    """A memory in the making: `about` is what it says by itself, `changed` turns wrote files."""
 
     content: str
     turns: list[TurnText]
-    kind: Kind | None = None
-    lift: float = 0.0
+    kind: Kind
+    worth: float
     about: str = ""
     changed: list[TurnText] = field(default_factory=list)
+    asked: str = ""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that it says by itself."""
+        return frozenset(index_text(self.about or self.content).split())
 
 
 def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled]:
@@ -91,16 +103,9 @@ def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled
     At most `MAX_MEMORIES`, the less important left out. `roots` are the workspace folders
     that absolute paths are relative to. The same slices give the same memories.
     """
-    drafts = [draft for part in slices for draft in _drafts(part)]
-    drafts += _commands(turn for part in slices for turn in part.turns)
     known = [file for part in slices for turn in part.turns for file in _worked_on(turn, roots)]
-    kept = _distinct(
-        (set(index_text(draft.about or draft.content).split()), _made(draft, roots, known))
-        for draft in drafts
-        if len(draft.content) >= MIN_CONTENT
-    )
-    ranked = sorted(kept, key=lambda memory: -memory.priority)[:MAX_MEMORIES]
-    return [memory for memory in kept if memory in ranked]
+    drafts = [draft for part in slices for draft in _chosen(part)]
+    return distinct(_made(draft, roots, known) for draft in drafts)
 
 
 def distinct(segments: Iterable[Distilled]) -> list[Distilled]:
@@ -114,79 +119,110 @@ def session_memory(slices: Sequence[Slice], roots: Sequence[str] = ()) -> Distil
     """What a session was asked and what came of it; None where nobody asked anything."""
     exchanges = [exchange for part in slices for exchange in exchanges_of(part)]
     requests = [exchange for exchange in exchanges if exchange.request]
-    outcome = next(filter(None, (outcome_of(exchange) for exchange in reversed(exchanges))), None)
     if not requests or not requests[0].opening:
         return None
-    told = [exchange for exchange in requests if not is_command(exchange.request)] or requests
-    lines = [f"Session: {_title(requests)}"]
-    lines += dict.fromkeys(_line(exchange) for exchange in told[:7])
-    if outcome:
-        lines.append(f"At the end: {outcome[1][0]}")
-    text = shorten("\n".join(lines), MAX_SESSION)
-    turns = [exchange.opening for exchange in requests if exchange.opening]
-    turns += [outcome[0]] if outcome else []
     everything = [turn for part in slices for turn in part.turns]
-    draft = _Draft(text, turns, Kind.SESSION, changed=[t for t in everything if _writes(t)])
+    room = _room(everything, SESSION_SHARE, SESSION_LEAST, MAX_SESSION)
+    lines, cited = _told(requests, room)
+    draft = _Draft("\n".join(lines), cited, Kind.SESSION, KEPT, changed=_writers(everything))
     known = [file for turn in everything for file in _worked_on(turn, roots)]
     return replace(_made(draft, roots, known), at=requests[0].opening.at)
+
+
+def _told(requests: list[Exchange], room: int) -> tuple[list[str], list[TurnText]]:
+    """The lines of a session's memory within `room` characters, and the turns they cite."""
+    lines = [f"Session: {_title(requests)}"]
+    cited = [requests[0].opening] if requests[0].opening else []
+    told = [exchange for exchange in requests if not is_command(exchange.request)] or requests
+    # The end says what came of it, and is told in any case; the beginning what it was about.
+    for exchange in dict.fromkeys([told[-1], told[0], *reversed(told)]):
+        line, turns = _line(exchange, lines[0])
+        left = room - sum(map(len, lines))
+        if len(lines) == 1:
+            line = shorten(line, max(left, SHORTEST_LINE))
+        if line and line not in lines and (len(line) <= left or len(lines) == 1):
+            lines.insert(1, line)
+            cited += turns
+    head, *rest = lines
+    order = [_line(one, head)[0][:SHORTEST_LINE] for one in told]
+    rest.sort(
+        key=lambda line: order.index(line[:SHORTEST_LINE]) if line[:SHORTEST_LINE] in order else 0
+    )
+    return [head, *rest], list(dict.fromkeys(cited))
 
 
 def _title(requests: list[Exchange]) -> str:
     """The first request; a slash command with the title of what it was called on."""
     first, *rest = (exchange.request for exchange in requests)
     if is_command(first) and rest and not is_command(rest[0]):
-        return shorten(f"{first} ({rest[0]})", 140)
-    return shorten(requests[0].subject or first, 140)
+        return shorten(f"{first} ({rest[0]})", 100)
+    return shorten(requests[0].subject or first, 80)
 
 
-def _line(exchange: Exchange) -> str:
+def _line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:
+    """What was asked, unless the title says it, and what came of it."""
+    subject = shorten(exchange.subject or exchange.request, 110)
+    asked = "" if subject[:40] in title else subject
     outcome = outcome_of(exchange)
-    came = f" → {shorten(outcome[1][0], 130)}" if outcome else ""
-    return f"- {shorten(exchange.request, 150)}{came}"
+    came = f"→ {shorten(outcome[1][0], 160)}" if outcome else ""
+    turns = [turn for turn in (exchange.opening, outcome[0] if outcome else None) if turn]
+    text = " ".join(filter(None, (asked, came)))
+    return (f"- {text}" if text else ""), turns
+
+
+def _chosen(part: Slice) -> list[_Draft]:
+    """The weightiest drafts of a slice that there is room for, in order of time.
+
+    A user's rules need no room. What a weightier one says too is left to it, with its turns.
+    """
+    drafts = [draft for draft in _drafts(part) if len(draft.content) >= MIN_CONTENT]
+    room = _room(part.turns, SHARE, LEAST, MOST)
+    chosen: list[_Draft] = []
+    for draft in sorted(drafts, key=lambda one: -one.worth):
+        twin = next((one for one in chosen if _says_too(one, draft)), None)
+        if twin:
+            twin.turns += draft.turns
+        elif draft.worth >= RULE or len(draft.content) <= room + SLACK:
+            chosen.append(draft)
+            room -= len(draft.content)
+    return [draft for draft in drafts if draft in chosen] + _commands(part.turns)
+
+
+def _says_too(one: _Draft, other: _Draft) -> bool:
+    """Whether a draft says what another does, by its words."""
+    told = bool(other.about) and other.about in one.content and other.worth < RULE
+    return told or _near(one.words, other.words)
+
+
+def _room(turns: Sequence[TurnText], share: float, least: int, most: int) -> int:
+    said = sum(len(turn.content) for turn in turns if turn.role in {"user", "assistant"})
+    return min(max(int(said * share), least), most)
 
 
 def _drafts(part: Slice) -> Iterator[_Draft]:
     for exchange in exchanges_of(part):
-        told = _request(exchange)
-        if told:
-            yield told
+        yield from _stated(exchange)
         for turn in exchange.replies:
             if turn.role == "tool":
                 yield from _word_of_the_user(turn, exchange)
             elif turn.role == "assistant" and not exchange.refuted:
-                yield from _report(turn, exchange, told)
+                yield from _report(turn, exchange)
 
 
-def _request(exchange: Exchange) -> _Draft | None:
-    """What the user asked, with the first thing the agent said came of it."""
-    if not exchange.opening or len(exchange.request) < MIN_CONTENT // 2:
-        return None
-    kind = _kind_of_request(exchange.request)
-    outcome = outcome_of(exchange)
-    turns = [exchange.opening]
-    text = shorten(exchange.request, 360)
-    if outcome:
-        room = MAX_CONTENT - len(text) - len("Asked: \nOutcome: ")
-        text = f"Asked: {text}\nOutcome: {shorten(outcome[1][0], room)}"
-        turns.append(outcome[0])
-    elif kind is Kind.CONTEXT and len(text) < 2 * MIN_CONTENT:
-        return None
-    lift = 0.1 if cues.CORRECTION.search(exchange.request) else 0.0
-    lift += 0.15 if cues.REMEMBER.search(exchange.request) else 0.0
-    changed = [turn for turn in exchange.replies if _writes(turn)] if outcome else []
-    return _Draft(text, turns, kind, lift, changed=changed)
-
-
-def _kind_of_request(request: str) -> Kind:
-    table = (
-        (cues.PREFERENCE, Kind.PREFERENCE),
-        (cues.REMEMBER, Kind.CONVENTION),
-        (cues.CONVENTION, Kind.CONVENTION),
-        (cues.DECISION, Kind.DECISION),
-        (cues.CORRECTION, Kind.LESSON),
-        (cues.FAILURE, Kind.BUG),
-    )
-    return next((kind for cue, kind in table if cue.search(request)), classify(request))
+def _stated(exchange: Exchange) -> Iterator[_Draft]:
+    """What the user states, one thing at a time."""
+    if not exchange.opening or is_command(exchange.request):
+        return
+    content = exchange.opening.content
+    quoted = bool(signs.QUOTED.search(content[:300]))
+    corrects = bool(exchange.earlier and cues.REFUTED.search(content[:200]))
+    for said in statements(content):
+        rated = of_user(said, quoted) or (of_correction(said) if corrects else None)
+        if rated and rated.worth >= KEPT:
+            about = exchange.earlier if corrects or cues.LEANING.match(said) else ""
+            text = f"{shorten(about, 70)}: {said}" if about else said
+            turns = [exchange.opening]
+            yield _Draft(shorten(text, MAX_CONTENT), turns, rated.kind, rated.worth, about=said)
 
 
 def _word_of_the_user(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
@@ -195,33 +231,59 @@ def _word_of_the_user(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
     said = turn.content.partition("\n")[2].strip()
     if status == "answered" and said:
         for answer in said.splitlines():
-            yield _Draft(f"Asked and answered: {answer}", [turn], Kind.DECISION, 0.05)
+            yield _Draft(f"Asked and answered: {answer}", [turn], Kind.DECISION, 3.5)
     elif status == "rejected" and len(said.split()) >= 4:
-        about = f" ({exchange.subject})" if exchange.subject else ""
-        yield _Draft(f"The user corrected the agent{about}: {said}", [turn], Kind.PREFERENCE)
+        about = f" ({shorten(exchange.subject, 80)})" if exchange.subject else ""
+        yield _Draft(f"The user corrected the agent{about}: {said}", [turn], Kind.PREFERENCE, 4.0)
 
 
-def _report(turn: TurnText, exchange: Exchange, told: _Draft | None) -> Iterator[_Draft]:
+def _report(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
+    """What a message of the agent reports; at the end of an exchange more counts."""
     final = exchange.last is turn
-    for point in points(turn.content):
-        if weight_of(point) < (1 if final else 3):
-            continue
-        if told and point.said[:200] in told.content:
-            told.turns.append(turn)
-            continue
-        lift = 0.05 * weight_of(point) - 0.1
-        draft = _Draft(_alone(point, exchange.subject), [turn], None, lift, about=point.said)
-        if final and exchange.assent:
-            draft.turns.append(exchange.assent)
-            draft.lift += 0.1
-        yield draft
+    found = [point for point in points(turn.content) if not point.text.endswith(("?", "？"))]
+    rated = [of_agent(point.text, point.lead) for point in found]
+    lifts = [
+        0.5 * (exchange.assent is not None) + 0.5 * (final and n == 0) for n in range(len(found))
+    ]
+    worths = [one.worth + lift for one, lift in zip(rated, lifts, strict=True)]
+    ruled = of_user(exchange.subject)
+    asked = exchange.request and not (ruled and ruled.worth >= RULE)
+    for n, point in enumerate(found[1:], start=1):
+        # A list that was too long for one point says its first things first.
+        worths[n] -= 0.5 * (point.item and point.lead == found[n - 1].lead != "")
+    best = worths.index(max(worths)) if final and worths and asked else -1
+    for n, (point, one) in enumerate(zip(found, rated, strict=True)):
+        # What came of a request is kept, if there is anything to it.
+        worth = worths[n] + OUTCOME * (n == best and one.worth > 0)
+        if worth >= KEPT + (0 if final else MIDWAY):
+            yield _reported(turn, exchange, point, Rated(one.kind, worth), n == best)
 
 
-def _alone(point: Point, subject: str) -> str:
+def _reported(turn: TurnText, exchange: Exchange, point: Point, rated: Rated, came: bool) -> _Draft:
+    """`came`: it is what came of the request, under which it is told."""
+    final = exchange.last is turn
+    trouble = exchange.trouble if rated.kind is Kind.BUG else ""
+    text = _alone(point, trouble or exchange.subject, bool(trouble))
+    if came and not trouble:
+        asked = exchange.request if len(exchange.request) > len(exchange.subject) else ""
+        text = f"{shorten(asked or exchange.subject, ASKED)} → {point.said}"
+        text = shorten(text if exchange.subject else point.said, MAX_CONTENT)
+    draft = _Draft(text, [turn], rated.kind, rated.worth + bool(trouble), about=point.said)
+    draft.asked = exchange.request
+    if (trouble or came) and exchange.opening:
+        draft.turns.insert(0, exchange.opening)
+    if final and exchange.assent:
+        draft.turns.append(exchange.assent)
+    if final and cues.DONE.match(point.text):
+        draft.changed = _writers(exchange.replies)
+    return draft
+
+
+def _alone(point: Point, subject: str, always: bool = False) -> str:
     """The point so that it stands alone: under its lead, else under what was asked."""
     text = point.said
     alone = bool(paths(text)) or ("`" in text and not point.lead)
-    if subject and (cues.LEANING.match(text) or not alone):
+    if subject and (always or cues.LEANING.match(text) or not alone):
         text = f"{shorten(subject, 90)}: {text}"
     return shorten(text, MAX_CONTENT)
 
@@ -234,40 +296,27 @@ def _commands(turns: Iterable[TurnText]) -> list[_Draft]:
             continue
         for command in re.split(r"\s+&&\s+|;\s+", trace_target(turn.content)):
             clean = re.split(r"\s+(?:2>|>|\|)", command)[0].strip()
-            if _CHECK.match(clean) and len(clean) <= 80 and "…" not in clean:
+            if _CHECK.match(clean) and len(clean) <= 60 and not _ONCE.search(clean):
                 used.setdefault(clean, []).append(turn)
-    best = sorted(used, key=lambda command: -len(used[command]))[:6]
-    if not best:
-        return []
-    listed = ", ".join(f"`{command}`" for command in best)
-    cited = [used[command][-1] for command in best]
-    return [_Draft(f"Commands that checked the work and passed: {listed}", cited, Kind.SKILL)]
+    best = sorted(used, key=lambda command: -len(used[command]))[:3]
+    return [
+        _Draft(f"Command that checks the work here: `{one}`", [used[one][-1]], Kind.SKILL, 2.0)
+        for one in best
+    ]
 
 
 def _made(draft: _Draft, roots: Sequence[str], known: Sequence[str]) -> Distilled:
-    kind = draft.kind or _kind_of_report(draft.about or draft.content)
     named = [_whole(file, known) for file in paths(draft.content, roots)]
     named += [file for turn in draft.changed for file in _worked_on(turn, roots)]
-    files = tuple(dict.fromkeys(named))[:MAX_FILES]
-    reason = 0.05 if cues.CAUSE.search(draft.content) else 0.0
-    priority = _BASE.get(kind, 0.4) + draft.lift + reason + (0.05 if files else 0.0)
     return Distilled(
         content=draft.content,
-        kind=kind,
-        tags=_tags(draft.content),
-        priority=round(min(max(priority, 0.05), 1.0), 3),
-        files=files,
+        kind=draft.kind,
+        tags=_tags(draft.content, draft.asked),
+        priority=round(min(max(0.3 + 0.115 * draft.worth, 0.05), 1.0), 3),
+        files=tuple(dict.fromkeys(named))[:MAX_FILES],
         turns=tuple(dict.fromkeys(turn.id for turn in draft.turns)),
         at=draft.turns[-1].at,
     )
-
-
-def _kind_of_report(text: str) -> Kind:
-    """What an agent reports: rules and wishes are the user's to state, advice is no decision."""
-    kind = classify(re.sub(r"`[^`]*`", " ", text))
-    if kind not in _REPORTED or (kind is not Kind.BUG and cues.SUGGESTION.search(text)):
-        return Kind.CONTEXT
-    return kind
 
 
 def _whole(file: str, known: Sequence[str]) -> str:
@@ -277,21 +326,31 @@ def _whole(file: str, known: Sequence[str]) -> str:
     return fits[-1] if one else file
 
 
-def _writes(turn: TurnText) -> bool:
-    wrote = turn.role == "tool" and (turn.tool or "").lower() in _WRITERS
-    return wrote and trace_status(turn.content) == "ok"
+def _writers(turns: Iterable[TurnText]) -> list[TurnText]:
+    """The tool turns that wrote a file."""
+    return [
+        turn
+        for turn in turns
+        if turn.role == "tool"
+        and (turn.tool or "").lower() in _WRITERS
+        and trace_status(turn.content) == "ok"
+    ]
 
 
 def _worked_on(turn: TurnText, roots: Sequence[str]) -> list[str]:
     return files_of(turn, roots) if turn.role == "tool" else []
 
 
-def _tags(content: str) -> tuple[str, ...]:
-    """What it names first, then the words said most often."""
+def _tags(content: str, asked: str) -> tuple[str, ...]:
+    """What it names first, then the words said most often, then those of the request."""
     names = [entity.label[:64] for entity in entities_of(content)[:4]]
-    words = re.findall(r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|\S*/\S*", " ", content.lower()))
-    common = [word for word, _ in Counter(w for w in words if w not in _DULL).most_common(4)]
-    return tuple(dict.fromkeys(names + common))[:MAX_TAGS]
+    sought = [word for word in _common(asked) if word not in _common(content, 40)]
+    return tuple(dict.fromkeys([*names, *_common(content), *sought]))[:MAX_TAGS]
+
+
+def _common(text: str, most: int = 4) -> list[str]:
+    words = re.findall(r"[a-z][a-z-]{3,}", re.sub(r"`[^`]*`|\S*/\S*", " ", text.lower()))
+    return [word for word, _ in Counter(w for w in words if w not in _DULL).most_common(most)]
 
 
 def _distinct(memories: Iterable[tuple[set[str], Distilled]]) -> list[Distilled]:
@@ -309,34 +368,13 @@ def _distinct(memories: Iterable[tuple[set[str], Distilled]]) -> list[Distilled]
     return [memory for _, memory in kept]
 
 
-def _near(one: set[str], two: set[str]) -> bool:
+def _near(one: AbstractSet[str], two: AbstractSet[str]) -> bool:
     shared, smaller = len(one & two), min(len(one), len(two))
     return smaller > 0 and (shared / len(one | two) >= 0.65 or shared / smaller >= 0.88)
 
 
 _WRITERS = frozenset({"edit", "write", "multiedit", "notebookedit", "apply_patch", "create"})
 _DULL = frozenset(
-    {
-        "that",
-        "this",
-        "with",
-        "from",
-        "have",
-        "when",
-        "which",
-        "what",
-        "then",
-        "than",
-        "they",
-        "asked",
-        "outcome",
-        "should",
-        "would",
-        "could",
-        "there",
-        "their",
-        "into",
-        "only",
-        "also",
-    }
+    """that this with from have when which what then than they asked
+    outcome should would could there their into only also""".split()  # noqa: SIM905
 )

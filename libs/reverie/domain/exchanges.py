@@ -9,7 +9,7 @@ from reverie.domain import cues
 from reverie.domain.anchors import paths
 from reverie.domain.points import Point, points
 from reverie.domain.prose import shorten
-from reverie.domain.requests import asked, subject_of
+from reverie.domain.requests import asked, subject_of, trouble_of
 from reverie.domain.slices import NOISE, Slice, is_request
 from reverie.domain.turns import TurnText
 
@@ -21,7 +21,10 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True)
 class Exchange:
-    """What the user said, and the turns until the user says the next thing."""
+    """What the user said, and the turns until the user says the next thing.
+
+    `earlier`: the subject before this one; `trouble`: the failure that the user tells of.
+    """
 
     opening: TurnText | None
     request: str
@@ -29,6 +32,8 @@ class Exchange:
     replies: tuple[TurnText, ...]
     assent: TurnText | None = None
     refuted: bool = False
+    earlier: str = ""
+    trouble: str = ""
 
     @property
     def last(self) -> TurnText | None:
@@ -57,7 +62,10 @@ def _exchange(
     request = asked(opening.content) if opening and is_request(opening) else ""
     subject = subject_of(opening.content, request) if opening else ""
     earlier = before[-1].subject if before else ""
-    return Exchange(opening, request, subject or earlier, tuple(replies))
+    trouble = trouble_of(opening.content) if opening and request else ""
+    return Exchange(
+        opening, request, subject or earlier, tuple(replies), earlier=earlier, trouble=trouble
+    )
 
 
 def _judged(one: Exchange, two: Exchange | None) -> Exchange:

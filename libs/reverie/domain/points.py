@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from reverie.domain import cues
 from reverie.domain.prose import Block, blocks, plain, sentences, shorten
 
-MAX_POINT = 480
+MAX_POINT = 260
 MAX_LEAD = 140
 MAX_CELL = 120
 
@@ -51,6 +51,17 @@ def points(content: str) -> list[Point]:
     return packed
 
 
+def grouped(said: Iterable[str], leans: re.Pattern[str], most: int = 240) -> list[str]:
+    """Sentences by themselves, but for those that lean on the one before, as far as `most`."""
+    told: list[str] = []
+    for sentence in said:
+        if told and leans.match(sentence) and len(told[-1]) + len(sentence) < most:
+            told[-1] = f"{told[-1]} {sentence}"
+        else:
+            told.append(sentence)
+    return told
+
+
 def said_plainly(text: str) -> list[str]:
     """The sentences that say something: no greeting, no "let me", no offer, no code."""
     return [
@@ -76,6 +87,13 @@ def _greetingless(sentence: str) -> str:
     return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
 
 
+_LEANS = re.compile(
+    r"^(?:it|this|that|these|those|they|its|their|there|which|otherwise|if (?:so|not)|both|same"
+    r"|since (?:it|this|that|they|ours)|because|for example|e\.g|i\.e|then|here|without (?:it"
+    r"|this))\b"
+    r"|^(?:它|这|那|因此|所以|否则)",
+    re.I,
+)
 _OPENING = re.compile(
     r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
     r"|you'?re right"
@@ -87,7 +105,7 @@ _OPENING = re.compile(
 
 def _points(content: str) -> Iterator[Point]:
     heading, minor, intro, columns = "", False, "", list[str]()
-    found = blocks(content)
+    found = blocks(content, commands=True)
     for i, block in enumerate(found):
         follower = found[i + 1].sort if i + 1 < len(found) else ""
         if block.sort == "text" and i and found[i - 1].sort in {"item", "row"} and minor:
@@ -102,19 +120,18 @@ def _points(content: str) -> Iterator[Point]:
             yield from _item(_join(heading, intro), block)
         else:
             intro, said = _paragraph(block, follower)
-            if said:
-                yield Point(heading, said)
+            yield from (Point(heading, one) for one in grouped(said, _LEANS))
         columns = []
 
 
-def _paragraph(block: Block, follower: str) -> tuple[str, str]:
+def _paragraph(block: Block, follower: str) -> tuple[str, list[str]]:
     """The introduction that a paragraph is to what follows, and what it says itself."""
     text = plain(block.text)
     parts = sentences(text)
     intro = ""
     if parts and (parts[-1].endswith((":", "：")) or (follower == "item" and _titles(text))):
         intro = _lead(parts.pop())
-    return intro, " ".join(said_plainly(" ".join(parts)))
+    return intro, said_plainly(" ".join(parts))
 
 
 def _titles(text: str) -> bool:

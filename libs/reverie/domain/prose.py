@@ -33,6 +33,12 @@ _END = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\betc\.)\s+(?=[\"'`(\[]?[A-Z0-9\u4e00-\u9fff`])"
     r"|(?<=[。！？])|\n"
 )
+MAX_COMMANDS, MAX_COMMAND = 6, 120
+_SHELL = re.compile(
+    r"^[ \t]*```[ \t]*(bash|sh|shell|console|zsh)?[ \t]*\n([^`]{1,800}?)\n[ \t]*```[ \t]*$",
+    re.M | re.I,
+)
+_SETTING = re.compile(r"(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)=")
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,14 @@ class Block:
     depth: int = 0
 
 
-def blocks(text: str) -> list[Block]:
-    """The blocks in order; code, quotes, drawings and rules are left out."""
+def blocks(text: str, commands: bool = False) -> list[Block]:
+    """The blocks in order; code, quotes, drawings and rules are left out.
+
+    With `commands`, a few shell commands or names of settings in a fence are an item.
+    """
     found: list[Block] = []
     gap = True
-    for line in _outside_code(text):
+    for line in _outside_code(_unfenced(text) if commands else text):
         if not line.strip() or _RULE.fullmatch(line):
             gap = True
             continue
@@ -96,6 +105,26 @@ def shorten(text: str, limit: int) -> str:
 def _undressed(text: str) -> str:
     text = _SYMBOLS.sub("", _TAG.sub(" ", text))
     return _STARS.sub("", _EMPHASIS.sub(r"\2", text))
+
+
+def _unfenced(text: str) -> str:
+    """The text with short fences of commands as list items, and of settings as their names."""
+    return _SHELL.sub(_commands, text) if "```" in text else text
+
+
+def _commands(fence: re.Match[str]) -> str:
+    lines = [line.strip() for line in fence[2].splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    names = [_SETTING.match(line) for line in lines]
+    if not lines or len(lines) > MAX_COMMANDS or any(len(line) > MAX_COMMAND for line in lines):
+        return fence[0]
+    if all(names):
+        return "\n- " + ", ".join(f"`{name[1]}`" for name in names if name) + "\n"
+    if not fence[1]:
+        return fence[0]
+    said = (re.fullmatch(r"(?:\$ )?(.*?)(?:\s+#\s*(.*))?", line) for line in lines)
+    told = (f"`{one[1]}`" + (f" ({one[2]})" if one[2] else "") for one in said if one and one[1])
+    return "\n- " + "; ".join(told) + "\n"
 
 
 def _outside_code(text: str) -> Iterator[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
-from reverie.domain.points import said_plainly
+from reverie.domain import signs
+from reverie.domain.points import grouped, said_plainly
 from reverie.domain.prose import blocks, plain, sentences, shorten
 from reverie.domain.slices import COMMAND, NOISE
 
 MAX_REQUEST = 500
+MAX_STATEMENT = 240
+MAX_STATEMENTS = 30
 
 _NAME = re.compile(r"<command-name>\s*(/?[\w:-]+)")
 _ARGUMENTS = re.compile(r"<command-args>\s*([^<]*?)\s*</command-args>", re.S)
@@ -22,6 +25,7 @@ _PASTE = re.compile(
 _OUTPUT_LINE = re.compile(
     r"^\s*(?:[✨📦📍✅❌👀☁️•●⚠]|\d{1,2}s$|\[\d|-{4,}|={4,}|[\w.-]+@[\w.-]+[:$#]|/\S+/\S+|at \S+\("
     r"|\S+: \S+: |[A-Z]\w+ing \S+ https?://|\w+=\S*$|[{}\[\]]|//|return\b|if \w+ ?[!=]="
+    r"|If you need specific details from before exiting plan mode"
     r"|\w+ :?= |Run \S+[@=/]|(?:with|env|on|jobs):\s*$|[a-z][\w-]*: ?\S*$|\S+ing \S+$"
     r"|(?:ERROR|Error|error|FAIL|WARN(?:ING)?|fatal|panic)\b:?)"
 )
@@ -30,6 +34,21 @@ _POLITE = re.compile(
     r"^(?:(?:please|ok(?:ay)?|so|now|hey|hi|also|and|yup|yes|that'?s good|but|can you|could you"
     r"|let'?s (?!not)"
     r"(?:go ahead and |also )?|i(?:'d| would) like you to|we need to|go ahead and)[,!.:]?\s+)+",
+    re.I,
+)
+
+_OPENINGS = re.compile(
+    r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah|no|nope|sure"
+    r"|great|good"
+    r"|perfect|nice|thanks|thank you|cool|actually|right|please|one (?:more )?thing|btw|by the way"
+    r"|另外|还有|好的|请)\b[\s,.!:;—–-]*)+",
+    re.I,
+)
+_LEANS = re.compile(
+    r"^(?:it|this|that|these|those|they|he|she|its|their|just the|just \w+\.$|only|which|because"
+    r"|since"
+    r"|otherwise|if (?:so|not|we'?re)|not|same|both|but|so that|e\.g|i\.e|for example|on success"
+    r"|no (?:need|more)|keep that)\b|^(?:[A-Z][\w.]* ?){1,2}\.$|^(?:它|这|那|因为|否则|只)",
     re.I,
 )
 
@@ -49,6 +68,29 @@ def asked(content: str) -> str:
         r"^(?:yup|yes|yep|ok(?:ay)?)[,!.]?\s+(?=\S+\s)", "", " ".join(_said(content)), flags=re.I
     )
     return shorten(said, MAX_REQUEST)
+
+
+def statements(content: str) -> list[str]:
+    """What a user's message states, thing by thing: what leans on a sentence stays with it."""
+    if NOISE.match(content) or COMMAND.match(content) or _PASTE.search(content[:300]):
+        return []
+    said = [
+        _opened(sentence) if not _LEANS.match(sentence) else sentence for sentence in _said(content)
+    ]
+    told = grouped((one for one in said if len(one) > 3), _LEANS, MAX_STATEMENT)
+    return told[:MAX_STATEMENTS]
+
+
+def trouble_of(content: str) -> str:
+    """The failure that a message tells of, in the user's words; "" where it tells of none."""
+    failed = (one for one in statements(content) if signs.PLIGHT.search(one))
+    return next((one for one in failed if not one.endswith(("?", "？"))), "")
+
+
+def _opened(sentence: str) -> str:
+    """Without "also", "ok so" and "please" at its beginning."""
+    rest = _OPENINGS.sub("", sentence).lstrip(" ,;:—–-")
+    return rest[:1].upper() + rest[1:] if rest else ""
 
 
 def is_command(request: str) -> bool:
@@ -78,10 +120,20 @@ def _titled(content: str) -> str:
     return plain(f"#{number[1]} {title[1]}" if number else title[1])[:MAX_REQUEST]
 
 
+def _own(content: str) -> str:
+    """A message without the output that was pasted into it, as far as its lines give that away."""
+    lines = content.splitlines()
+    said = [line for line in lines if line.strip() and not line.startswith((" ", "\t", "|", ">"))]
+    loose = [line for line in said if line.rstrip()[-1] not in ".?!:,;。？！：，…)\"'`"]
+    if len(said) < 5 or len(loose) * 2 < len(said):
+        return content
+    return "\n".join(line for line in lines if line not in loose or len(line.split()) > 25)
+
+
 def _said(content: str) -> list[str]:
     """The user's own sentences, then the error that a pasted output ends in."""
-    lines = content.splitlines()
-    pasted = [line for line in lines if _OUTPUT_LINE.match(line)]
+    lines = _own(content).splitlines()
+    pasted = [line for line in content.splitlines() if _OUTPUT_LINE.match(line)]
     prose = "\n".join("" if _OUTPUT_LINE.match(line) else line for line in lines)
     said: list[str] = []
     for block in blocks(prose):

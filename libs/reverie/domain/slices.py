@@ -1,10 +1,11 @@
 """Cutting a session where its topic changes, without a language model.
 
 A cut is considered only before a turn in which the user asks for something. It is made where
-a slash command or another ticket begins, where time has passed, and where the words before
-and after have little in common: lexical cohesion between neighbouring windows as in
-TextTiling (Hearst, "TextTiling: Segmenting Text into Multi-paragraph Subtopic Passages",
-Computational Linguistics 23(1), 1997), with its cut-off, mean minus half the deviation.
+a slash command or another ticket begins, where time has passed, and where what was said before
+and after has little in common: in meaning, by the vectors of neighbouring windows, where there is a
+model; else in words, as in TextTiling (Hearst, "TextTiling: Segmenting Text into Multi-paragraph
+Subtopic Passages", Computational Linguistics 23(1), 1997), with its cut-off, mean minus half the
+deviation. Measured: tests/bench/slices.py.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ WINDOW = 2_000
 # A shorter message never opens a topic, unless it is a command.
 SHORT = 24
 # Below this cosine two windows share hardly a word; above the other they are one topic.
-STRANGERS, KIN = 0.10, 0.30
+STRANGERS, KIN = 0.15, 0.30
+# Below this cosine two windows are about different things.
+NEAR = 0.70
+# Characters of a window's text that its vector is made of.
+TEXT = 600
 
 COMMAND = re.compile(r"\s*(?:<command-(?:name|message)>|/[a-z][\w-]+(?:\s|$))")
 NOISE = re.compile(
@@ -85,16 +90,28 @@ class Slice:
     turns: tuple[TurnText, ...]
 
 
-def slice_turns(turns: Sequence[TurnText]) -> list[Slice]:
+Vector = Sequence[float]
+
+
+def windows(turns: Sequence[TurnText]) -> list[str]:
+    """The texts whose vectors tell topics apart: one from each place where a topic may begin."""
+    ordered = sorted(turns, key=lambda turn: turn.ord)
+    starts = [0, *_places(ordered)]
+    spans = pairwise([*starts, len(ordered)])
+    return [_text(ordered[a:b]) for a, b in spans] if ordered else []
+
+
+def slice_turns(turns: Sequence[TurnText], vectors: Sequence[Vector] | None = None) -> list[Slice]:
     """The turns of one session, in order of `ord`, cut at topic boundaries.
 
-    Every turn is in exactly one slice; no slice is longer than `MAX_TURNS` turns, nor,
-    unless it is a single turn, than `MAX_CHARS` characters.
+    `vectors`: of `windows`, of length one; without them words decide. Every turn is in exactly one
+    slice; no slice is longer than `MAX_TURNS` turns, nor, unless it is a single turn, than
+    `MAX_CHARS` characters.
     """
     ordered = sorted(turns, key=lambda turn: turn.ord)
     if not ordered:
         return []
-    starts = [0, *_boundaries(ordered), len(ordered)]
+    starts = [0, *_boundaries(ordered, vectors), len(ordered)]
     spans = [ordered[a:b] for a, b in pairwise(starts)]
     return [Slice(tuple(part)) for span in spans for part in _bounded(span)]
 
@@ -110,15 +127,36 @@ def _cjk(text: str) -> bool:
     return len(re.findall(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]", text)) >= 4
 
 
-def _boundaries(turns: list[TurnText]) -> list[int]:
-    places = [i for i, turn in enumerate(turns) if i and is_request(turn)]
-    places = [i for i in places if not _continues(turns, i)]
-    cohesion = {i: _cohesion(turns, i) for i in places}
-    cut = _cut_off(list(cohesion.values()))
-    return [i for i in places if _hard(turns, i) or cohesion[i] < cut]
+def _places(turns: Sequence[TurnText]) -> list[int]:
+    """Where a topic may begin."""
+    asked = (i for i, turn in enumerate(turns) if i and is_request(turn))
+    return [i for i in asked if not _continues(turns, i)]
 
 
-def _continues(turns: list[TurnText], i: int) -> bool:
+def _boundaries(turns: list[TurnText], vectors: Sequence[Vector] | None) -> list[int]:
+    places = _places(turns)
+    if vectors is not None and len(vectors) == len(places) + 1:
+        apart = [_meaning(vectors, n) < NEAR for n in range(1, len(vectors))]
+    else:
+        cohesion = [_cohesion(turns, i) for i in places]
+        cut = _cut_off(cohesion)
+        apart = [one < cut for one in cohesion]
+    return [i for i, far in zip(places, apart, strict=True) if far or _hard(turns, i)]
+
+
+def _meaning(vectors: Sequence[Vector], n: int) -> float:
+    """The cosine of a window and the two before it together."""
+    before = [sum(values) for values in zip(*vectors[max(0, n - 2) : n], strict=True)]
+    norm = sqrt(sum(value * value for value in before))
+    return sum(a * b for a, b in zip(before, vectors[n], strict=True)) / norm if norm else 1.0
+
+
+def _text(turns: Sequence[TurnText]) -> str:
+    said = (turn.content[: TEXT // 2] for turn in turns if turn.role != "tool")
+    return " ".join(said)[:TEXT]
+
+
+def _continues(turns: Sequence[TurnText], i: int) -> bool:
     """A command's own text, a word thrown in, what is said after stopping the agent."""
     before = turns[i - 1]
     if before.role == "user" and (COMMAND.match(before.content) or NOISE.match(before.content)):

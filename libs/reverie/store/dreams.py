@@ -12,6 +12,8 @@ from reverie.contracts.events import Outgoing, dream_subject, memory_subject, ou
 from reverie.domain.access import Principal
 from reverie.domain.dreaming import DEFAULT, Limits, Record
 from reverie.domain.ids import new_id
+from reverie.domain.kinds import Kind
+from reverie.domain.likeness import Said
 from reverie.domain.memory import Memory, NewMemory
 from reverie.domain.turns import TurnText
 from reverie.store import rows
@@ -80,6 +82,21 @@ class Queue:
     running: int
     parked: int
     oldest_seconds: float
+
+
+@dataclass(frozen=True)
+class Like:
+    """A memory that stands, and how a new one stands to it: the same, refined or contradicting."""
+
+    id: UUID
+    version: int
+    verdict: Literal["same", "refined", "contradicting"]
+    why: str
+
+    def fields(self) -> dict[str, Any]:
+        """As the store takes it."""
+        return {"id": str(self.id), "version": self.version, "verdict": self.verdict,
+                "why": self.why}  # fmt: skip
 
 
 class Dreams:
@@ -170,11 +187,21 @@ class Dreams:
         turns: Sequence[UUID],
         headers: Mapping[str, str],
         record: Record | None = None,
+        like: Mapping[UUID, Like] | None = None,
     ) -> list[dict[str, Any]] | None:
         """Writes the memories, marks the turns and notes the record at once; None where the lease
-        was lost. What the same turns said before is `known` and left as it stands."""
+        was lost. What the same turns said before is `known` and left as it stands.
+
+        `like`: what stands to a new memory, by its id. What cites turns of another session or scope
+        is refused.
+        """
         noted = record or Record()
-        payload = [rows.item(new, ["*"]) | {"why": noted.reasons.get(new.id)} for new in items]
+        payload = [
+            rows.item(new, ["*"])
+            | {"why": noted.reasons.get(new.id)}
+            | ({"like": like[new.id].fields()} if like and new.id in like else {})
+            for new in items
+        ]
         found: list[dict[str, Any]] | None = await self._db.call(
             "dream_commit",
             lease.tenant,
@@ -189,6 +216,13 @@ class Dreams:
             noted.fields(),
         )
         return found
+
+    async def alike(self, lease: Lease, words: str, limit: int) -> list[tuple[UUID, int, Said]]:
+        """Active memories of the scope that share rare words with a text, the likest first: id,
+        version, and what each says."""
+        async with self._db.tenant(lease.tenant) as tenant:
+            found = await tenant.rows("dream_alike", lease.scope, words, limit)
+        return [(row["id"], row["version"], _said(row)) for row in found]
 
     async def record(self, lease: Lease, run: UUID, record: Record) -> bool:
         """Notes a record by itself; False where the lease was lost."""
@@ -340,3 +374,15 @@ def _digested(
         return []
     subject = memory_subject(lease.tenant_name, "digested")
     return [outgoing(lease.tenant, subject, found["told"], headers, id)]
+
+
+def _said(row: Any) -> Said:
+    return Said(
+        content=row["content"],
+        kind=Kind(row["kind"]),
+        key=row["key"],
+        pinned=row["pinned"],
+        files=frozenset((row["git"] or {}).get("files", ())),
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+    )

@@ -21,7 +21,9 @@ from reverie.dream.tend_routes import routes as tend_routes
 from reverie.dream.told import ModelExtractor
 from reverie.dream.worker import Worker
 from reverie.inference.asking import language_endpoint
+from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
+from reverie.inference.slot import ModelSlot
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
@@ -60,6 +62,14 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as llm,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
+        model = ModelSlot(
+            settings.model,
+            settings.home,
+            settings.model_dir,
+            settings.embed_threads,
+            settings.model_pull,
+            endpoint=endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
+        )
         parts = Parts(
             settings=dream_settings(settings),
             bus=bus,
@@ -73,6 +83,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             outbox=OutboxTable(database),
             known_of=vault.known,
             language=llm,
+            model=model,
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
             meters=Meters(registry),
         )
@@ -88,6 +99,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             readings=readings(parts),
             registry=registry,
             background=[
+                model.keep_loaded,
                 partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts, worker)),
                 worker.keep_looking,
                 partial(keep_tending, parts),

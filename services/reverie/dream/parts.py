@@ -13,6 +13,7 @@ from reverie.dream.extract import Extractor, Rules
 from reverie.dream.meters import Meters
 from reverie.dream.settings import DreamSettings
 from reverie.inference.language import LanguageModel
+from reverie.inference.slot import ModelSlot
 from reverie.inference.tokens import TokenCounter
 from reverie.store.dream_runs import DreamRuns
 from reverie.store.dreams import Dreams
@@ -41,3 +42,4 @@ class Parts:
     language: LanguageModel | None = None
     extractor: Extractor = field(default_factory=Rules)
     meters: Meters = field(default_factory=lambda: Meters(CollectorRegistry()))
+    model: ModelSlot | None = None

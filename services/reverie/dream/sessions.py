@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -23,11 +23,13 @@ from reverie.domain.memory import NewMemory, content_hash
 from reverie.domain.slices import Slice, slice_turns
 from reverie.domain.turns import TurnText
 from reverie.domain.words import index_text
+from reverie.dream.compare import compared
 from reverie.dream.extract import RULES, Context, Extraction, cited
 from reverie.dream.parts import Parts
+from reverie.dream.slicing import sliced
 from reverie.dream.stages import stage
 from reverie.runtime.telemetry import inject_headers, span
-from reverie.store.dreams import DreamSession, Lease
+from reverie.store.dreams import DreamSession, Lease, Like
 
 log = structlog.get_logger("reverie.dream")
 
@@ -53,8 +55,10 @@ async def digest_session(
                     items = _memories(lease.scope, session, segments, about)
             for item, one in zip(items, segments, strict=False):
                 record.because(item.id, f"{len(one.turns)} turns, priority {one.priority:.2f}")
+            with stage(record, "compare"):
+                like = await compared(parts, lease, items)
             ids = [turn.id for turn in turns]
-            await _commit(parts, lease, run, session, items, ids, record)
+            await _commit(parts, lease, run, session, items, ids, like, record)
         log.info("digested", session=str(session.id), turns=len(turns), rest=rest)
 
 
@@ -79,7 +83,7 @@ async def _closed_slices(
             page = await parts.dreams.turns(lease, session.id, after, parts.settings.batch)
         more = len(page) == parts.settings.batch
         with stage(record, "slice"):
-            slices = await asyncio.to_thread(slice_turns, [*waiting, *page])
+            slices = await sliced(parts, [*waiting, *page])
         closed = slices if session.settled and not more else slices[:-1]
         waiting = [turn for part in slices[len(closed) :] for turn in part.turns]
         if closed:
@@ -106,12 +110,15 @@ async def _commit(
     session: DreamSession,
     items: Sequence[NewMemory],
     turns: Sequence[UUID],
+    like: Mapping[UUID, Like],
     record: Record,
 ) -> None:
     """Writes what was found, with what was noted on the way."""
     headers, noted = inject_headers(), record.flush()
     with stage(record, "write"):
-        results = await parts.dreams.commit(lease, run, session.id, items, turns, headers, noted)
+        results = await parts.dreams.commit(
+            lease, run, session.id, items, turns, headers, noted, like
+        )
     if results is None:
         raise LeaseLost
     subject = memory_subject(lease.tenant_name, "remembered")
@@ -123,7 +130,7 @@ async def _commit(
     kinds = [
         item.kind.value
         for item, one in zip(items, results, strict=True)
-        if one.get("outcome") in ("created", "superseded")
+        if one.get("outcome") in ("created", "superseded", "contradicting")
     ]
     parts.meters.wrote(len(turns), kinds)
     parts.meters.asked(noted.llm_calls, noted.llm_tokens)

@@ -75,11 +75,10 @@ def step_of(raw: FileStep) -> Step:
         _MOMENT.validate_python(facts["committed_at"]),
         facts.get("reverts"),
     )
-    return Step(changed_file(file), commit, raw.known_at)
+    return Step(_changed(file), commit, raw.known_at)
 
 
-def changed_file(file: FileChange) -> ChangedFile:
-    """A file's change as it was announced."""
+def _changed(file: FileChange) -> ChangedFile:
     gone = frozenset(one.name for one in file.symbols if one.change == "removed")
     return ChangedFile(
         path=file.path,

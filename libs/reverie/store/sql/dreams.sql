@@ -95,6 +95,26 @@ where id = any(array(
   order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
 order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
+-- name: dream_alike
+-- Active memories of the scope $2 that share the rarest words with the text $3, the likest first.
+with term as materialized (
+  select d.docs
+  from (select term_no(w.lexeme) as no from unnest(to_tsvector('english', $3)) w limit 64) t
+  cross join lateral (
+    select array_agg(p.doc) as docs
+    from (select p.doc from posting p where p.tenant = $1 and p.term = t.no
+          order by p.doc desc limit 200) p) d
+)
+select m.id, m.version, m.kind, m.key, m.content, m.pinned, m.git, m.valid_from, m.valid_to
+from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight
+      from term t cross join lateral unnest(t.docs) x (doc)
+      group by x.doc order by weight desc, x.doc desc) s
+cross join lateral (
+  select * from memory m
+  where m.tenant = $1 and m.doc = s.doc and m.scope = $2 and m.status = 'active'
+    and m.kind not in ('file', 'entity', 'session') limit 1) m
+order by s.weight desc, m.id limit $4;
+
 -- name: dream_runs
 -- Runs over scopes that the grants cover, newest first below the cursor.
 select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
