@@ -210,6 +210,22 @@ def test_what_moved_between_files_and_what_became_of_definitions_is_told(clone: 
     ]
 
 
+def test_lines_that_look_like_what_git_prints_are_lines(clone: Clone) -> None:
+    odd = "Binary files a and b differ\n-- x\n++ y\n@@ -1 +1 @@\ndiff --git a/x b/x\n"
+    before = clone.commit("Begin", {"odd.txt": odd, "z.txt": "z\n"})
+    after = clone.commit("Double", {"odd.txt": odd * 2, "z.txt": "y\n"})
+    last = clone.commit("Clear", {"odd.txt": "\n", "z.txt": "y"})
+    change = told(clone, f"{before}..{last}")
+    assert [(f.path, f.commit, [h.place for h in f.hunks]) for f in change.files] == [
+        ("odd.txt", after, [(5, 0, 6, 5)]),
+        ("z.txt", after, [(1, 1, 1, 1)]),
+        ("odd.txt", last, [(1, 10, 1, 1)]),
+        ("z.txt", last, [(1, 1, 1, 1)]),
+    ]
+    assert [h.kind for h in change.files[3].hunks] == ["space"]
+    assert not any(f.binary for f in change.files)
+
+
 def test_a_push_is_known_from_what_a_ci_says(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     event.write_text(json.dumps(

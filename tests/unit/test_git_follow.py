@@ -141,11 +141,23 @@ async def test_uncommitted_edits_are_told_as_they_grow_and_not_again_by_the_comm
     assert await follow(clone, gateway, edits=True) == []
 
 
-async def test_watching_wakes_for_commits_and_on_wish_for_files(clone: Clone) -> None:
+async def test_watching_wakes_for_commits_and_on_wish_for_files(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie.agent.git_follow.LOOK_MS", 60_000)
     async with aclosing(changes_in(clone.repo, edits=True)) as looks:
         await anext(looks)
         await _woken(looks, lambda n: clone.write({"a.txt": f"{n}\n"}))
         await _woken(looks, lambda n: clone.commit(f"Number {n}"))
+
+
+async def test_watching_looks_now_and_then_though_nothing_was_told(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie.agent.git_follow.LOOK_MS", 50)
+    async with aclosing(changes_in(clone.repo, edits=False)) as looks:
+        for _ in range(3):
+            await anext(looks)
 
 
 async def _woken(looks: AsyncIterator[None], change: Callable[[int], object]) -> None:

@@ -56,7 +56,7 @@ def read_diff(printed: bytes) -> list[Entry]:
         if letter == "T":
             next(sections, None)
             entry.plain = False
-        if b"Binary files" in b"".join(told[:8]):
+        if any(line.startswith(b"Binary files ") for line in told):
             entry.plain = False
         if entry.plain:
             entry.hunks = list(_hunks(told))

@@ -15,6 +15,9 @@ from reverie.agent.git_change import Ends, change_of
 from reverie.agent.git_repo import Repo
 from reverie.agent.git_state import Ledger, Outcome, Send, Told, announce
 
+LOOK_MS: Final = 5000
+"""After so long it is looked at anyway: what happens while a watch begins, or on a file system that
+tells nothing, is seen then."""
 QUIET_MS: Final = 400
 """How long a clone must be quiet before it is looked at: a rebase makes many commits."""
 
@@ -96,11 +99,16 @@ async def _announced(repo: Repo, project: str, ends: Ends, ledger: Ledger, send:
 
 
 async def changes_in(repo: Repo, *, edits: bool) -> AsyncGenerator[None, None]:
-    """Yields at once, then whenever the clone may have changed: its commits, on wish its files."""
+    """Yields at once, then every few seconds, and as soon as the clone may have changed: its
+    commits, on wish its files."""
     yield
     folders = [repo.folder, *([repo.root] if edits else [])]
     async for _ in awatch(
-        *folders, watch_filter=_Matters(repo, edits), debounce=QUIET_MS, recursive=True
+        *folders,
+        watch_filter=_Matters(repo, edits),
+        debounce=QUIET_MS,
+        rust_timeout=LOOK_MS,
+        yield_on_timeout=True,
     ):
         yield
 
