@@ -127,7 +127,7 @@ async def test_where_the_model_fails_the_rules_say_what_they_would_have_said(
     async with open_store(database) as store, stub_llm() as (stub, url):
         await _dream(store, dream_parts(store), TALK)
         plain = {content: row[0] for content, row in _made(store).items()}
-        assert plain
+        assert {row[1] for row in _made(store).values()} == {"project/shop"}
         for n, played in enumerate((*faults, [])):
             stub.faults = list(played)
             admin_rows(store.admin_url, "delete from memory")

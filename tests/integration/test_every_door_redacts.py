@@ -20,7 +20,7 @@ from reverie.contracts.admin import MakeKey
 from reverie.contracts.base import Request
 from reverie.contracts.claims import Claim
 from reverie.contracts.edits import EditMemory, Feedback, RollBack
-from reverie.contracts.git import FileChange, GitChange, Hunk, MovedLines, SymbolChange
+from reverie.contracts.git import Anchors, FileChange, GitChange, Hunk, MovedLines, SymbolChange
 from reverie.contracts.graph import NewLink
 from reverie.contracts.memories import EdgeTo, Remember
 from reverie.contracts.preflow import Preflow
@@ -134,7 +134,12 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
     remember = dirty(
         Remember, edges=[dirty(EdgeTo, to=one)], git={"branch": f"b {KEY}", "files": [f"{KEY}.py"]}
     )
+    code = await stack.post("/v1/remember", {"content": "see a.py", "scope": "project/p"})
+    symbol = {"name": f"x {KEY}", "lines": [1, 2]}
+    place = {"branch": f"b {KEY}", "symbols": {f"{KEY}.py": [symbol], "a.py": [symbol]}}
+    anchors = {"project": "p", "anchors": [{"memory": code["id"], "git": place}]}
     return [
+        ("POST", "/v1/git/anchors", Anchors, anchors),
         ("POST", "/v1/remember", Remember, remember),
         ("POST", "/v1/remember/batch", Remember, {"items": [{**remember, "key": f"other {KEY}"}]}),
         ("PATCH", f"/v1/memories/{one}", EditMemory, dirty(EditMemory)),
@@ -222,8 +227,10 @@ async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: S
 
 def test_every_request_model_with_text_is_sent_through_its_door() -> None:
     inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit", "MovedLines", "SymbolChange"}
+    inner |= {"Anchor", "Symbol"}
     sent = {model.__name__ for model in FIXED} | {
         "Adjust",
+        "Anchors",
         "AppendTurns",
         "EndSession",
         "StartSession",

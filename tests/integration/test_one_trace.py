@@ -99,7 +99,7 @@ def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
-    for leaf in ("sql enrich_done", "sql chunk_add", "sql anchor_files"):
+    for leaf in ("sql enrich_done", "sql chunk_add", "sql anchor_file"):
         assert _chain(found, _one(found, leaf)) == [leaf, "enrich", *consumed]
 
 
@@ -167,7 +167,6 @@ async def test_a_git_change_is_one_trace_from_the_gateway_to_the_marks(
     traced: tuple[Stack, Spans],
 ) -> None:
     stack, spans = traced
-    await stack.post("/v1/remember", REMEMBER)
     change = {
         "project": "shop",
         "branch": "main",

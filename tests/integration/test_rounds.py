@@ -17,6 +17,7 @@ from reverie.ingest.parts import Parts
 from reverie.ingest.rounds import ROUND, Left, do_rounds, keep_time
 from reverie.ingest.settings import ingest_settings
 from reverie.runtime.settings import Settings
+from reverie.store.llm import LlmLedger
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, write
@@ -44,6 +45,7 @@ async def _place(database: Database, tmp_path: Path) -> AsyncIterator[Place]:
             "bus": MemoryBus(),
             "model": ModelSlot("none", tmp_path, None, 1, False),
             "language": None,
+            "llm": LlmLedger(store.db, 0, 0),
         }
         stores = {
             name: kind(store.db) for name, kind in get_type_hints(Parts).items() if name not in own

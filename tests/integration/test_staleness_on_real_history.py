@@ -8,10 +8,13 @@ from uuid import UUID
 import pytest
 
 from reverie.contracts.git import GitChange
+from reverie.domain.anchors import same_file
 from reverie.domain.following import Trail, follow
 from reverie.domain.lines import Part
-from reverie.domain.staleness import Anchored, Grade
+from reverie.domain.staleness import Anchored, Grade, Step
+from tests.integration.dreamt import by_month, by_name, dreamt, followed
 from tests.integration.history import needs_history, read_history, steps_of
+from tests.integration.transcripts import needs_transcripts
 
 pytestmark = needs_history
 
@@ -45,9 +48,13 @@ def anchors_at(history: list[GitChange], moment: datetime) -> list[Anchored]:
 
 
 @pytest.fixture(scope="module")
-def trails(history: list[GitChange]) -> dict[Anchored, Trail]:
+def steps(history: list[GitChange]) -> list[Step]:
+    return [step for change in history for step in steps_of(change)]
+
+
+@pytest.fixture(scope="module")
+def trails(history: list[GitChange], steps: list[Step]) -> dict[Anchored, Trail]:
     """What became, over all changes, of a memory for each file that stood when it was learned."""
-    steps = [step for change in history for step in steps_of(change)]
     return {one: follow(one, steps, same) for one in anchors_at(history, LEARNED)}
 
 
@@ -121,3 +128,49 @@ def test_hunks_tell_the_lines_that_changed_from_the_rest(history: list[GitChange
     marks = [mark for one in anchors for mark in follow(one, steps, same).marks]
     assert {m.memory.int for m in marks if m.grade is not Grade.SUSPECT} == touched
     assert {m.memory.int for m in marks if m.grade is Grade.SUSPECT} == set(lines) - touched
+
+
+@needs_transcripts
+def test_memories_dreamt_from_real_sessions_are_marked_as_their_history_says(
+    steps: list[Step],
+) -> None:
+    told = {(step.commit.sha, step.file.path): step for step in steps}
+    named = by_name(steps)
+    trails = [(a, followed(a, named)) for one in dreamt() for a in one.anchors]
+    assert len(trails) > 100
+    for anchor, trail in trails:
+        for mark in trail.marks:
+            step = told[mark.commit, mark.path]
+            assert step.file.status == mark.change
+            assert anchor.known_at < mark.committed_at
+    _gone_are_told(trails, steps)
+    moved = [(anchor, trail) for anchor, trail in trails if trail.left]
+    assert moved
+    assert all(same_file(anchor.path, trail.left[0]) for anchor, trail in moved)
+    figures = by_month([trail for _, trail in trails], [a for a, _ in trails])
+    for month in figures:
+        print(month)
+    assert figures[-1].by_line < figures[-1].by_file / 2
+    assert all(month.missed == 0 for month in figures)
+
+
+def _gone_are_told(trails: list[tuple[Anchored, Trail]], steps: list[Step]) -> None:
+    """Who stands on a file when it is deleted is gone by that commit."""
+    deletions = [step for step in steps if step.file.status == "deleted"]
+    gone = 0
+    for anchor, trail in trails:
+        mine = [
+            step.commit.sha
+            for step in deletions
+            if step.at > anchor.known_at
+            and (
+                same_file(anchor.path, step.file.path)
+                if not trail.left
+                else step.file.path == trail.path
+            )
+        ]
+        if mine:
+            gone += 1
+            marks = [mark.commit for mark in trail.marks if mark.grade is Grade.GONE]
+            assert set(marks) & set(mine), (anchor.path, mine)
+    assert gone > 0

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -157,8 +158,10 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "dream_sessions": ("project/p1", FIRST, 900.0, 100),
         "dream_known": ("project/p1", 40),
         "dream_alike": ("project/p1", COMMON, 12),
-        "stale_list": (everything, None, 20),
-        "stale_list: narrow key": (HERE, None, 20),
+        "stale_list": (everything, None, 20, everything),
+        "stale_list: narrow key": (HERE, None, 20, HERE),
+        "file_steps": ("p1", ["a.py"], datetime(2026, 1, 1, tzinfo=UTC)),
+        "anchored_memories": (ids[:5], "p1", None),
         "briefing_memories": (["project/p1", "global"], ["lesson", "decision"], 51, 5, ["command"]),
         "briefing_files": (["project/p1", "global"], ["a.py"], ["src"], "p1", 80),
         "briefing_stale": (["project/p1", "global"], 10),

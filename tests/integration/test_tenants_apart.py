@@ -129,6 +129,12 @@ BODIES: dict[str, Bodies] = {
     "POST /v1/git/changes": _change,
     "PUT /v1/git/webhooks/github/{project}": lambda of: [{"secret": "a-secret-of-mine"}],
     "PUT /v1/git/webhooks/gitlab/{project}": lambda of: [{"secret": "a-secret-of-mine"}],
+    "POST /v1/git/anchors": lambda of: [
+        {
+            "project": "shop",
+            "anchors": [{"memory": of.memory, "git": {"lines": {"src/wren.py": [[1, 2]]}}}],
+        }
+    ],
     "POST /v1/admin/keys": lambda of: [{"label": "mine"}],
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],

@@ -37,6 +37,11 @@ def test_a_correction_names_what_is_out_and_what_takes_its_place(
     assert (found.old, found.new) == (old, new)
 
 
+def test_two_things_that_are_out_together_are_two_corrections() -> None:
+    found = corrections("On JS projects I always use bun, not npm or yarn.")
+    assert [(one.old, one.new) for one in found] == [("npm", "bun"), ("yarn", "bun")]
+
+
 @pytest.mark.parametrize(
     "said",
     [

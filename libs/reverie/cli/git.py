@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from reverie.cli.common import NOT_RUNNING, Home, Json, Sets, err, out, print_json, settings_from
+from reverie.cli.git_anchor import anchor, project_of
 from reverie.domain.errors import Invalid, ReverieError, Unavailable
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def push_event(
     from reverie.agent.git_repo import open_repo
 
     clone = open_repo(repo)
-    name, ends = _project(clone, project), _ends(clone, range, branch)
+    name, ends = project_of(clone, project), _ends(clone, range, branch)
     if dry_run:
         if ends is None:
             raise Invalid("range", "say which: --range A..B")
@@ -92,6 +93,9 @@ def push_event(
     print_json([_told(one) for one in outcomes]) if json else _say(outcomes)
     if any(one.state == "kept" for one in outcomes):
         raise typer.Exit(NOT_RUNNING)
+
+
+app.command("anchor")(anchor)
 
 
 @app.command("watch")
@@ -121,7 +125,7 @@ def watch(
     from reverie.agent.git_repo import open_repo
 
     clone = open_repo(repo)
-    name = _project(clone, project)
+    name = project_of(clone, project)
     begin = since.astimezone() if since else None
 
     async def work(send: Send) -> None:
@@ -141,15 +145,6 @@ def watch(
 
     with suppress(KeyboardInterrupt):
         asyncio.run(_sending(settings_from(home, sets), work))
-
-
-def _project(clone: Repo, named: str | None) -> str:
-    """The project as it is named, here or in git's configuration; else the repository's name."""
-    from reverie.domain.scopes import slug
-
-    bare = clone.root.name.removesuffix(".git")
-    found = bare if bare != clone.root.name else clone.remote or bare
-    return slug(named or clone.setting("reverie.project") or found.rpartition("/")[2])
 
 
 def _ends(clone: Repo, range: str | None, branch: str | None) -> Ends | None:

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from reverie.contracts.base import Answer, LineNo, Moment, Name, Page, RepoPath, Request, Text, Unit
-from reverie.contracts.memories import MemoryBody
+from reverie.contracts.memories import GitPlace, MemoryBody
 
 LAST_LINE = 2**31 - 1
 MAX_FILES = 50_000
@@ -206,8 +206,45 @@ class GitAccepted(Answer):
     duplicate: bool
 
 
+class Lacking(Answer):
+    """A memory of which it is known which files it touches, and nothing in them."""
+
+    memory: UUID
+    content: str
+    learned_at: AwareDatetime
+    files: list[str]
+
+
+class LackingPage(Page):
+    """`GET /v1/git/anchors`."""
+
+    items: list[Lacking]
+
+
+class Anchor(Request):
+    """Where a memory belongs, as somebody beside the code has found."""
+
+    memory: UUID
+    git: GitPlace
+
+
+class Anchors(Request):
+    """`POST /v1/git/anchors`: of memories of one project."""
+
+    project: Name
+    anchors: Annotated[list[Anchor], Field(min_length=1, max_length=200)]
+
+
+class Anchored(Answer):
+    """How many memories touch the files that were sent."""
+
+    anchored: int
+
+
 class Evidence(Answer):
-    """Why a memory may be stale."""
+    """Why a memory may be stale. `lines`: where in the file those of the memory are after the
+    change; `way`: from the file over memories and edges to this one, without those that the key
+    may not read."""
 
     commit: str
     subject: str
@@ -216,6 +253,8 @@ class Evidence(Answer):
     change: str
     grade: str
     score: float
+    lines: list[tuple[int, int]] = Field(default_factory=list)
+    way: list[str] = Field(default_factory=list)
 
 
 class StaleItem(Answer):
@@ -228,6 +267,7 @@ class StaleItem(Answer):
 
 
 class StalePage(Page):
-    """`GET /v1/stale`."""
+    """`GET /v1/stale`. `said`: what the page comes to, in a sentence a file."""
 
     items: list[StaleItem]
+    said: list[str] = Field(default_factory=list)

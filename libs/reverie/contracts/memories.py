@@ -28,16 +28,33 @@ def _in_order(span: tuple[int, int]) -> tuple[int, int]:
     return span
 
 
+Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
 Span = Annotated[tuple[LineNo, LineNo], AfterValidator(_in_order)]
 
 
+class Symbol(Request):
+    """A definition in a file: its plain name, and its first and last line."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    lines: Span
+
+
 class GitPlace(Request):
-    """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs."""
+    """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs.
+
+    `symbols` maps a path to the definitions that the memory speaks of, `blobs` to git's name of
+    the content; all as they stand at `commit`, which was made at `committed_at`.
+    """
 
     branch: Name | None = None
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")] | None = None
+    commit: Sha | None = None
     files: list[RepoPath] = Field(default_factory=list, max_length=200)
+    committed_at: Moment | None = None
     lines: dict[RepoPath, list[Span]] = Field(default_factory=dict, max_length=200)
+    symbols: dict[RepoPath, Annotated[list[Symbol], Field(max_length=50)]] = Field(
+        default_factory=dict, max_length=200
+    )
+    blobs: dict[RepoPath, Sha] = Field(default_factory=dict, max_length=200)
 
 
 class EdgeTo(Request):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from reverie.domain.turns import TurnText, trace_target
 
@@ -96,6 +97,19 @@ def same_file(anchor_path: str, changed_path: str) -> bool:
     if not short or long[-len(short) :] != short:
         return False
     return len(short) == len(long) or len(short) >= 2 or is_distinctive(short[0])
+
+
+def known_of(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
+    """What the edge to a file says: the name that the memory gave it, and the lines, symbols and
+    content that it knows of it."""
+    known: dict[str, Any] = {"named": path}
+    if path in git.get("lines", {}):
+        known["lines"] = git["lines"][path]
+    if path in git.get("symbols", {}):
+        known["symbols"] = [[one["name"], *one["lines"]] for one in git["symbols"][path]]
+    if path in git.get("blobs", {}):
+        known["blob"] = git["blobs"][path]
+    return known
 
 
 def is_distinctive(name: str) -> bool:

@@ -46,7 +46,8 @@ class Briefing:
 
     `tasks`: the state of each task; a done one is not shown. `leaned`: what the graph leans on
     most. `near`: what the open files need. `more`: there are older ones of the same kinds that
-    were not read. `budgets`: what the project has set.
+    were not read. `budgets`: what the project has set. `causes`: which files made memories
+    doubtful, a sentence each.
     """
 
     memories: Sequence[Memory] = ()
@@ -58,6 +59,7 @@ class Briefing:
     near: Sequence[Near] = ()
     more: bool = False
     budgets: Budgets = DEFAULT
+    causes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

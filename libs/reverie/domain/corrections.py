@@ -70,6 +70,7 @@ _DENIED = re.compile(
     r"|不要|不再|不用|别用|禁止|避免|而不是|代替)[^.,;。，；]{0,24}$",
     re.I,
 )
+_EITHER = re.compile(r"\s+(?:or|and|nor)\s+|[或和]")
 _HANZI = re.compile(r"[\u4e00-\u9fff]")
 _DULL = re.compile(r"it|th(?:is|at|em|ese|ose|e|ere)|ones?|all|any|an?|here|它|这|那", re.I)
 
@@ -93,13 +94,13 @@ class Correction:
 
 
 def corrections(text: str) -> list[Correction]:
-    """The corrections in what a user said, in order; at most `MAX_FOUND`."""
-    found: list[Correction] = []
+    """The corrections in what a user said, in order; at most `MAX_FOUND`. Two things that are out
+    together ("not npm or yarn") are two corrections."""
+    found: dict[tuple[str, str], Correction] = {}
     for sentence in _BREAK.split(_CODE.sub("\n", text[:MAX_TEXT])):
-        one = _correction(" ".join(sentence.split()))
-        if one and all((one.old, one.new) != (other.old, other.new) for other in found):
-            found.append(one)
-    return found[:MAX_FOUND]
+        for one in _corrections(" ".join(sentence.split())):
+            found.setdefault((one.old, one.new), one)
+    return list(found.values())[:MAX_FOUND]
 
 
 def may_correct(text: str) -> bool:
@@ -107,20 +108,20 @@ def may_correct(text: str) -> bool:
     return _HINT.search(text[:MAX_TEXT]) is not None
 
 
-def _correction(sentence: str) -> Correction | None:
+def _corrections(sentence: str) -> list[Correction]:
+    """Those of the first pattern that fits; none where it may as well be a task."""
     if not sentence or len(sentence) > MAX_SENTENCE or _OPEN.search(sentence):
-        return None
+        return []
+    lasting = _LASTING.search(sentence) is not None
     for place, pattern in enumerate(_PATTERNS):
         match = pattern.search(sentence)
-        if match is None:
-            continue
-        old, new = _clean(match["old"]), _clean(match["new"])
-        lasting = _LASTING.search(sentence) is not None
-        if _names(old) and _names(new) and old.lower() != new.lower():
-            return (
-                None if place in _TASKS and not lasting else Correction(old, new, sentence, lasting)
-            )
-    return None
+        out = [_clean(one) for one in _EITHER.split(match["old"])] if match else []
+        new = _clean(match["new"]) if match else ""
+        fit = [old for old in out if _names(old) and _names(new) and old.lower() != new.lower()]
+        if fit:
+            kept = lasting or place not in _TASKS
+            return [Correction(old, new, sentence, lasting) for old in fit] if kept else []
+    return []
 
 
 def _clean(term: str) -> str:

@@ -14,9 +14,10 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from reverie.domain.known_secrets import VAULT, is_number, without_known
-from reverie.domain.redaction_assignments import WEAK, Judged, assigned, name_kind
+from reverie.domain.redaction_assignments import Judged, assigned, name_kind
 from reverie.domain.redaction_calls import called
 from reverie.domain.redaction_commands import commanded
+from reverie.domain.redaction_names import WEAK
 from reverie.domain.redaction_patterns import (
     PASSWORD,
     SECRET,

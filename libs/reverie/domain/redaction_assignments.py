@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from reverie.domain.redaction_names import KEYWORDS, WEAK
 from reverie.domain.redaction_patterns import (
     API_KEY,
     AWS_KEY,
@@ -20,44 +21,11 @@ from reverie.domain.redaction_patterns import (
 )
 from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
 
-WEAK = "WEAK"
 _Seen = dict[str | tuple[int, str], Span | None]
 Judged = dict[int, _Seen]
 """What was judged of assignments: by keyword, the words with what stands around them, and where
 from their start the credential stands."""
 
-# Each begins with a literal of its own, so that the search skips from one to the next.
-_KEYWORDS = (
-    (PASSWORD, r"passwor[dt]s?|passwd|passphrase|passcode"),
-    (PASSWORD, r"pass(?!w|phrase|code)"),
-    (PASSWORD, r"pwd"),
-    (PASSWORD, r"pw(?<![a-z0-9]pw)(?!d)"),
-    (PASSWORD, r"kennwort"),
-    (PASSWORD, r"contraseña"),
-    (PASSWORD, r"mot de passe"),
-    (PASSWORD, r"senha(?<![a-z]senha)"),
-    (PASSWORD, r"пароль"),
-    (PASSWORD, r"密[码碼]"),
-    (PASSWORD, r"パスワード"),
-    (PASSWORD, r"비밀번호"),
-    (SECRET, r"secret"),
-    (TOKEN, r"token"),
-    (TOKEN, r"credentials?"),
-    (TOKEN, r"jwt"),
-    (TOKEN, r"bearer"),
-    (TOKEN, r"dockerconfigjson"),
-    (API_KEY, r"key"),
-    (WEAK, r"auth"),
-    (WEAK, r"cookie"),
-    (WEAK, r"sig(?<![a-z0-9]sig)"),
-    (WEAK, r"signature"),
-    (SECRET, r"salt"),
-    (SECRET, r"pepper"),
-    (SECRET, r"mnemonic"),
-    (SECRET, r"psk(?<![a-z0-9]psk)"),
-    (TOKEN, r"nonce"),
-    (TOKEN, r"seed"),
-)
 _KEY_OF = re.compile(
     r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
     r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
@@ -86,10 +54,10 @@ _REST = (
     rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
     rf"(?:{_VALUE})"
 )
-_ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in _KEYWORDS)
-_ABROAD = {index for index, (_, word) in enumerate(_KEYWORDS) if not word.isascii()}
-_NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in _KEYWORDS)
-TELLING = re.compile("|".join(word for _, word in _KEYWORDS))
+_ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in KEYWORDS)
+_ABROAD = {index for index, (_, word) in enumerate(KEYWORDS) if not word.isascii()}
+_NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in KEYWORDS)
+TELLING = re.compile("|".join(word for _, word in KEYWORDS))
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
     r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"

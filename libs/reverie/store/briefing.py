@@ -15,6 +15,7 @@ from reverie.domain.budgets import DEFAULT, Budgets
 from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.open_files import Near
 from reverie.domain.summary import without
+from reverie.domain.telling import warning
 from reverie.store import rows
 from reverie.store.database import Database, Tenant
 
@@ -28,6 +29,10 @@ OF_A_KIND = 50
 
 NEAR_FILES = 20
 """How many memories the open files may call for."""
+
+
+CAUSES = 3
+"""How many files are named that made memories doubtful."""
 
 
 class Briefings:
@@ -59,6 +64,8 @@ class Briefings:
                 list(COMMAND_TAGS),
             )
             stale = await tenant.rows("briefing_stale", list(scopes), 10)
+            doubted = [row["id"] for row in stale]
+            causes = await tenant.rows("briefing_causes", doubted, CAUSES) if doubted else []
             sessions = await tenant.rows("briefing_sessions", list(scopes), 1)
             summaries = await tenant.rows("summaries", list(scopes))
             gone = await tenant.rows("summaries_outlived", list(scopes)) if summaries else []
@@ -78,6 +85,7 @@ class Briefings:
             near=(*near, *open_files.conventions_for(memories, open_files.clean(files))),
             more=max(Counter(one.kind for one in memories).values(), default=0) > most,
             budgets=budgets,
+            causes=tuple(_cause(row) for row in causes),
         )
 
     async def near(
@@ -108,6 +116,11 @@ class Briefings:
             made = DEFAULT.changed(kept)
             await tenant.value("context_budgets_set", project, kept)
         return made
+
+
+def _cause(row: asyncpg.Record) -> str:
+    kinds = {Kind(kind): many for kind, many in row["kinds"].items()}
+    return warning(row["path"], row["ago"], kinds)
 
 
 async def _budgets(tenant: Tenant, project: str | None) -> Budgets:

@@ -92,5 +92,5 @@ class Changes:
     ) -> list[Stale]:
         """Memories of readable scopes with open marks, newest first below the id `below`."""
         async with self._db.tenant(who.tenant) as t:
-            found = await t.rows("stale_list", list(scopes), below, limit)
+            found = await t.rows("stale_list", list(scopes), below, limit, list(who.reads))
         return [Stale(rows.memory(row), row["evidence"]) for row in found]

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
+from reverie.domain.anchors import same_file
 from reverie.domain.edges import EdgeKind
 from reverie.domain.errors import Forbidden, Invalid, NotFound
 from reverie.domain.ids import new_id
@@ -79,6 +80,26 @@ class Doubts:
         body = {"id": str(memory), "version": version}
         told = [outgoing(who.tenant, subject, body, headers, UUID(event))] if event else []
         return version, found["cleared"], told
+
+    async def lacking(
+        self, who: Principal, project: str, below: UUID | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """Memories that the key may write, which touch files and know nothing in them, newest
+        first: memory, content, learned_at, files."""
+        async with self._db.tenant(who.tenant) as t:
+            grants = (list(who.reads), list(who.writable))
+            found = await t.rows("anchors_lacking", project, *grants, below, limit)
+        return [dict(row) for row in found]
+
+    async def writable(self, who: Principal, project: str, memories: Sequence[UUID]) -> None:
+        """Raises `NotFound` where one of these is no memory of the project that the key may
+        read and write."""
+        async with self._db.tenant(who.tenant) as t:
+            grants = (list(who.reads), list(who.writable))
+            found = await t.rows("memories_writable", list(memories), *grants, project)
+        missing = set(memories) - {row["id"] for row in found}
+        if missing:
+            raise NotFound("memory", str(min(missing)))
 
     @asynccontextmanager
     async def of(self, tenant: tuple[int, str], project: str) -> AsyncIterator[Project]:
@@ -150,6 +171,13 @@ class Project:
         if to is not None and to != node:
             await self._t.rows("anchor_rehome", node, to, sorted(memories))
 
+    async def anchor(self, memory: UUID, path: str, meta: Mapping[str, Any]) -> None:
+        """Lets a memory touch a file that it named less well, with what it knows of it now."""
+        for node, known in (await self.touched(memory)).items():
+            if known != path and same_file(known, path):
+                await self.rehome(node, path, [memory])
+        await self.touch(memory, path, meta)
+
     async def touch(self, memory: UUID, path: str, meta: Mapping[str, Any]) -> None:
         """Lets a memory touch a file, with what it knows of it."""
         to = await self.node(path)
@@ -174,6 +202,19 @@ class Project:
             about = {row["memory"]: row["version"] for row in found if row["open"] is doubted}
             told += await self._announce(name, about, headers)
         return told
+
+    async def promote(
+        self, branch: str, event: UUID, commit: str, limit: int, headers: Mapping[str, str]
+    ) -> int:
+        """Lets up to `limit` memories of a merged branch hold for the project; answers how many
+        there were."""
+        given = (self._name, self._project, branch, event, commit, limit, dict(headers))
+        return int(await self._t.value("branch_promote", *given))
+
+    async def archive(self, branch: str, limit: int, headers: Mapping[str, str]) -> int:
+        """Archives up to `limit` memories of a deleted branch; answers how many there were."""
+        given = (self._name, self._project, branch, limit, dict(headers))
+        return int(await self._t.value("branch_archive", *given))
 
     async def done(self, change: UUID) -> None:
         """Notes that a change was applied."""

@@ -138,7 +138,7 @@ class Graph:
         name = path.rsplit("/", 1)[-1].lower()
         async with self._db.tenant(who.tenant) as tenant:
             anchors = await tenant.rows("impact_anchors", name, project)
-            files = {row["node"]: row["path"] for row in anchors if same_file(row["path"], path)}
+            files = {row["node"]: row["path"] for row in anchors if same_file(row["named"], path)}
             return await _behind(tenant, who, files, limit)
 
     async def behind_entity(

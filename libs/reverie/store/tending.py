@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -185,10 +185,8 @@ class Tending:
         started: datetime,
         error: str | None,
         record: Record,
-        counts: Mapping[str, int],
     ) -> None:
-        """Keeps what was done as a run that is over, failed where there is an error; `counts`: how
-        often, by outcome."""
+        """Keeps what was done as a run that is over, failed where there is an error."""
         status = "failed" if error else "done"
         await self._db.call(
             "tend_record",
@@ -200,7 +198,6 @@ class Tending:
             status,
             error,
             record.fields(),
-            dict(counts),
         )
 
     async def forget_uses(self, tenant: int, days: int) -> int:

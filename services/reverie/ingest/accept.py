@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from reverie.contracts.memories import EdgeTo, GitPlace, Remember
+from reverie.contracts.memories import EdgeTo, GitPlace, Remember, Symbol
 from reverie.contracts.sessions import NewTurn as TurnBody
 from reverie.domain.access import Principal
 from reverie.domain.blank import is_blank
@@ -22,7 +22,7 @@ from reverie.domain.kinds import ANCHORS, TREATMENT, Kind, parse_kind
 from reverie.domain.memory import NewEdge, NewMemory, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.said import MADE_KEYS, memory_words, turn_words
-from reverie.domain.scopes import parse_scope, scope_names
+from reverie.domain.scopes import home_levels, parse_scope, project_of, scope_at, scope_names
 from reverie.domain.skills import with_steps
 from reverie.domain.state import state_hints
 from reverie.domain.turns import condense_tool
@@ -50,7 +50,7 @@ def accept(
     """
     whole = with_steps(body.content, body.steps) if body.steps else body.content
     check_size("content", whole, settings.content_limit, "content_limit")
-    scope = parse_scope(body.scope) if body.scope else who.default_scope()
+    scope = parse_scope(body.scope) if body.scope else _home(who, body.git)
     who.check_write(scope)
     check_validity(body.valid_from, body.valid_to)
     _check_key(body.key, body.supersede_reason, body.soft)
@@ -82,6 +82,16 @@ def accept(
         scope_names=scope_names(body.scope) if body.scope else {},
     )
     return Accepted(memory, redactions, (*hints(clean.content, kind), *state_hints(clean.content)))
+
+
+def _home(who: Principal, place: GitPlace | None) -> str:
+    """Where a memory goes that names no scope: to its branch in the key's project, if the key may
+    write there."""
+    home = who.default_scope()
+    if place is None or place.branch is None or home != f"project/{project_of(home)}":
+        return home
+    branch = scope_at(home_levels(project_of(home), None, redact(place.branch).text))
+    return branch if who.may_write(branch) else home
 
 
 def check_size(field: str, text: str, limit: int, setting: str) -> None:
@@ -130,18 +140,29 @@ def _redacted(body: Remember) -> tuple[Remember, int]:
     ]
     values: dict[str, Any] = {
         **clean.value,
-        "git": _place(clean.value["git"]),
+        "git": _place(clean.value["git"], body.git),
         "edges": linked,
     }
     return body.model_copy(update=values), clean.count + edges.count
 
 
-def _place(git: dict[str, Any] | None) -> GitPlace | None:
+def _place(git: dict[str, Any] | None, given: GitPlace | None) -> GitPlace | None:
     """Not validated again: a mark that stands for a secret is no commit and no short path."""
-    if git is None:
+    if git is None or given is None:
         return None
     lines = {path: [tuple(span) for span in spans] for path, spans in git["lines"].items()}
-    return GitPlace.model_construct(**{**git, "lines": lines})
+    symbols = {
+        path: [Symbol.model_construct(name=s["name"], lines=tuple(s["lines"])) for s in those]
+        for path, those in git["symbols"].items()
+    }
+    return GitPlace.model_construct(
+        **{
+            **git,
+            "lines": lines,
+            "symbols": symbols,
+            "committed_at": given.committed_at,
+        }
+    )
 
 
 def _stepwise(body: Remember, kind: Kind) -> Remember:
@@ -172,9 +193,11 @@ def _edge(place: int, edge: EdgeTo) -> NewEdge:
 def _git(place: GitPlace | None) -> dict[str, Any] | None:
     if place is None:
         return None
-    lines = {path.removeprefix("./"): spans for path, spans in place.lines.items()}
-    files = [path.removeprefix("./") for path in place.files]
-    return {**place.model_dump(mode="json"), "files": files, "lines": lines}
+    told = place.model_dump(mode="json")
+    for name in ("lines", "symbols", "blobs"):
+        told[name] = {path.removeprefix("./"): one for path, one in told[name].items()}
+    told["files"] = [path.removeprefix("./") for path in place.files]
+    return {name: value for name, value in told.items() if value}
 
 
 def accept_turn(

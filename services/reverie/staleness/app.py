@@ -15,7 +15,7 @@ from reverie.runtime.metrics import Reading
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
-from reverie.staleness import hook_routes
+from reverie.staleness import anchor_routes, hook_routes
 from reverie.staleness.handlers import catch_up, on_changed
 from reverie.staleness.parts import Parts
 from reverie.staleness.routes import routes
@@ -63,7 +63,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         yield Service(
             name="staleness",
             port=settings.staleness_port,
-            routes=[*routes(parts), *hook_routes.routes(parts)],
+            routes=[*routes(parts), *anchor_routes.routes(parts), *hook_routes.routes(parts)],
             keys=Keys(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),

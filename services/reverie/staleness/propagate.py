@@ -25,6 +25,7 @@ from reverie.domain.known_secrets import knowing
 from reverie.domain.spreading import Reached, Source, onward, sources
 from reverie.domain.staleness import Anchored, Step
 from reverie.runtime.telemetry import inject_headers, span
+from reverie.staleness.branches import settle_branches
 from reverie.staleness.parts import Parts
 from reverie.staleness.reading import anchored, seen_by, step_of
 from reverie.store.doubts import FileStep, Project, Touching
@@ -54,6 +55,7 @@ async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: U
     whose = (tenant, tenant_name)
     with span("apply change", files=len(stored.body.files)):
         told = 0
+        await settle_branches(parts, whose, stored)
         paths = _paths(stored.body)
         ordered = sorted(paths)
         for start in range(0, len(ordered), FILES):

@@ -75,10 +75,11 @@ def step_of(raw: FileStep) -> Step:
         _MOMENT.validate_python(facts["committed_at"]),
         facts.get("reverts"),
     )
-    return Step(_changed(file), commit, raw.known_at)
+    return Step(changed_file(file), commit, raw.known_at)
 
 
-def _changed(file: FileChange) -> ChangedFile:
+def changed_file(file: FileChange) -> ChangedFile:
+    """A file's change as it was announced."""
     gone = frozenset(one.name for one in file.symbols if one.change == "removed")
     return ChangedFile(
         path=file.path,

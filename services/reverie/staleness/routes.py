@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name, Text
 from reverie.contracts.git import Evidence, GitAccepted, GitChange, StaleItem, StalePage
@@ -9,7 +12,9 @@ from reverie.contracts.views import memory_body
 from reverie.domain.access import Principal
 from reverie.domain.confidence import HalfLives
 from reverie.domain.errors import Invalid
+from reverie.domain.kinds import Kind
 from reverie.domain.scopes import parse_scope, project_of, slug
+from reverie.domain.telling import warning
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page
 from reverie.runtime.routes import Route
@@ -56,9 +61,8 @@ class Doors:
         scopes = _scopes(who, query)
         found = await self._parts.changes.stale(who, scopes, query.below(), query.limit + 1)
         items, following = cut_page(found, query.limit, lambda one: ById(id=one.memory.id))
-        return StalePage(
-            items=[_item(one, self._parts.settings.half_lives) for one in items], next=following
-        )
+        shown = [_item(one, self._parts.settings.half_lives) for one in items]
+        return StalePage(items=shown, next=following, said=_said(shown))
 
 
 def _scopes(who: Principal, query: StaleQuery) -> list[str]:
@@ -87,3 +91,17 @@ def _item(one: Stale, lives: HalfLives) -> StaleItem:
         score=one.memory.staleness,
         evidence=evidence,
     )
+
+
+def _said(items: list[StaleItem]) -> list[str]:
+    """A sentence for each file, the one that changed last first."""
+    last: dict[str, datetime] = {}
+    kinds: defaultdict[str, Counter[Kind]] = defaultdict(Counter)
+    for item in items:
+        for path in {one.path for one in item.evidence}:
+            kinds[path][Kind(item.memory.kind)] += 1
+        for one in item.evidence:
+            last[one.path] = max(one.committed_at, last.get(one.path, one.committed_at))
+    now = datetime.now(UTC)
+    ordered = sorted(last.items(), key=lambda each: (each[1], each[0]), reverse=True)
+    return [warning(path, (now - at).total_seconds(), kinds[path]) for path, at in ordered]

@@ -31,9 +31,24 @@ order by pinned desc, coalesce(valid_from, created) desc, id desc;
 -- name: briefing_stale
 -- Memories that a commit made doubtful, the most doubtful first.
 select * from memory_shown($1)
-where id = any(array(select s.memory from stale_mark s where s.tenant = $1 and s.cleared is null))
-  and covers($2, scope) and status = 'active'
-order by staleness desc, id desc limit $3;
+where id = any(array(
+  select s.memory from stale_mark s join memory b on b.tenant = $1 and b.id = s.memory
+  where s.tenant = $1 and s.cleared is null and covers($2, b.scope) and b.status = 'active'
+  group by s.memory order by max(s.score) desc, s.memory desc limit $3))
+order by staleness desc, id desc;
+
+-- name: briefing_causes
+-- The files whose changes make the memories of $2 doubtful, by how much: how long ago in seconds, and how
+-- many memories of each kind.
+select c.path, min(c.ago) as ago, jsonb_object_agg(c.kind, c.many) as kinds
+from (
+  select s.path, m.kind, count(distinct m.id) as many, max(s.score) as score,
+         extract(epoch from now() - max(s.committed_at))::float8 as ago
+  from stale_mark s join memory m on m.tenant = $1 and m.id = s.memory
+  where s.tenant = $1 and s.cleared is null and s.memory = any($2::uuid[]) and s.score >= 0.4
+  group by s.path, m.kind
+) c
+group by c.path order by max(c.score) desc, min(c.ago), c.path limit $3;
 
 -- name: briefing_sessions
 -- The latest sessions that a dream condensed.

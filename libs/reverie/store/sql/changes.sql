@@ -84,25 +84,50 @@ select anchor_rename($1, $2, $3, $4, $5);
 -- Memories that touched a node touch another one.
 select anchor_rehome($1, $2, $3, $4);
 
+-- name: anchors_lacking
+-- Memories of a project that the grants $3 and $4 cover, which touch files and know nothing in them.
+select m.id as memory, left(m.content, 8000) as content, coalesce(m.valid_from, m.created) as learned_at,
+       array_agg(coalesce(e.meta ->> 'named', a.path) order by a.path) as files
+from anchor a
+join edge e on e.tenant = $1 and e.dst = a.node and e.kind = 'touches' and e.known_to is null
+join memory m on m.tenant = $1 and m.id = e.src
+where a.tenant = $1 and a.project = $2 and m.status = 'active' and m.kind <> 'session'
+  and covers($3, m.scope) and covers($4, m.scope) and ($5::uuid is null or m.id < $5)
+  and not e.meta ?| '{lines,symbols,blob}'
+group by m.id, m.content, m.valid_from, m.created
+order by m.id desc limit $6;
+
+-- name: memories_writable
+-- Those of the memories $2 that the grants $3 and $4 cover and that lie in a project.
+select id from memory
+where tenant = $1 and id = any($2::uuid[]) and status = 'active' and covers($3, scope)
+  and covers($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
+
+-- name: branch_promote
+-- Lets memories of a merged branch hold for the project; answers how many.
+select branch_promote($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: branch_archive
+-- Archives memories of a deleted branch; answers how many.
+select branch_archive($1, $2, $3, $4, $5, $6);
+
 -- name: memory_confirm
 -- Notes that a memory holds.
 select memory_confirm($1, $2, $3, $4, $5, $6);
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
-select m.*, k.evidence from memory_shown($1) m
-join lateral (
-  select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
-    'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
-    'score', s.score) order by s.committed_at desc, s.path) as evidence
-  from stale_mark s where s.tenant = $1 and s.memory = m.id and s.cleared is null
-) k on true
+select m.*, mark_evidence($1, m.id, $5) as evidence from memory_shown($1) m
 where m.id = any(array(
   select o.memory from stale_mark o join memory b on b.tenant = $1 and b.id = o.memory
   where o.tenant = $1 and o.cleared is null and ($3::uuid is null or o.memory < $3)
     and covers($2, b.scope) and b.status in ('active', 'superseded')
   group by o.memory order by o.memory desc limit $4))
 order by m.id desc;
+
+-- name: announce
+-- An event of its own, for the outbox.
+select announce($1, $2, $3, $4, $5);
 
 -- name: announce_all
 -- Events of one subject, for the outbox.

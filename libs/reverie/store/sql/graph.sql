@@ -162,9 +162,15 @@ from edge e join node s on s.id = e.src join node d on d.id = e.dst
 where e.tenant = $1 and e.known_to is null;
 
 -- name: impact_anchors
--- Files by the last component of their path, of one project $3 or of all.
-select node, path from anchor
-where tenant = $1 and name = $2 and ($3::text is null or project = $3) order by path, node;
+-- Files by the last component of their path, now or before they got another name, of one project $3
+-- or of all; `path` is what they are called now.
+select a.node, a.path, a.path as named from anchor a
+where a.tenant = $1 and a.name = $2 and ($3::text is null or a.project = $3)
+union
+select a.node, a.path, b.path from anchor_alias b
+join anchor a on a.tenant = $1 and a.node = b.node
+where b.tenant = $1 and b.name = $2 and ($3::text is null or b.project = $3)
+order by path, node, named;
 
 -- name: impact_entities
 -- The entities of names $2 that the grants $3 cover, of one project $4 or of all.
@@ -214,14 +220,9 @@ order by near, far, e.kind;
 
 -- name: impact_shown
 -- Memories of an answer, with the evidence that stands against each.
-select m.id, m.kind, m.scope, m.key, m.content, m.staleness, m.stale_grade, k.evidence
+select m.id, m.kind, m.scope, m.key, m.content, m.staleness, m.stale_grade,
+       mark_evidence($1, m.id, $3) as evidence
 from memory_shown($1) m
-left join lateral (
-  select jsonb_agg(jsonb_build_object('commit', s.commit, 'subject', s.subject,
-    'committed_at', s.committed_at, 'path', s.path, 'change', s.change, 'grade', s.grade,
-    'score', s.score) order by s.committed_at desc, s.path) as evidence
-  from stale_mark s where s.tenant = $1 and s.memory = m.id and s.cleared is null
-) k on true
 where m.tenant = $1 and m.id = any($2::uuid[]) and covers($3, m.scope) and m.status <> 'deleted';
 
 -- name: ranks_due

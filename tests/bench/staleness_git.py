@@ -1,0 +1,32 @@
+"""Marks by line against `git blame`, over many repositories edited at random.
+
+python -m tests.bench.staleness_git [repositories]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.common import show
+from tests.integration.blamed import Checked, check
+
+
+def main(repositories: int) -> None:
+    """Builds them one after the other and prints what was missed and flagged."""
+    total = Checked()
+    for seed in range(repositories):
+        with tempfile.TemporaryDirectory() as folder:
+            commits = random.Random(seed).randint(2, 30)
+            total += check(Path(folder) / "clone", seed, commits)
+    rows = [
+        ("lines edited", total.edited, f"{total.missed} missed"),
+        ("lines that only moved or stayed", total.moved, f"{total.flagged} flagged"),
+    ]
+    show(f"{repositories} repositories", ("memories of", "n", "wrong"), rows)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
