@@ -26,7 +26,7 @@ def _cursor(position: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
-LISTS = ("/v1/memories", "/v1/dreams", "/v1/stale", "/v1/sessions/$session/turns")
+LISTS = ("/v1/memories", "/v1/dream", "/v1/dreams", "/v1/stale", "/v1/sessions/$session/turns")
 
 
 CURSORS = (

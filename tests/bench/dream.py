@@ -1,0 +1,231 @@
+"""How fast dreams are without a language model, and what they take.
+
+Real sessions, each in a scope of its own and copied until there are enough, are digested by one
+worker and by two, each a process; the share of time by stage is what the workers noted in their
+runs. Then one session of 10,000 turns (5 MB): the memory that it takes. Then fairness: 10,000
+scopes of one tenant are queued before one of another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from tests.bench.common import Measured, show
+from tests.integration.store_parts import Store, add_tenants, admin_rows, open_store, principal
+from tests.integration.test_dream_worker import dream_parts
+from tests.integration.transcripts import TRANSCRIPTS, bodies, transcripts
+
+from reverie.contracts.events import MEMORY
+from reverie.contracts.sessions import NewTurn
+from reverie.domain.access import Principal
+from reverie.domain.ids import new_id
+from reverie.dream.settings import dream_settings
+from reverie.dream.worker import Worker
+from reverie.ingest.accept import accept_turn
+from reverie.ingest.settings import ingest_settings
+from reverie.runtime.settings import Settings
+from reverie.store.database import open_database
+from reverie.store.dreams import Dreams
+from reverie.store.memories import Memories
+from reverie.store.sessions import Sessions
+from reverie.testing import servers
+
+COPIES = 2
+QUEUED = 10_000
+LONG_TURNS, LONG_BYTES = 10_000, 5_000_000
+NO_DATA = 2
+
+
+def main() -> int:
+    """Prints the figures."""
+    if len(sys.argv) > 1 and sys.argv[1] == "work":
+        asyncio.run(_work(sys.argv[2]))
+        return 0
+    if not TRANSCRIPTS.exists():
+        print(f"no sessions at {TRANSCRIPTS}")
+        return NO_DATA
+    run = servers.new_run()
+    member = servers.join(run)
+    try:
+        for workers in (1, 2):
+            with servers.fresh_database(run) as database:
+                asyncio.run(_digest(database, workers))
+        with servers.fresh_database(run) as database:
+            asyncio.run(_long(database))
+        with servers.fresh_database(run) as database:
+            asyncio.run(_fair(database))
+    finally:
+        os.close(member)
+        servers.end(run)
+    return 0
+
+
+async def _digest(database: servers.Database, workers: int) -> None:
+    async with open_store(database) as store:
+        for copy in range(COPIES):
+            for name, batches in _sessions():
+                await _append(store, store.me, f"project/{name}-{copy}", batches)
+        [(turns, chars)] = admin_rows(
+            store.admin_url, "select count(*), sum(length(content)) from turn"
+        )
+        admin_rows(store.admin_url, "analyze")
+        done, took = await _by(database.service_url, workers)
+        told = "select coalesce(sum(turns), 0), coalesce(sum(created), 0) from dream_run"
+        [(digested, created)] = admin_rows(store.admin_url, told)
+        assert digested == turns, (digested, turns)
+        cpu = sum(one["cpu"] for one in done)
+        rate = turns / took
+        show(
+            f"Dreaming over {turns} turns ({chars / 1e6:.1f} MB, {created} memories), no model",
+            ("workers", "turns/s", "turns/s a worker", "CPU ms a turn", "MB at most"),
+            [
+                (
+                    str(workers), f"{rate:.0f}", f"{rate / workers:.0f}",
+                    f"{1000 * cpu / turns:.2f}", f"{max(one['rss'] for one in done):.0f}",
+                )
+            ],
+        )  # fmt: skip
+        _stages(store)
+
+
+def _stages(store: Store) -> None:
+    """The share of each stage in what the workers noted."""
+    spent: Counter[str] = Counter()
+    for (seconds,) in admin_rows(store.admin_url, "select seconds from dream_run"):
+        spent.update(seconds)
+    whole = sum(spent.values())
+    lines = [(name, f"{took:.1f}", f"{took / whole:.0%}") for name, took in spent.most_common()]
+    show("Time by stage", ("stage", "seconds", "share"), lines)
+
+
+def _sessions() -> Iterator[tuple[str, list[list[NewTurn]]]]:
+    for name, transcript in transcripts().items():
+        yield (
+            name.lower()[:60],
+            [[NewTurn.model_validate(turn) for turn in batch] for batch in bodies(transcript)],
+        )
+
+
+async def _append(
+    store: Store, who: Principal, scope: str, batches: Sequence[Sequence[NewTurn]]
+) -> UUID:
+    """An ended session, as it would have come in through the door, and a request."""
+    sessions, settings = Sessions(store.db), ingest_settings(Settings())
+    session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
+    for batch in batches:
+        accepted = [accept_turn(n, turn, settings, None)[0] for n, turn in enumerate(batch)]
+        await sessions.append(who, session, accepted)
+    await sessions.end(who, session, None)
+    await Dreams(store.db).request(who.tenant, who.tenant_name, scope, "session end", {})
+    return session
+
+
+async def _by(service_url: str, workers: int) -> tuple[list[dict[str, float]], float]:
+    """What each worker process tells, and the seconds from their start to the last one's end."""
+    pipe = asyncio.subprocess.PIPE
+    made = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.bench.dream", "work", service_url,
+            stdin=pipe, stdout=pipe,
+        )
+        for _ in range(workers)
+    ]  # fmt: skip
+    for one in made:
+        assert one.stdout
+        while (await one.stdout.readline()).strip() != b"ready":
+            pass
+    begun = time.perf_counter()
+    told = await asyncio.gather(*(one.communicate(b"go\n") for one in made))
+    took = time.perf_counter() - begun
+    return [json.loads(out.splitlines()[-1]) for out, _ in told], took
+
+
+async def _work(service_url: str) -> None:
+    """One worker, until nothing is due."""
+    import structlog
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    async with open_database(service_url, size=4) as db:
+        nobody = principal(0, "none")
+        parts = dream_parts(Store(db, Memories(db), nobody, nobody, "", service_url))
+        parts = replace(parts, settings=dream_settings(Settings()))
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        await Worker(parts).dream_all()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        told = await parts.bus.page(MEMORY, "memory.*.digesting", 0, 100_000)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found = {"cpu": cpu, "rss": after.ru_maxrss / 1024, "was": before.ru_maxrss / 1024}
+    print(json.dumps(found | {"told": len(told)}))
+
+
+async def _long(database: servers.Database) -> None:
+    words = "the cart service rejects orders whose currency differs in src/cart/orders.py because "
+    size = LONG_BYTES // LONG_TURNS
+    said = [
+        NewTurn(
+            role="user" if n % 5 == 0 else "assistant",
+            content=f"Step {n}: {words * (size // len(words))}{n}"[:size],
+        )
+        for n in range(LONG_TURNS)
+    ]
+    async with open_store(database) as store:
+        batches = [said[at : at + 500] for at in range(0, LONG_TURNS, 500)]
+        await _append(store, store.me, "project/long", batches)
+        [done], took = await _by(database.service_url, 1)
+        [(digested,)] = admin_rows(store.admin_url, "select sum(turns) from dream_run")
+        assert digested == LONG_TURNS
+    show(
+        f"One session of {LONG_TURNS} turns, {LONG_BYTES / 1e6:.0f} MB",
+        ("seconds", "turns/s", "MB before", "MB at most", "progress events"),
+        [
+            (
+                f"{took:.1f}", f"{LONG_TURNS / took:.0f}", f"{done['was']:.0f}",
+                f"{done['rss']:.0f}", f"{done['told']:.0f}",
+            )
+        ],
+    )  # fmt: skip
+
+
+async def _fair(database: servers.Database) -> None:
+    async with open_store(database) as store:
+        [small] = add_tenants(store.admin_url, "small")
+        admin_rows(
+            store.admin_url,
+            "insert into dream_job (tenant, scope, reason, due)"
+            " select %s, 'project/p' || n, 'idle', now() - interval '1 hour'"
+            " from generate_series(1, %s) n",
+            store.me.tenant,
+            QUEUED,
+        )
+        admin_rows(store.admin_url, "analyze")
+        dreams = Dreams(store.db)
+        await dreams.claim("bench", 3600)
+        await dreams.request(small, "small", "global", "asked", {})
+        each, place, begun = [], 0, time.perf_counter()
+        for nth in range(200):
+            started = time.perf_counter()
+            lease = await dreams.claim("bench", 3600)
+            each.append(time.perf_counter() - started)
+            if lease and lease.tenant == small:
+                place = nth + 1
+        took = Measured(each, time.perf_counter() - begun)
+    show(
+        f"One scope of a tenant behind {QUEUED} of another's",
+        ("claims until it is served", "claim p50 ms", "p95 ms"),
+        [(str(place), f"{took.at(0.5):.1f}", f"{took.at(0.95):.1f}")],
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
