@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
 from statistics import fmean, pstdev
@@ -185,14 +186,21 @@ def _cohesion(turns: list[TurnText], i: int) -> float:
 
 
 def _window(turns: Iterable[TurnText]) -> Counter[str]:
-    text: list[str] = []
+    words: Counter[str] = Counter()
     size = 0
     for turn in turns:
-        text.append(turn.content[:WINDOW])
-        size += len(text[-1])
+        text = turn.content[:WINDOW]
+        words.update(_counted(text))
+        size += len(text)
         if size >= WINDOW:
             break
-    words = index_text(" ".join(text)).split()
+    return words
+
+
+@lru_cache(maxsize=1024)
+def _counted(text: str) -> Counter[str]:
+    """Kept, for neighbouring windows share most of their turns."""
+    words = index_text(text).split()
     return Counter(word for word in words if len(word) > 2 and word not in _STOP)
 
 
