@@ -49,6 +49,7 @@ _SENT_ON = (
     "X-GitHub-Delivery",
     "X-GitHub-Event",
     "X-Gitlab-Event",
+    "X-Gitlab-Event-UUID",
     "X-Gitlab-Token",
     "X-Hub-Signature-256",
     "webhook-id",

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
+import structlog
+
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name
 from reverie.contracts.hooks import (
@@ -34,6 +36,8 @@ from reverie.staleness.pushes import (
     signed_by_gitlab,
 )
 from reverie.store.hooks import Hook
+
+log = structlog.get_logger("reverie.staleness")
 
 MOST_HOOKS = 1000
 LEFT_OUT = (
@@ -130,6 +134,8 @@ class Forge:
             return Delivered(ignored=change.reason)
         parts = self._parts
         stored, duplicate, events = await take(parts, who, change)
+        delivery = call.headers.get("X-GitHub-Delivery") or call.headers.get("X-Gitlab-Event-UUID")
+        log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
         hints = [LEFT_OUT] if change.partial else []
         return Delivered(event=stored, duplicate=duplicate, hints=hints)
