@@ -92,18 +92,22 @@ async def test_a_model_reads_what_rules_do_not_and_rules_stand_in_where_it_fails
             new = await stack.get(f"/v1/memories/{one['new']}")
             assert new["content"] == "Commit messages are written in German"
             assert new["metadata"]["made_by"] == "adjust/1 stub"
+            stub.answer = lambda _: {"corrections": []}
+            [missed] = (await _adjust(stack, "No longer German, use Dutch"))["adjusted"]
+            assert missed["old"] == new["id"]
+            new = await stack.get(f"/v1/memories/{missed['new']}")
             stub.faults = ["401"]
-            done = await _adjust(stack, "No longer German, use French")
+            done = await _adjust(stack, "No longer Dutch, use French")
             assert done["degraded"] == ["llm: the key or the account is refused"]
             [back] = done["adjusted"]
             assert back["old"] == new["id"]
 
             shown = (await stack.get("/v1/admin/settings"))["llm"]
-            assert (shown["calls"], shown["failed"], shown["set"]) == (2, 1, [])
+            assert (shown["calls"], shown["failed"], shown["set"]) == (3, 1, [])
             off = await stack.call("PATCH", "/v1/admin/settings", {"llm": {"calls_a_day": 0}})
             assert (off.body["llm"]["calls_a_day"], off.body["llm"]["set"]) == (0, ["calls_a_day"])
             done = await _adjust(stack, "No longer French, use Greek")
             assert done["degraded"] == ["llm: the budget of the day is spent"]
-            assert len(stub.asked) == 2
+            assert len(stub.asked) == 3
             back_on = await stack.call("PATCH", "/v1/admin/settings", {"llm": None})
             assert back_on.body["llm"]["calls_a_day"] == 500

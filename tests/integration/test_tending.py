@@ -96,6 +96,7 @@ async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_wh
     assert {run["status"] for run in runs} == {"done"}
     told = {name: sum(run["outcomes"].get(name, 0) for run in runs) for name in done}
     assert told == done
+    assert runs[0]["outcomes"]["looked"] >= 2
     assert runs[0]["seconds"].keys() >= {"promote", "archive", "collect", "liken"}
     why = admin_rows(store.admin_url, "select why from dream_decision where outcome = 'merged'")
     assert "content words" in why[0][0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -185,8 +185,10 @@ class Tending:
         started: datetime,
         error: str | None,
         record: Record,
+        counts: Mapping[str, int],
     ) -> None:
-        """Keeps what was done as a run that is over, failed where there is an error."""
+        """Keeps what was done as a run that is over, failed where there is an error; `counts`: how
+        often, by outcome."""
         status = "failed" if error else "done"
         await self._db.call(
             "tend_record",
@@ -198,6 +200,7 @@ class Tending:
             status,
             error,
             record.fields(),
+            dict(counts),
         )
 
     async def forget_uses(self, tenant: int, days: int) -> int:

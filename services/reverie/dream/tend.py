@@ -93,5 +93,5 @@ async def _keep(parts: Parts, work: Work, started: datetime, error: str | None) 
     log.info("tended", **work.counts, unfinished=work.unfinished)
     if work.counts.get("looked") or error:
         await parts.tending.record(
-            work.garden, new_id(), parts.settings.worker, started, error, work.record
+            work.garden, new_id(), parts.settings.worker, started, error, work.record, work.counts
         )

@@ -126,6 +126,11 @@ def _once(changes: Sequence[Change]) -> list[Change]:
     return list(kept.values())
 
 
+def joined(told: Sequence[Change], ruled: Sequence[Change]) -> list[Change]:
+    """What a model found, and what rules found of other memories, or where it found nothing."""
+    return _once([*told, *(one for one in ruled if one.old or not told)])
+
+
 def memory_of(change: Change, who: Principal, session: Session) -> NewMemory:
     """The memory that takes the place of the old one: in its scope, as pinned, and sure."""
     old = change.old

@@ -15,7 +15,7 @@ from reverie.domain.memory import Memory, Written
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import reading_scopes
 from reverie.inference.asking import Unanswered
-from reverie.ingest.adjust import KINDS, Change, by_model, by_rules, concerned, memory_of
+from reverie.ingest.adjust import KINDS, Change, by_model, by_rules, concerned, joined, memory_of
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
@@ -67,9 +67,10 @@ class Doors:
         if model is None:
             return by_rules(said, standing), []
         try:
-            return await by_model(model, who.tenant, said, standing), []
+            told = await by_model(model, who.tenant, said, standing)
         except Unanswered as error:
             return by_rules(said, standing), [f"llm: {error}"]
+        return joined(told, by_rules(said, standing)), []
 
     async def _standing(self, who: Principal, session: Session) -> list[Memory]:
         scopes = reading_scopes(session.scope, session.agent, session.user_name)

@@ -139,5 +139,5 @@ where m.tenant = $1 and m.scope = $2 and m.status = 'active' and not m.metadata 
 order by m.id desc limit $3;
 
 -- name: tend_record
--- Keeps what tending did as a run that is over.
-select tend_record($1, $2, $3, $4, $5, $6, $7, $8);
+-- Keeps what tending did as a run that is over; $9: how often, by outcome.
+select tend_record($1, $2, $3, $4, $5, $6, $7, $8, $9);
