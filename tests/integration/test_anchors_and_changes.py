@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -66,8 +66,8 @@ async def _enrich(place: Place, memory: UUID, files: Mapping[str, Any]) -> list[
     slow = Enrichment(place.store.db)
     raw = await slow.read(place.tenant, memory)
     assert raw is not None
-    nodes = await slow.anchors(place.tenant, "p", list(files))
-    touches = {node: files[path] for path, node in nodes.items()}
+    nodes = await slow.nodes(place.tenant, replace(raw, scope="project/p"), list(files), [])
+    touches = {node: files[path] for path, node in nodes.files.items()}
     told = await slow.write((place.tenant, "one"), raw, [], touches, 5, {})
     return [event.subject for event in told]
 

@@ -99,7 +99,7 @@ def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
-    for leaf in ("sql enrich_done", "sql chunk_add", "sql anchor_file"):
+    for leaf in ("sql enrich_done", "sql chunk_add", "sql anchor_files"):
         assert _chain(found, _one(found, leaf)) == [leaf, "enrich", *consumed]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from reverie.domain.edges import EdgeKind
 from reverie.domain.memory import NewEdge
 from reverie.store.enrichment import Enrichment, Piece
+from reverie.store.models import Pointer
 from reverie.store.search import Filter, Search
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, principal, write
@@ -112,10 +114,10 @@ async def test_vectors_that_stand_are_known_by_the_hash_of_their_text(
     [memory] = await write(store, new("known"))
     await _embed(store, memory, vectors[0])
     slow = Enrichment(store.db)
-    known = await slow.known(store.me.tenant, [bytes(32), b"?" * 32])
+    known = await slow.known(store.me.tenant, [bytes(32), b"?" * 32], Pointer())
     assert list(known) == [bytes(32)]
     assert known[bytes(32)].vector == pytest.approx(vectors[0], abs=1e-3)
-    assert await slow.known(store.other.tenant, [bytes(32)]) == {}
+    assert await slow.known(store.other.tenant, [bytes(32)], Pointer()) == {}
 
 
 async def _star(store: Store, weights: Sequence[float], **fields: str) -> tuple[UUID, list[UUID]]:
@@ -151,9 +153,11 @@ async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
 ) -> None:
     near, far = await _star(store, [0.3])
     slow = Enrichment(store.db)
-    nodes = await slow.anchors(store.me.tenant, "p", [f"src/{n}.py" for n in range(10)])
     raw = await slow.read(store.me.tenant, near)
     assert raw is not None
+    raw = replace(raw, scope="project/p")
+    files = [f"src/{n}.py" for n in range(10)]
+    nodes = (await slow.nodes(store.me.tenant, raw, files, [])).files
     await slow.write(
         (store.me.tenant, "one"), raw, None, {node: {} for node in nodes.values()}, 0, {}
     )

@@ -46,8 +46,10 @@ async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what
     store: Store,
 ) -> None:
     parts, enrichment, me = dream_parts(store), Enrichment(store.db), store.me.tenant
-    files = await enrichment.anchors(me, "shop", ["src/a.py", "src/b.py"])
     [memory] = await write(store, new("The pool holds ten", scope="project/shop"))
+    raw = await enrichment.read(me, memory)
+    assert raw is not None
+    files = (await enrichment.nodes(me, raw, ["src/a.py", "src/b.py"], [])).files
     touch = (
         "insert into edge (tenant, id, src, kind, dst) values (%s, gen_random_uuid(), %s,"
         " 'touches', %s)"
@@ -57,7 +59,7 @@ async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what
     admin_rows(store.admin_url, OLD)
     assert (await _tend(store, parts))["collected"] == 1
     assert _status(store, "file") == {"src/a.py": "active", "src/b.py": "archived"}
-    again = await enrichment.anchors(me, "shop", ["src/b.py"])
+    again = (await enrichment.nodes(me, raw, ["src/b.py"], [])).files
     assert again["src/b.py"] == files["src/b.py"]
     assert set(_status(store, "file").values()) == {"active"}
     admin_rows(store.admin_url, OLD)

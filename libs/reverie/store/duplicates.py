@@ -14,7 +14,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Likeness, Said
 from reverie.store.database import Database
-from reverie.store.models import pointed
+from reverie.store.models import Models
 from reverie.store.races import retried
 
 
@@ -49,11 +49,12 @@ class Duplicates:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._models = Models(database)
 
     async def read(self, tenant: int, memory: UUID) -> Candidate | None:
         """The memory, if it is active and all that is derived of it stands."""
-        async with self._db.tenant(tenant) as t:
-            await pointed(t)
+        async with self._db.reading(tenant) as t:
+            t.vectors = (await self._models.of(tenant)).vectors
             row = await t.row("likeness_self", memory)
         return _candidate(row, vector=row["vector"]) if row else None
 
@@ -62,9 +63,8 @@ class Duplicates:
 
         Up to `limit` by meaning, by shared anchors, and by shared rare words.
         """
-        async with self._db.tenant(tenant) as t:
-            await pointed(t)
-            await t.row("iterate_index_scans")
+        async with self._db.reading(tenant) as t:
+            t.vectors = (await self._models.of(tenant)).vectors
             found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit)
         return [_candidate(row, cosine=row["cosine"]) for row in found]
 

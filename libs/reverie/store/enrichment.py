@@ -21,7 +21,7 @@ from reverie.domain.kinds import Kind
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
-from reverie.store.models import FIRST_MODEL, Pointer, pointed, probed
+from reverie.store.models import FIRST_MODEL, Models, Pointer, pointed
 from reverie.store.weighted import sparse_vector, weighted
 
 Vector = NDArray[np.float32]
@@ -44,6 +44,7 @@ class Raw:
     created: datetime
     valid_from: datetime | None
     carried: bool = False
+    tenant_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,68 +70,63 @@ class Known:
     words: Words | None = None
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes that a memory speaks of, by their names: paths, and labels of entities."""
+
+    files: Mapping[str, UUID]
+    entities: Mapping[str, UUID]
+
+
 class Enrichment:
     """Derived rows, written only while the memory stands at the version they derive from."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._models = Models(database)
 
-    async def tenant_name(self, tenant: int) -> str | None:
-        """The name of a tenant; None where there is none of that number."""
-        return await self._db.name_of(tenant)
+    async def model(self, tenant: int) -> Pointer:
+        """The model that is to make the tenant's vectors, as it stood a few seconds ago."""
+        return await self._models.of(tenant)
 
     async def read(self, tenant: int, memory: UUID) -> Raw | None:
         """The memory, or None where it was forgotten."""
-        async with self._db.tenant(tenant) as t:
+        async with self._db.reading(tenant) as t:
             row = await t.row("enrich_read", memory)
         return Raw(**row) if row else None
 
-    async def model(self, tenant: int) -> Pointer:
-        """The model that is to make the tenant's vectors."""
-        async with self._db.tenant(tenant) as t:
-            return await probed(t)
-
-    async def known(self, tenant: int, hashes: Sequence[bytes]) -> dict[bytes, Known]:
-        """What stands already of texts of these hashes."""
-        async with self._db.tenant(tenant) as t:
-            await pointed(t)
+    async def known(
+        self, tenant: int, hashes: Sequence[bytes], model: Pointer
+    ) -> dict[bytes, Known]:
+        """What the model made already of texts of these hashes."""
+        async with self._db.reading(tenant) as t:
+            t.vectors = model.vectors
             found = await t.rows("vectors_known", list(hashes))
         return {row["hash"]: _known(row["v"], row["words"]) for row in found}
 
-    async def anchors(self, tenant: int, project: str, paths: Sequence[str]) -> dict[str, UUID]:
-        """The file nodes of these paths, made where they are missing."""
-        nodes = {}
-        async with self._db.tenant(tenant) as t:
-            for path in sorted(paths):
-                hashed = bytes.fromhex(content_hash(path))
-                name = path.rsplit("/", 1)[-1].lower()
-                nodes[path] = await t.value("anchor_file", project, path, name, new_id(), hashed)
-        return {path: node for path, node in nodes.items() if node is not None}
+    async def nodes(
+        self, tenant: int, memory: Raw, files: Sequence[str], found: Sequence[Entity]
+    ) -> Nodes:
+        """The nodes of files in the memory's project and of entities, made where they are missing.
 
-    async def entities(
-        self, tenant: int, scope: str, found: Sequence[Entity]
-    ) -> dict[UUID, dict[str, str]]:
-        """The nodes of entities in a scope, made where they are missing, with each edge's meta."""
-        nodes = {}
-        async with self._db.tenant(tenant) as t:
-            for one in sorted(found, key=lambda e: e.label):
-                hashed = bytes.fromhex(content_hash(one.key))
-                made = (scope, one.label, one.sort.value, new_id(), hashed)
-                if node := await t.value("anchor_entity", *made):
-                    nodes[node] = {"named": one.label}
-        return nodes
-
-    async def standing(self, tenant: int, memory: UUID) -> dict[str, UUID]:
-        """The nodes that a memory touches by the names it gave them."""
-        async with self._db.tenant(tenant) as t:
-            found = await t.rows("touches_standing", memory)
-        return {row["named"]: row["node"] for row in found}
+        A file that moved since keeps the node that the memory touches under its old name. Entities
+        lie in the memory's project, else in its own scope: a name that only one agent's memory
+        gives is shown to that agent alone.
+        """
+        if not files and not found:
+            return Nodes({}, {})
+        project = project_of(memory.scope)
+        scope = f"project/{project}" if project else memory.scope
+        async with self._db.tenant(tenant, flushed=False) as t:
+            kept = await _standing(t, memory.id, files)
+            made = await _files(t, project or "", sorted(set(files) - set(kept)))
+            return Nodes(kept | made, await _entities(t, scope, found))
 
     async def candidates(
         self, tenant: int, memory: Raw, nodes: Sequence[UUID], limit: int
     ) -> list[Told]:
         """Memories of the scope that may be its causes or effects, none with a causal edge told."""
-        async with self._db.tenant(tenant) as t:
+        async with self._db.reading(tenant) as t:
             near = (memory.id, memory.scope, list(nodes), memory.session, limit)
             found = await t.rows("cause_candidates", *near)
         return [Told(**{**row, "files": tuple(row["files"])}) for row in found]
@@ -157,7 +153,7 @@ class Enrichment:
         Answers the events to publish.
         """
         number, name = tenant
-        async with self._db.tenant(number) as t:
+        async with self._db.tenant(number, flushed=False) as t:
             if await t.row("enrich_lock", memory.id, memory.version) is None:
                 return []
             if not memory.carried:
@@ -199,6 +195,31 @@ class Enrichment:
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
 
+async def _standing(t: Tenant, memory: UUID, files: Sequence[str]) -> dict[str, UUID]:
+    """The nodes that a memory touches already by some of these names."""
+    found = await t.rows("touches_standing", memory, list(files)) if files else []
+    return {row["named"]: row["node"] for row in found}
+
+
+async def _files(t: Tenant, project: str, paths: Sequence[str]) -> dict[str, UUID]:
+    """Made in the order given, which is the same for all, so that none waits for each other."""
+    names = [path.rsplit("/", 1)[-1].lower() for path in paths]
+    hashes = [bytes.fromhex(content_hash(path)) for path in paths]
+    new = [new_id() for _ in paths]
+    made = await t.rows("anchor_files", project, list(paths), names, new, hashes) if paths else []
+    return {row["named"]: row["node"] for row in made if row["node"] is not None}
+
+
+async def _entities(t: Tenant, scope: str, found: Sequence[Entity]) -> dict[str, UUID]:
+    ordered = sorted(found, key=lambda one: one.label)
+    labels = [one.label for one in ordered]
+    sorts = [one.sort.value for one in ordered]
+    hashes = [bytes.fromhex(content_hash(one.key)) for one in ordered]
+    new = [new_id() for _ in ordered]
+    made = await t.rows("anchor_entities", scope, labels, sorts, new, hashes) if found else []
+    return {row["named"]: row["node"] for row in made if row["node"] is not None}
+
+
 async def _link(
     t: Tenant, memory: Raw, touches: Mapping[UUID, Mapping[str, Any]], relatives: int
 ) -> None:
@@ -219,11 +240,11 @@ async def _replace(
 ) -> list[Outgoing]:
     """The chunks anew, and the event that the memory is enriched."""
     await _put_chunks(t, memory, pieces)
-    await t.rows("enrich_done", memory.id, memory.version)
     subject = memory_subject(name, "enriched")
     body = {"id": str(memory.id), "version": memory.version}
     event = outgoing(t.id, subject, body, headers)
-    await t.rows("announce", event.id, subject, body, dict(headers))
+    told = event.id, subject, body, dict(headers)
+    await t.rows("enrich_done", memory.id, memory.version, *told)
     return [event]
 
 
@@ -231,7 +252,6 @@ async def _put_chunks(t: Tenant, memory: Raw, pieces: Sequence[Piece]) -> None:
     model = (await pointed(t)).name
     if any(piece.model != model for piece in pieces):
         raise Unavailable(f"model {model}", "the tenant was switched to it meanwhile")
-    await t.rows("chunk_drop_vectors", memory.id)
     await t.rows("chunk_drop", memory.id)
     await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
 

@@ -41,9 +41,8 @@ class OutboxTable:
             yield Claim(connection, [_outgoing(row) for row in rows])
 
     async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
-        """Removes rows that their writer published."""
-        async with self._db.tenant(tenant) as t:
-            await t.rows("outbox_delete", list(ids))
+        """Removes rows that their writer published; one that comes back is published again."""
+        await self._db.call("outbox_delete", tenant, list(ids))
 
     async def age(self) -> tuple[int, float]:
         """How many rows wait, and for how many seconds the oldest has."""

@@ -71,6 +71,9 @@ from reverie.store.traces import Traces
 from reverie.store.vault import Vault
 from reverie.store.watched import Watched
 
+READERS = 4
+"""Connections that only read: two memories are derived from at a time."""
+
 
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
@@ -80,6 +83,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            readers=READERS,
         ) as database,
         connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
         open_language(

@@ -42,21 +42,20 @@ class Deriving(Protocol):
     def enrichment(self) -> Enrichment: ...
 
 
-async def enrich(parts: Parts, tenant: int, tenant_name: str, memory: UUID) -> bool:
+async def enrich(parts: Parts, tenant: int, raw: Raw) -> bool:
     """Derives what is missing of a memory; says whether anything was written.
 
     Without a model the anchors are made, and the memory stays due for its vectors.
     """
-    raw = await parts.enrichment.read(tenant, memory)
-    if raw is None or raw.enriched_version >= raw.version or raw.kind in ANCHORS:
+    if raw.enriched_version >= raw.version or raw.kind in ANCHORS:
         return False
-    with span("enrich", memory=str(memory)):
+    with span("enrich", memory=str(raw.id)):
         pieces = await pieces_of(parts, tenant, raw)
         touches = {} if raw.carried else await touches_of(parts, tenant, raw)
         causes = [] if raw.carried else await causes_of(parts, tenant, raw, list(touches))
         told = [] if raw.carried else await _told(parts, tenant, raw, list(touches), causes)
         events = await parts.enrichment.write(
-            (tenant, tenant_name),
+            (tenant, raw.tenant_name),
             raw,
             pieces,
             touches,
@@ -83,7 +82,7 @@ async def pieces_of(
     spans = chunk(raw.content, count, size, overlap)
     texts = [raw.content[one.start : one.stop] for one in spans]
     hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
-    known = {} if anew else await parts.enrichment.known(tenant, hashes)
+    known = {} if anew else await parts.enrichment.known(tenant, hashes, model)
     by_hash = dict(zip(hashes, texts, strict=True))
     vectors, words = await asyncio.gather(
         _vectors(embedder, by_hash, known), _words(parts.model.sparse, by_hash, known)
@@ -115,36 +114,15 @@ async def _words(
 
 
 async def touches_of(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
-    """The nodes that the memory speaks of, made where they are missing."""
-    return {**await _entities(parts, tenant, raw), **await _touches(parts, tenant, raw)}
-
-
-async def _touches(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
-    """The file nodes that the memory speaks of, with the lines it knows of each."""
-    project = project_of(raw.scope)
-    if project is None:
-        return {}
+    """The nodes that the memory speaks of, made where they are missing, with each edge's meta."""
     git = raw.git or {}
     told = [path for name in ("lines", "symbols") for path in git.get(name, {})]
     named = [*git.get("files", ()), *told, *paths(raw.content)]
-    files = _distinct(named)[:MAX_ANCHORS]
-    # A file that moved since keeps the node that the memory touches under its old name.
-    known = await parts.enrichment.standing(tenant, raw.id)
-    made = await parts.enrichment.anchors(tenant, project, [f for f in files if f not in known])
-    nodes = made | {file: known[file] for file in files if file in known}
-    return {node: known_of(path, git) for path, node in nodes.items()}
-
-
-async def _entities(parts: Deriving, tenant: int, raw: Raw) -> dict[UUID, dict[str, Any]]:
-    """The nodes of what the memory speaks of beside files.
-
-    They lie in the memory's project, else in its own scope: a name that only one agent's memory
-    gives is shown to that agent alone.
-    """
-    project = project_of(raw.scope)
-    scope = f"project/{project}" if project else raw.scope
+    files = _distinct(named)[:MAX_ANCHORS] if project_of(raw.scope) else []
     found = entities_of(raw.content)[:MAX_ANCHORS]
-    return dict(await parts.enrichment.entities(tenant, scope, found))
+    nodes = await parts.enrichment.nodes(tenant, raw, files, found)
+    entities = {node: {"named": label} for label, node in nodes.entities.items()}
+    return entities | {node: known_of(path, git) for path, node in nodes.files.items()}
 
 
 async def causes_of(parts: Deriving, tenant: int, raw: Raw, nodes: Sequence[UUID]) -> list[Cause]:

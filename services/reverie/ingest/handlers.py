@@ -24,11 +24,11 @@ async def on_remembered(parts: Parts, message: Message) -> None:
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
     tenant = event.tenant, message.subject.split(".")[1]
-    if not one_tenant(tenant[1], await parts.enrichment.tenant_name(event.tenant)):
-        return
     await _model_tried(parts)
-    await enrich(parts, *tenant, event.id)
-    await reconcile(parts, *tenant, event.id)
+    raw = await parts.enrichment.read(event.tenant, event.id)
+    if raw is not None and one_tenant(tenant[1], raw.tenant_name):
+        await enrich(parts, tenant[0], raw)
+        await reconcile(parts, *tenant, event.id)
 
 
 async def _model_tried(parts: Parts) -> None:

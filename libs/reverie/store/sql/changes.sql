@@ -125,10 +125,6 @@ where m.id = any(array(
   group by o.memory order by o.memory desc limit $4))
 order by m.id desc;
 
--- name: announce
--- An event of its own, for the outbox.
-select announce($1, $2, $3, $4, $5);
-
 -- name: announce_all
 -- Events of one subject, for the outbox.
 select announce($1, e.id, $2, e.payload, $4)

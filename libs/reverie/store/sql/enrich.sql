@@ -6,21 +6,22 @@ where tenant = $1 and id = $2 and version = $3 and status <> 'deleted' for updat
 -- name: enrich_read
 -- The memory to enrich, and whether that was done for this version.
 select id, version, enriched_version, scope, kind, content, session, agent, git, created,
-       valid_from, coalesce(carried >= version, false) as carried
+       valid_from, coalesce(carried >= version, false) as carried,
+       (select t.name from tenant t where t.id = $1) as tenant_name
 from memory where tenant = $1 and id = $2 and status <> 'deleted';
 
 -- name: enrich_done
--- Marks the version whose derived rows stand.
-update memory set enriched_version = greatest(enriched_version, $3) where tenant = $1 and id = $2;
-
--- name: chunk_drop_vectors
--- Removes the vectors of a memory's chunks.
-delete from vec_bge_small_en_v1_5 v using chunk c
-where v.tenant = $1 and c.tenant = $1 and c.memory = $2 and v.chunk = c.no;
+-- Marks the version $3 whose derived rows stand, and leaves the event that says so.
+with done as (
+  update memory set enriched_version = greatest(enriched_version, $3)
+  where tenant = $1 and id = $2 returning id
+)
+select announce($1, $4, $5, $6, $7) from done;
 
 -- name: chunk_drop
--- Removes a memory's chunks.
-delete from chunk where tenant = $1 and memory = $2;
+-- Removes a memory's chunks with their vectors.
+with gone as (delete from chunk where tenant = $1 and memory = $2 returning no)
+delete from vec_bge_small_en_v1_5 v using gone where v.tenant = $1 and v.chunk = gone.no;
 
 -- name: chunk_add
 -- Adds one chunk with its vector, and its weighted words $8 where there are any.
@@ -44,6 +45,11 @@ where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, 
 -- The node of a file in a project, made where it is missing.
 select anchor_file($1, $2, $3, $4, $5, $6);
 
+-- name: anchor_files
+-- The nodes of files in a project, made where they are missing, in the order given.
+select f.path as named, anchor_file($1, $2, f.path, f.name, f.id, f.hash) as node
+from unnest($3::text[], $4::text[], $5::uuid[], $6::bytea[]) as f (path, name, id, hash);
+
 -- name: edge_put
 -- An open edge that cannot close a causal cycle: touches or relates_to.
 insert into edge as e (tenant, id, src, kind, dst, weight, meta)
@@ -51,15 +57,16 @@ values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant, src, kind, dst) where known_to is null
   do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
 
--- name: anchor_entity
--- The node of an entity in a scope, made where it is missing.
-select anchor_entity($1, $2, $3, $4, $5, $6);
+-- name: anchor_entities
+-- The nodes of entities in a scope, made where they are missing, in the order given.
+select n.label as named, anchor_entity($1, $2, n.label, n.sort, n.id, n.hash) as node
+from unnest($3::text[], $4::text[], $5::uuid[], $6::bytea[]) as n (label, sort, id, hash);
 
 -- name: touches_standing
--- The nodes that a memory touches by the names that it gave them: a file keeps its node when it moves.
+-- The nodes that a memory touches by those of these names that it gave them: a file keeps its node when it moves.
 select e.meta ->> 'named' as named, e.dst as node from edge e
 where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
-  and e.meta ? 'named';
+  and e.meta ->> 'named' = any($3::text[]);
 
 -- name: touches_close
 -- Closes the derived edges of a memory to nodes that it no longer names.

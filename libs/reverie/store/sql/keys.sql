@@ -12,7 +12,7 @@ select outbox_done($1);
 
 -- name: outbox_delete
 -- Removes rows that their writer published.
-delete from outbox where tenant = $1 and id = any($2::uuid[]);
+select published($1, $2);
 
 -- name: work_behind
 -- Memories that the slow path has not reached, and changes not yet applied.

@@ -96,10 +96,6 @@ join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
 where m.tenant = $1 and m.id = any($3::uuid[]) and covers($4, m.scope)
 group by c.memory order by score desc, c.memory;
 
--- name: iterate_index_scans
--- Lets a filtered HNSW scan go on until it has enough rows.
-select set_config('hnsw.iterative_scan', 'relaxed_order', true) where $1::int is not null;
-
 -- name: search_vectors_index
 -- The same through the HNSW index: approximate, for tenants with many vectors. What may be answered
 -- is looked up chunk by chunk, so that no plan but a walk of the index is possible.
