@@ -99,11 +99,14 @@ def judge(older: Said, newer: Said, cosine: float | None = None) -> Likeness:
     """How `newer` stands to `older`. `cosine` of their vectors, where it is known."""
     if max(len(older.content), len(newer.content)) > MAX_LENGTH:
         return Likeness(Verdict.SIMILAR, "too long to be one statement")
+    apart, may_contradict = _apart(older, newer, cosine), _may_contradict(older, newer, cosine)
+    if apart and not may_contradict:
+        return Likeness(Verdict.SIMILAR, apart)
     one, two = statement(older.content), statement(newer.content)
     against = _contradiction(one, two)
-    if against and _may_contradict(older, newer, cosine):
+    if against and may_contradict:
         return Likeness(Verdict.CONTRADICTING, against)
-    if against or (apart := _apart(older, newer, cosine)):
+    if against or apart:
         return Likeness(Verdict.SIMILAR, against or apart or "")
     if _same(one, two):
         return Likeness(Verdict.DUPLICATE, "the same content words, numbers, names and negations")

@@ -11,7 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+KEPT = 1024
+"""Texts whose statements are kept."""
 NUMBER = re.compile(r"v?\d+(?:\.\d+)*%?")
 
 
@@ -93,8 +96,9 @@ class Statement:
         return frozenset(self.words)
 
 
+@lru_cache(maxsize=KEPT)
 def statement(text: str) -> Statement:
-    """Takes a text apart."""
+    """Takes a text apart; the texts asked last are kept, for each is judged beside many others."""
     tokens = list(_tokens(_rewritten(text)))
     words: list[str] = []
     breaks: set[int] = set()
