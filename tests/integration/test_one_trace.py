@@ -167,6 +167,7 @@ async def test_a_git_change_is_one_trace_from_the_gateway_to_the_marks(
     traced: tuple[Stack, Spans],
 ) -> None:
     stack, spans = traced
+    await stack.post("/v1/remember", REMEMBER)
     change = {
         "project": "shop",
         "branch": "main",
