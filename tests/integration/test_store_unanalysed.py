@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from reverie.store.database import entering
 from reverie.store.queries import query, settled
 from reverie.testing.servers import Database
 from tests.integration.store_parts import PATH, add_tenants
@@ -69,6 +70,19 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
             if re.match(r"(edge|memory)_\d+$", node.get("Relation Name", "")):
                 read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
                 assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
+
+
+def test_a_plan_kept_since_the_store_was_empty_reads_by_ids_too(database: Database) -> None:
+    [tenant] = add_tenants(database.admin_url, "empty")
+    with psycopg.connect(database.admin_url, options=PATH) as connection:
+        connection.execute(f"set role reverie_app; {entering(tenant, steady=True)}".encode())
+        for name, args in ASKED.items():
+            sql, _ = settled(query(name).sql, (tenant, [], *args))
+            ran = f"explain (generic_plan, format json) {sql}"
+            found = connection.execute(ran.encode()).fetchone()
+            assert found is not None
+            kinds = {node["Node Type"] for node in _nodes(found[0][0]["Plan"])}
+            assert "Seq Scan" not in kinds, name
 
 
 def _literal(value: object) -> str:

@@ -235,6 +235,18 @@ async def open_database(
         yield Database(pool, acquire_timeout, reading)
 
 
+def entering(tenant: int, steady: bool) -> str:
+    """What a reader says to see a tenant's rows from now on, and to keep the plans of a steady one.
+
+    A plan that is kept must not read from end to end what was small when it was made.
+    """
+    plans, whole = ("generic", "off") if steady else ("custom", "on")
+    return (
+        f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
+        f" set plan_cache_mode = force_{plans}_plan; set enable_seqscan = {whole}"
+    )
+
+
 class _Reader(asyncpg.Connection):
     """A connection that only reads, and stays with the tenant it read last."""
 
@@ -244,11 +256,7 @@ class _Reader(asyncpg.Connection):
         """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
         if getattr(self, "_entered", None) != (tenant, steady):
             self._entered = None
-            plans = "force_generic_plan" if steady else "force_custom_plan"
-            await self.execute(
-                f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
-                f" set plan_cache_mode = {plans}"
-            )
+            await self.execute(entering(tenant, steady))
             self._entered = (tenant, steady)
 
 
