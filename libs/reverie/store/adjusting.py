@@ -30,12 +30,18 @@ class Adjusting:
         return "seen" if same else "cooldown"
 
     async def standing(
-        self, who: Principal, scopes: Sequence[str], kinds: Sequence[str], limit: int
+        self, who: Principal, scopes: Sequence[str], kinds: Sequence[str], words: str, limit: int
     ) -> list[Memory]:
-        """Active memories of these scopes that the key may change, the surest first."""
+        """Active memories of these scopes that the key may change and that have some of the words
+        (prepared as for a search): those with most of them, the surest first."""
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows(
-                "adjustable", who.seen_through(scopes), list(who.writable), list(kinds), limit
+                "adjustable",
+                who.seen_through(scopes),
+                list(who.writable),
+                list(kinds),
+                limit,
+                words,
             )
         return [rows.memory(row) for row in found]
 

@@ -17,6 +17,7 @@ from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.memory import Memory, NewMemory, content_hash
 from reverie.domain.redaction import redact
 from reverie.domain.said import memory_words
+from reverie.domain.words import index_text
 from reverie.inference.asking import Tally, Unanswered
 from reverie.inference.fencing import fenced
 from reverie.inference.language import LanguageModel
@@ -30,6 +31,7 @@ MOST = 3
 """Memories that one correction takes back at most; where more fit, it is about none of them."""
 
 SHOWN = 24
+MAX_WORDS = 2_000
 MODEL_SECONDS = 15.0
 SURE = 0.9
 
@@ -61,6 +63,12 @@ class Told(BaseModel):
 def concerned(said: Sequence[str], model: LanguageModel | None) -> bool:
     """Whether a turn is worth a look: rules find a correction, or a model might."""
     return any(corrections(text) or (model is not None and may_correct(text)) for text in said)
+
+
+def looked_for(said: Sequence[str], model: LanguageModel | None) -> str:
+    """The words that memories are looked for by: what is out, and for a model all that was said."""
+    out = [one.old for text in said for one in corrections(text)]
+    return index_text(" ".join([*out, *(said if model else ())])[:MAX_WORDS])
 
 
 def by_rules(said: Sequence[str], standing: Sequence[Memory]) -> list[Change]:

@@ -15,7 +15,16 @@ from reverie.domain.memory import Memory, Written
 from reverie.domain.redaction import redact
 from reverie.domain.scopes import reading_scopes
 from reverie.inference.asking import Unanswered
-from reverie.ingest.adjust import KINDS, Change, by_model, by_rules, concerned, joined, memory_of
+from reverie.ingest.adjust import (
+    KINDS,
+    Change,
+    by_model,
+    by_rules,
+    concerned,
+    joined,
+    looked_for,
+    memory_of,
+)
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call
 from reverie.runtime.routes import Route
@@ -23,7 +32,7 @@ from reverie.runtime.telemetry import inject_headers
 from reverie.store.memories import events_of
 from reverie.store.sessions import Session
 
-STANDING = 500
+STANDING = 200
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -62,8 +71,8 @@ class Doors:
         self, who: Principal, session: Session, said: Sequence[str]
     ) -> tuple[list[Change], list[str]]:
         """What is to be changed; by rules where no model answers, and why."""
-        standing = await self._standing(who, session)
         model = self._parts.language
+        standing = await self._standing(who, session, looked_for(said, model))
         if model is None:
             return by_rules(said, standing), []
         try:
@@ -72,10 +81,10 @@ class Doors:
             return by_rules(said, standing), [f"llm: {error}"]
         return joined(told, by_rules(said, standing)), []
 
-    async def _standing(self, who: Principal, session: Session) -> list[Memory]:
+    async def _standing(self, who: Principal, session: Session, words: str) -> list[Memory]:
         scopes = reading_scopes(session.scope, session.agent, session.user_name)
         kinds = [kind.value for kind in KINDS]
-        return await self._parts.adjusting.standing(who, scopes, kinds, STANDING)
+        return await self._parts.adjusting.standing(who, scopes, kinds, words, STANDING)
 
     async def _apply(
         self, call: Call[Any, Any], who: Principal, session: Session, change: Change

@@ -10,13 +10,25 @@ returning true;
 select a.said = $3 from session_adjust a where a.tenant = $1 and a.session = $2;
 
 -- name: adjustable
--- Active memories of kinds $4 in scopes that $2 covers and that may be written by $3, the surest first.
+-- Active memories of kinds $4 in scopes that $2 covers and that may be written by $3, with words of $6;
+-- those with most of them, and of these the surest.
+with term as materialized (
+  select distinct term_no(w.lexeme) as no
+  from (select w.lexeme from unnest(to_tsvector('english', $6)) w limit 64) w
+), hit as materialized (
+  select p.doc, count(*) as shared
+  from term t
+  cross join lateral (
+    select p.doc from posting p where p.tenant = $1 and p.term = t.no
+    order by p.doc desc limit 5000) p
+  group by p.doc
+)
 select m.* from memory_shown($1) m
 where m.tenant = $1 and m.id = any(array(
-  select b.id from memory b
-  where b.tenant = $1 and covers($2, b.scope) and covers($3, b.scope) and b.status = 'active'
+  select b.id from hit h join memory b on b.tenant = $1 and b.doc = h.doc
+  where covers($2, b.scope) and covers($3, b.scope) and b.status = 'active'
     and b.kind = any($4::text[])
-  order by b.pinned desc, b.confidence desc, b.id desc limit $5))
+  order by h.shared desc, b.pinned desc, b.confidence desc, b.id desc limit $5))
 order by m.pinned desc, m.confidence desc, m.id desc;
 
 -- name: replace_memory
