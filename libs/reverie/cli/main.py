@@ -16,6 +16,7 @@ from reverie.cli import (
     doctor,
     dreams,
     git,
+    hook,
     keys,
     mcp,
     migrate,
@@ -58,6 +59,7 @@ app.command("export")(carry.export)
 app.command("import")(carry.import_)
 app.command("trace")(trace.trace)
 app.command("mcp")(mcp.mcp)
+app.command("hook", context_settings=hook.REST)(hook.hook)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)

@@ -1,0 +1,151 @@
+"""The part of a hook that nobody waits for: sending what was said, ending sessions, commits.
+
+It runs in a process of its own, one at a time for each session. What cannot be sent stays noted
+and is sent by a later hook, of whatever session; twice sent counts once, by external ids.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from reverie.agent.hook_gateway import Away, Gateway, Refused
+from reverie.agent.hook_notes import Notes, waiting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+MOST_TURNS = 200
+MOST_CHARS = 300_000
+
+
+def beside(work: Callable[[], None]) -> None:
+    """Does the work in a process of its own, which outlives this one and says nothing."""
+    sys.stdout.flush()
+    if os.fork():
+        return
+    code = 1
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(nothing, fd)
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def start(notes: Notes, gateway: Gateway) -> dict[str, Any]:
+    """Starts the session, or finds it again; the answer has its `context`."""
+    body = {"agent": notes.agent, "external_id": notes.external, "project": notes.facts["project"]}
+    if branch := notes.facts.get("branch"):
+        body["branch"] = branch
+    started: dict[str, Any] = gateway.ask("POST", "/v1/sessions/start", body)
+    notes.save(session=started["session"])
+    return started
+
+
+def in_session(notes: Notes, gateway: Gateway, path: str, body: dict[str, Any]) -> Any:
+    """A POST that names the session, which is started where that was not done or it is gone.
+
+    `{session}` in the path stands for it; else it goes into the body.
+    """
+    for again in (True, False):
+        session = notes.facts.get("session") or start(notes, gateway)["session"]
+        named = {} if "{session}" in path else {"session": session}
+        try:
+            return gateway.ask("POST", path.replace("{session}", session), {**body, **named})
+        except Refused as refused:
+            if refused.status != 404 or not again:
+                raise
+            notes.save(session=None)
+    raise AssertionError
+
+
+def tell(notes: Notes, gateway: Gateway | None) -> bool:
+    """Sends what is new of a session, and its end; whether all went through."""
+    done = False
+    lock = notes.alone()
+    try:
+        if gateway is not None:
+            _tell_all(Notes(notes.folder, notes.agent, notes.external), gateway)
+            done = True
+    except (Away, Refused, OSError):
+        done = False
+    finally:
+        notes.wait(not done)
+        os.close(lock)
+    return done
+
+
+def tell_waiting(folder: str, gateway: Gateway) -> None:
+    """Sends what could not be sent before, until that fails again."""
+    for notes in waiting(folder):
+        if not tell(notes, gateway):
+            return
+
+
+def _tell_all(notes: Notes, gateway: Gateway) -> None:
+    said: list[dict[str, Any]] = []
+    for path in notes.facts.get("transcripts", ()):
+        said += _send_transcript(notes, gateway, path)
+    if said:
+        _correct(notes, gateway, said)
+    if notes.facts.get("ended"):
+        in_session(notes, gateway, "/v1/sessions/{session}/end", {})
+
+
+def _send_transcript(notes: Notes, gateway: Gateway, path: str) -> list[dict[str, Any]]:
+    from reverie.agent.hook_turns import read_new
+
+    sent: list[dict[str, Any]] = []
+    more = os.path.exists(path)
+    while more:
+        cursors = notes.sent.get("cursors", {})
+        turns, cursor, more = read_new(path, int(cursors.get(path, 0)))
+        for batch in _batches(turns):
+            if _send(notes, gateway, batch):
+                sent += batch
+        notes.save_sent(cursors={**cursors, path: cursor})
+    return sent
+
+
+def _send(notes: Notes, gateway: Gateway, turns: list[dict[str, Any]]) -> bool:
+    """Whether some were new. Turns that the gateway cannot take are not sent again."""
+    try:
+        answer = in_session(notes, gateway, "/v1/turns", {"turns": turns})
+    except Refused as refused:
+        if refused.status in {400, 413, 422}:
+            return False
+        raise
+    return bool(answer["accepted"])
+
+
+def _batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for turn in turns:
+        if batch and (len(batch) >= MOST_TURNS or size > MOST_CHARS):
+            yield batch
+            batch, size = [], 0
+        batch.append(turn)
+        size += len(turn["content"])
+    if batch:
+        yield batch
+
+
+def _correct(notes: Notes, gateway: Gateway, said: list[dict[str, Any]]) -> None:
+    """Lets what the user corrected step down at once, not only with the next dream."""
+    words = [
+        {"role": turn["role"], "content": turn["content"]}
+        for turn in said[-MOST_TURNS:]
+        if turn["role"] in {"user", "assistant"}
+    ]
+    if any(turn["role"] == "user" for turn in words):
+        try:
+            in_session(notes, gateway, "/v1/sessions/{session}/adjust", {"messages": words})
+        except Refused:
+            return

@@ -1,0 +1,87 @@
+"""What an agent does with its hooks: it starts the command, writes JSON and reads JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+
+@dataclass
+class HookedAgent:
+    """A Claude Code session with its transcript; `env` says where Reverie is."""
+
+    folder: Path
+    env: dict[str, str]
+    session: str = field(default_factory=lambda: str(uuid4()))
+    options: tuple[str, ...] = ()
+
+    @property
+    def transcript(self) -> Path:
+        return self.folder / f"{self.session}.jsonl"
+
+    async def fire(self, event: str, **payload: Any) -> str:
+        """What the agent is told: `additionalContext`, or nothing."""
+        code, out, err = await self.run(event, json.dumps(self.payload(event, **payload)))
+        assert (code, err) == (0, ""), (code, err)
+        if not out:
+            return ""
+        answer = json.loads(out)["hookSpecificOutput"]
+        assert answer["hookEventName"] == event
+        assert "permissionDecision" not in answer
+        return str(answer["additionalContext"])
+
+    def payload(self, event: str, **more: Any) -> dict[str, Any]:
+        return {
+            "session_id": self.session,
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.folder),
+            "permission_mode": "default",
+            "hook_event_name": event,
+            **more,
+        }
+
+    async def run(self, event: str, stdin: str) -> tuple[int, str, str]:
+        command = (sys.executable, "-P", "-m", "reverie.cli.start", "hook", event, *self.options)
+        process = await asyncio.create_subprocess_exec(
+            *command, "--seconds=20",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.folder,
+            env={**os.environ, **self.env},
+        )  # fmt: skip
+        out, err = await process.communicate(stdin.encode())
+        return process.returncode or 0, out.decode(), err.decode()
+
+    def says(self, role: str, text: str) -> None:
+        """A message in the transcript."""
+        content: Any = text if role == "user" else [{"type": "text", "text": text}]
+        self._entry(role, content)
+
+    def calls(self, tool: str, asked: dict[str, Any], output: str, failed: bool = False) -> str:
+        """A tool call and its result in the transcript; the id of the call."""
+        call = f"toolu_{uuid4().hex[:20]}"
+        use = {"type": "tool_use", "id": call, "name": tool, "input": asked}
+        self._entry("assistant", [use])
+        result = {"type": "tool_result", "tool_use_id": call, "content": output}
+        self._entry("user", [{**result, "is_error": failed}])
+        return call
+
+    def _entry(self, role: str, content: Any) -> None:
+        entry = {
+            "type": role,
+            "uuid": str(uuid4()),
+            "sessionId": self.session,
+            "timestamp": "2026-03-02T10:00:00.000Z",
+            "cwd": str(self.folder),
+            "isSidechain": False,
+            "message": {"role": role, "content": content},
+        }
+        with self.transcript.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
