@@ -245,6 +245,25 @@ async def test_a_change_is_stored_when_no_anchors_are_in_the_making(place: Place
     assert await place.parts.changes.get(place.tenant, await posting)
 
 
+async def test_what_was_told_by_file_alone_is_told_better_by_who_knows_the_lines(
+    place: Place,
+) -> None:
+    [memory] = await write(place.store, new("the loop in a.py", scope="project/p"))
+    await _enrich(place, memory, {"a.py": {"lines": LINES}})
+    within = {"path": "a.py", "status": "modified", "hunks": [(12, 1, 12, 1)]}
+    for detail, file, grade in (
+        ("files", {"path": "a.py", "status": "modified"}, "suspect"),
+        ("lines", within, "stale"),
+        ("files", {"path": "a.py", "status": "deleted"}, "stale"),
+    ):
+        await _apply(place, await _post(place, "a", file, detail=detail))
+        [(_, path, found)] = admin_rows(
+            place.store.admin_url,
+            "select memory, path, grade from stale_mark where cleared is null",
+        )
+        assert (path, found) == ("a.py", grade)
+
+
 async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:
     chance = random.Random(11)
     memories = await write(place.store, *(new(f"memory {n}", scope="project/p") for n in range(40)))

@@ -199,3 +199,27 @@ async def _noted(clone: Clone) -> bool:
 
 async def _stale(stack: Stack) -> Any:
     return next(iter((await stack.get("/v1/stale?project=shop"))["items"]), None)
+
+
+async def test_a_laptop_finds_the_lines_that_memories_speak_of(
+    shop: Stack, clone: Clone, tmp_path: Path
+) -> None:
+    source = "import os\n\n\ndef load(path):\n    return os.stat(path)\n\n\ndef save():\n    pass\n"
+    clone.commit("Add a store", {"src/store.py": source})
+    known = {"scope": "project/shop", "valid_from": "2099-01-01T00:00:00Z"}
+    text = "`load` in store.py follows links"
+    memory = (await shop.post("/v1/remember", {"content": text, **known}))["id"]
+    await shop.post("/v1/remember", {"content": "gone.py is slow", **known})
+    await eventually(lambda: _anchored(shop))
+    key = shop.key_of(role=Role.WRITER, writes=("project/shop",), reads=("project/shop",))
+    env = {**_environment(shop, tmp_path), "REVERIE_API_KEY": key}
+    code, shown, said = await _run(env, "git", "anchor", "-C", str(clone.root), "--dry-run")
+    assert (code, said) == (0, "")
+    assert f"{memory[-8:]}  src/store.py: load" in shown
+    code, shown, _ = await _run(env, "git", "anchor", "-C", str(clone.root), "--json")
+    found = {one["memory"]: one["symbols"] for one in json.loads(shown)}
+    assert (code, found[memory]) == (0, {"src/store.py": ["load"]})
+    [(meta,)] = rows(shop.admin_url, "select meta from edge where meta ? 'symbols'")
+    assert (meta["named"], meta["symbols"]) == ("src/store.py", [["load", 4, 5]])
+    code, shown, _ = await _run(env, "git", "anchor", "-C", str(clone.root), "--json")
+    assert memory not in {one["memory"] for one in json.loads(shown)}

@@ -161,7 +161,6 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "stale_list": (everything, None, 20, everything),
         "stale_list: narrow key": (HERE, None, 20, HERE),
         "file_steps": ("p1", ["a.py"], datetime(2026, 1, 1, tzinfo=UTC)),
-        "anchored_memories": (ids[:5], "p1", None),
         "briefing_memories": (["project/p1", "global"], ["lesson", "decision"], 51, 5, ["command"]),
         "briefing_files": (["project/p1", "global"], ["a.py"], ["src"], "p1", 80),
         "briefing_stale": (["project/p1", "global"], 10),

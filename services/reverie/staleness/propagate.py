@@ -32,8 +32,8 @@ from reverie.store.doubts import FileStep, Project, Touching
 
 log = structlog.get_logger("reverie.staleness")
 
-FILES = 100
-"""How many anchored files are worked out at once, under one lock."""
+FILES = 250
+"""How many names of changed files are worked out at once, under one lock."""
 RENAMES = 50
 """How many names of one file are followed."""
 EDGES_A_MEMORY = 20
