@@ -3,7 +3,7 @@
 Real sessions, each in a scope of its own and copied until there are enough, are digested by one
 worker and by two, each a process; the share of time by stage is what the workers noted in their
 runs. Then one session of 10,000 turns (5 MB): the memory that it takes. Then fairness: 10,000
-scopes of one tenant are queued before one of another.
+scopes of one tenant are queued before one of another. Arguments choose: one, two, long, fair.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from tests.bench.common import Measured, show
@@ -56,13 +57,9 @@ def main() -> int:
     run = servers.new_run()
     member = servers.join(run)
     try:
-        for workers in (1, 2):
+        for name in sys.argv[1:] or MEASURED:
             with servers.fresh_database(run) as database:
-                asyncio.run(_digest(database, workers))
-        with servers.fresh_database(run) as database:
-            asyncio.run(_long(database))
-        with servers.fresh_database(run) as database:
-            asyncio.run(_fair(database))
+                asyncio.run(MEASURED[name](database))
     finally:
         os.close(member)
         servers.end(run)
@@ -225,6 +222,14 @@ async def _fair(database: servers.Database) -> None:
         ("claims until it is served", "claim p50 ms", "p95 ms"),
         [(str(place), f"{took.at(0.5):.1f}", f"{took.at(0.95):.1f}")],
     )
+
+
+MEASURED: dict[str, Callable[[servers.Database], Coroutine[None, None, None]]] = {
+    "one": partial(_digest, workers=1),
+    "two": partial(_digest, workers=2),
+    "long": _long,
+    "fair": _fair,
+}
 
 
 if __name__ == "__main__":

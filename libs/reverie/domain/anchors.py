@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from reverie.domain.turns import TurnText, trace_target
@@ -63,6 +64,8 @@ _DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
 _TOKEN = re.compile(r"[A-Za-z0-9_.@+~/\\$*{}<>\[\]:#%=,-]+", re.A)
 _LINE = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
 _COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
+MEMORABLE = 120
+"""Characters of a token whose judgement is kept."""
 
 
 def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
@@ -75,7 +78,8 @@ def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
     1,024 bytes are no paths.
     """
     plain = _URL.sub(" ", _DIFF.sub(lambda line: _DIFF_SIDE.sub("", line[0]), text))
-    found = (_path(token, roots) for token in _tokens(plain))
+    known = tuple(roots)
+    found = ((_met if len(token) < MEMORABLE else _path)(token, known) for token in _tokens(plain))
     return list(dict.fromkeys(path for path in found if path))[:MAX_PATHS]
 
 
@@ -128,7 +132,7 @@ def _tokens(text: str) -> Iterator[str]:
             yield token.strip("[]{}:#").rstrip(".,:;")
 
 
-def _path(token: str, roots: Iterable[str]) -> str | None:
+def _path(token: str, roots: tuple[str, ...]) -> str | None:
     # Agents write @path to show a file; a diff puts + or - before a line.
     raw = _LINE.sub("", token).rstrip(".:").lstrip("+-@")
     raw = re.sub(r"^[A-Za-z]:[\\/]", "/", raw).replace("\\", "/")
@@ -143,6 +147,10 @@ def _path(token: str, roots: Iterable[str]) -> str | None:
     path = "/".join(parts)
     fits = len(path.encode()) <= MAX_PATH_BYTES
     return path if parts and fits and _is_file(parts) else None
+
+
+_met = lru_cache(maxsize=8192)(_path)
+"""The same words come again and again."""
 
 
 def _is_file(parts: list[str]) -> bool:
