@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TextIO
 
 import structlog
@@ -24,6 +25,7 @@ Redact = Callable[[str], str]
 
 _hidden: dict[int, Known] = {}
 _MOST_HIDDEN = 256
+_SHORT, _KEPT = 64, 1024
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
@@ -121,6 +123,8 @@ class _Redactor:
 
     def __init__(self, redact: Redact | None) -> None:
         self._redact = redact
+        # Routes, levels and names come again and again.
+        self._redact_short = lru_cache(_KEPT)(redact) if redact else None
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
         return {key: self._clean(value) for key, value in event.items()}
@@ -136,7 +140,8 @@ class _Redactor:
 
     def _text(self, text: str) -> str:
         masked = mask_credentials(_without_hidden(text))
-        return self._redact(masked) if self._redact else masked
+        redact = self._redact_short if len(masked) <= _SHORT else self._redact
+        return redact(masked) if redact else masked
 
 
 def _renderer(settings: Settings, out: TextIO) -> Processor:
