@@ -32,7 +32,7 @@ from reverie.testing import servers
 from reverie.testing.models import model_home
 
 FOLDER = DATA / "devmembench"
-BUDGETS = (200, 400, 800)
+BUDGETS = (200, 400)
 LIMIT = 10
 MOST_SHARE = 0.30
 Found = tuple[bool, bool, float, str]

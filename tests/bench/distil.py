@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from uuid import UUID
 
@@ -21,9 +23,17 @@ from reverie.domain.distil import Distilled, distil, session_memory
 from reverie.domain.kinds import Kind
 from reverie.domain.slices import slice_turns
 from reverie.domain.turns import TurnText, condense_tool
+from reverie.domain.words import index_text
 
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "transcripts"
 SEED = 7
+NEAR = 0.8
+NAMED = re.compile(r"`[^`]+`|\d|[a-z][A-Z]|\w/\w|[\w-]+\.[a-z]{2,4}\b")
+OUTPUT = re.compile(
+    r"\[Request interrupted|<[a-z-]+>|^\s*[$#>] |exit code \d|\d+ passed in|npm ERR|Traceback \("
+    r"|^(?:ok|FAIL|PASS)\s|Syncing markdown|Process completed",
+    re.I | re.M,
+)
 
 
 def turns_of(path: Path) -> list[TurnText]:
@@ -48,7 +58,8 @@ def report(path: Path) -> list[Distilled]:
     started = time.perf_counter()
     slices = slice_turns(turns)
     whole = session_memory(slices)
-    memories = distil(slices) + ([whole] if whole else [])
+    memories = [memory for part in slices for memory in distil([part])]
+    memories += [whole] if whole else []
     spent = time.perf_counter() - started
     kinds = Counter(memory.kind.value for memory in memories)
     listed = " ".join(f"{kind}:{count}" for kind, count in kinds.most_common())
@@ -59,6 +70,42 @@ def report(path: Path) -> list[Distilled]:
     return memories
 
 
+def stands_alone(memory: Distilled) -> bool:
+    """Whether it names what it speaks of: it begins with no word that leans on another text."""
+    return not cues.LEANING.match(memory.content)
+
+
+def names_or_reasons(memory: Distilled) -> bool:
+    """Whether it stands alone, and names a path, code or a number, or gives a reason."""
+    told = memory.files or cues.CAUSE.search(memory.content) or NAMED.search(memory.content)
+    return stands_alone(memory) and bool(told)
+
+
+def is_noise(memory: Distilled) -> bool:
+    """Whether it is a tool's output, a greeting, an announcement or a wrapper."""
+    text = memory.content.removeprefix("Session: ")
+    wordless = cues.PLEASANTRY.match(text) or cues.NARRATION.match(text)
+    return bool(wordless or OUTPUT.search(memory.content))
+
+
+def duplicates(memories: list[Distilled]) -> tuple[int, int]:
+    """Pairs of near-copies in other words (which the slow path merges or leaves), and texts that
+    come again as they are (which a dream makes one memory of)."""
+    texts = Counter(memory.content for memory in memories if memory.kind is not Kind.SESSION)
+    distinct = {text: set(index_text(text).split()) for text in texts}
+    near = sum(
+        len(a & b) / len(a | b) >= NEAR for a, b in combinations(distinct.values(), 2) if a and b
+    )
+    return near, sum(count - 1 for count in texts.values())
+
+
+SHARES = {
+    "stand alone": stands_alone,
+    "stand alone and name a path, code, a number or a reason": names_or_reasons,
+    "noise": is_noise,
+}
+
+
 def main(folder: Path, samples: int) -> int:
     """Reports on every file; exit code 2 where there is none."""
     files = sorted(folder.glob("*.md"))
@@ -66,11 +113,14 @@ def main(folder: Path, samples: int) -> int:
         print(f"distil is left out: there are no transcripts in {folder}")
         return 2
     memories = [memory for path in files for memory in report(path)]
-    told = [memory for memory in memories if memory.files or cues.CAUSE.search(memory.content)]
     size = sum(len(memory.content) for memory in memories) / len(memories)
     each = len(memories) / len(files)
     print(f"\n{len(memories)} memories, {each:.1f} a session, {size:.0f} characters each")
-    print(f"with a path or a reason: {len(told) / len(memories):.0%}")
+    for label, sign in SHARES.items():
+        found = [memory for memory in memories if sign(memory)]
+        print(f"{label}: {len(found)}, {len(found) / len(memories):.1%}")
+    left, same = duplicates(memories)
+    print(f"said in several sessions with the same words: {same}; near-copies left: {left}")
     lasting = [memory for memory in memories if memory.kind is not Kind.SESSION]
     chosen = random.Random(SEED).sample(lasting, min(samples, len(lasting)))
     for memory in chosen:

@@ -23,7 +23,6 @@ from reverie.domain.ids import new_id
 from reverie.store import rows
 from reverie.store.counts import COUNTED, Vectors
 from reverie.store.database import _prepare, open_database
-from reverie.store.dreams import FIRST
 from reverie.store.queries import query, settled
 from reverie.store.search import Filter, Search
 from reverie.store.steady import ASKED
@@ -155,7 +154,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "memory_neighbours": (ids[0], everything, 50),
         "turns_list": (loaded.session, -1, 50),
         "dream_turns": (loaded.session, -1, 50),
-        "dream_sessions": ("project/p1", FIRST, 900.0, 100),
+        "dream_sessions": ("project/p1", UUID(int=0), 900.0, 100),
         "dream_known": ("project/p1", 40),
         "dream_alike": ("project/p1", COMMON, 12),
         "stale_list": (everything, None, 20, everything),

@@ -82,8 +82,8 @@ def _says(sentence: str) -> bool:
 
 
 def _greetingless(sentence: str) -> str:
-    """Without an opening such as "Good catch - " or "Yes, "."""
-    rest = _OPENING.sub("", sentence)
+    """Without an opening such as "Good catch - " or "Yes, "; "I'll use" tells a choice."""
+    rest = _CHOICE.sub("Use ", _OPENING.sub("", sentence))
     return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
 
 
@@ -92,6 +92,11 @@ _LEANS = re.compile(
     r"|since (?:it|this|that|they|ours)|because|for example|e\.g|i\.e|then|here|without (?:it"
     r"|this))\b"
     r"|^(?:它|这|那|因此|所以|否则)",
+    re.I,
+)
+_CHOICE = re.compile(
+    r"^(?:i'?ll|we'?ll|i will|we will) use (?=(?:`|(?-i:[A-Z]))[^.]*? (?:for|as|to"
+    r"|instead)\b)(?!.*\b(?:agent|tool)\b)",
     re.I,
 )
 _OPENING = re.compile(
