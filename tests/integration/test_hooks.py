@@ -132,3 +132,98 @@ async def test_a_hook_never_fails_its_agent(tmp_path: Path) -> None:
     code, out, err = await agent.run("Sesion", "{}")
     assert (code, out) == (1, "")
     assert "no such hook" in err
+
+
+async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    price = str(agent.folder / "src/cart/price.py")
+    rule = "Prices in src/cart/price.py are kept in cents, because floats lost money."
+    await stack.post(
+        "/v1/remember", {"scope": "project/bookshop", "kind": "decision", "content": rule}
+    )
+    await agent.fire("SessionStart", source="startup")
+    change = {"file_path": price, "old_string": "a", "new_string": "b"}
+    edit = {"tool_name": "Edit", "tool_input": change}
+
+    async def warned() -> str:
+        return await agent.fire("PreToolUse", **edit)
+
+    said = await eventually(warned)
+    assert "kept in cents" in said
+    assert said.startswith("<reverie-memory>")
+    assert await warned() == ""
+    other = {"file_path": "/etc/passwd"}
+    assert await agent.fire("PreToolUse", tool_name="Write", tool_input=other) == ""
+    await agent.fire("PreCompact", trigger="auto", custom_instructions="")
+    assert "kept in cents" in await warned()
+
+    token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
+    why = f"Exit code 1\nE   KeyError: 'price_cents' ({token})"
+    tests = {"command": "pytest -q tests/test_price.py"}
+    agent.calls("Bash", tests, why, failed=True)
+    await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
+    agent.calls("Edit", change, "The file has been updated.")
+    await agent.fire("PostToolUse", **edit, tool_response={"success": True})
+    await turns_of(stack, 2)
+    agent.calls("Bash", tests, "1 passed")
+    await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
+
+    async def remembered() -> list[dict[str, Any]]:
+        page = await stack.get("/v1/memories", params={"kind": "bug"})
+        return list(page["items"])
+
+    (bug,) = await eventually(remembered)
+    assert "KeyError: 'price_cents'" in bug["content"]
+    assert "src/cart/price.py" in bug["content"]
+    assert bug["scope"].startswith("project/bookshop")
+    assert token not in bug["content"]
+    assert all(token not in one.read_text() for one in (tmp_path / "home/hooks").iterdir())
+
+
+async def test_a_sub_agent_and_an_agent_without_transcript_are_heard_too(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    helper = HookedAgent(agent.folder, agent.env)
+    helper.says("user", "Review src/cart/price.py.")
+    helper.says("assistant", "Finding: the rounding in src/cart/price.py loses a cent.")
+    await agent.fire(
+        "SubagentStop",
+        agent_id="a1b2",
+        agent_type="code-reviewer",
+        agent_transcript_path=str(helper.transcript),
+    )
+    codex = HookedAgent(agent.folder, dict(agent.env), options=("--agent", "codex"))
+    down = HookedAgent(
+        agent.folder,
+        {**agent.env, "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"},
+        session=codex.session,
+        options=codex.options,
+    )
+    token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
+    await down.fire("UserPromptSubmit", prompt=f"Release it with {token}.")
+    notes = tmp_path / "home" / "hooks"
+
+    async def kept() -> list[Path]:
+        return [path for path in notes.glob("codex*.spool") if path.read_text()]
+
+    (spool,) = await eventually(kept)
+    assert token not in spool.read_text()
+    assert spool.stat().st_mode & 0o077 == 0
+    ran = {"tool_name": "shell", "tool_input": {"command": "make release"}}
+    await codex.fire("PostToolUse", **ran, tool_response={"output": "released v1.2"})
+    await codex.fire("Stop", last_assistant_message="Released v1.2.")
+
+    async def sessions() -> dict[str, dict[str, Any]]:
+        found = {one["agent"]: one for one in (await stack.get("/v1/sessions"))["items"]}
+        turns = found.get("codex", {}).get("turns", 0)
+        return found if len(found) == 2 and turns == 3 else {}
+
+    found = await eventually(sessions)
+    sub = found["claude-code/sub/code-reviewer"]
+    assert (sub["turns"], bool(sub["ended_at"])) == (2, True)
+    turns = (await stack.get(f"/v1/sessions/{found['codex']['id']}/turns"))["items"]
+    assert {one["role"] for one in turns} == {"user", "tool", "assistant"}
+    assert not spool.exists()

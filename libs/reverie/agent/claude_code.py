@@ -4,7 +4,7 @@ A line is an entry of the conversation: what the user said, what the agent said 
 called, or what a tool gave back. A message's external id is the entry's `uuid`, a tool call's is
 the call's own id; a call becomes a turn when its result is there. What the program itself put
 into the conversation (reminders, command echoes, summaries of what was compacted) is nobody's
-word and left out, as are thoughts.
+word and left out, as are thoughts. What a sub-agent is told in a sidechain is the assistant's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
-from reverie.agent.transcripts import ParsedTurn, clip
+from reverie.agent.transcripts import ParsedTurn, Role, clip
 
 TOOL_BYTES: Final = 12_000
 _OWN: Final = re.compile(
@@ -56,7 +56,8 @@ class Reader:
         said = "\n\n".join(str(one["text"]) for one in blocks if _is_text(one))
         said = _OWN.sub("", said).strip()
         if said and isinstance(entry.get("uuid"), str) and not said.startswith(_NOBODY):
-            turns.append(ParsedTurn(entry["uuid"], entry["type"], said, at, sidechain=aside))
+            role: Role = "user" if entry["type"] == "user" and not aside else "assistant"
+            turns.append(ParsedTurn(entry["uuid"], role, said, at, sidechain=aside))
         for one in blocks:
             if one.get("type") == "tool_use" and isinstance(one.get("id"), str):
                 self.calls[one["id"]] = one

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 
 from reverie.agent.hook_gateway import Away, Refused, find_gateway, home_of
-from reverie.agent.hook_notes import Notes
+from reverie.agent.hook_notes import Notes, tidy
 from reverie.agent.hook_tell import beside, in_session, start, tell, tell_waiting
 
 TYPE_CHECKING = False
@@ -25,6 +26,12 @@ BESIDE_SECONDS = 30.0
 """How long a call may take that nobody waits for."""
 QUERY_CHARS = 8_000
 """Of what the user says, taken to look for memories."""
+READABLE = "claude-code"
+"""The agent whose transcripts can be read as they grow."""
+PATHS = ("file_path", "notebook_path", "path")
+LOOKING = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
+TELLING = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
+MOST_WARNED = 200
 USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
 
 Answers a hook of a coding agent: reads its JSON on standard input, prints what the agent shall
@@ -43,12 +50,12 @@ Exit codes: 0, also where Reverie is away (it answers nothing, and sends later);
 class Hook:
     """One call: the event's payload, the notes of its session, the gateway if there is one."""
 
-    def __init__(self, event: str, payload: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    def __init__(self, event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
         self.event = event
         self.payload = payload
         self.folder = os.path.join(home_of(os.environ), "hooks")
         self.seconds = float(options.get("seconds") or SECONDS)
-        agent = options.get("agent") or "claude-code"
+        agent = options.get("agent") or READABLE
         self.notes = Notes(self.folder, agent, self.text("session_id") or "unnamed")
         self.gateway = find_gateway(os.environ, self.seconds)
         self._project = options.get("project")
@@ -67,7 +74,7 @@ class Hook:
 
             found = where(self.text("cwd") or os.getcwd(), self._project, os.environ)
             new = {"root": found.root, "project": found.project, "branch": found.branch}
-        if path and path not in facts.get("transcripts", ()):
+        if self.notes.agent == READABLE and path and path not in facts.get("transcripts", ()):
             new["transcripts"] = [*facts.get("transcripts", ()), path]
         if new:
             self.notes.save(**new)
@@ -92,8 +99,41 @@ def user_prompt(hook: Hook) -> str:
     return str(answer["markdown"])
 
 
+def edit(hook: Hook) -> str:
+    """Answers what leans on the file that is about to change; of each file once."""
+    asked = hook.payload.get("tool_input")
+    path = next((asked[n] for n in PATHS if asked.get(n)), "") if isinstance(asked, dict) else ""
+    facts = hook.notes.facts
+    file = os.path.relpath(os.path.join(hook.text("cwd"), str(path)), facts["root"])
+    if not path or hook.gateway is None or file.startswith("..") or file in facts.get("warned", ()):
+        return ""
+    from reverie.agent.hook_impact import warning
+
+    said = warning(hook.gateway, file, facts["project"])
+    hook.notes.save(warned=[*facts.get("warned", ())[-MOST_WARNED:], file])
+    return said
+
+
+def compact(hook: Hook) -> str:
+    """Notes that what was given so far will be gone."""
+    hook.notes.save(compacted=True, warned=[])
+    return ""
+
+
 def nothing(hook: Hook) -> str:
     """Answers nothing: what there is to do, nobody waits for."""
+    return ""
+
+
+def subagent_stop(hook: Hook) -> str:
+    """Takes a sub-agent's transcript for a session of its own, which is over."""
+    path = hook.text("agent_transcript_path")
+    if path:
+        kind = hook.text("agent_type") or "subagent"
+        name = f"{hook.text('session_id')}/{hook.text('agent_id') or os.path.basename(path)}"
+        facts = {name: hook.notes.facts.get(name) for name in ("project", "branch", "root")}
+        hook.notes = Notes(hook.folder, f"{hook.notes.agent}/sub/{kind}", name)
+        hook.notes.save(**facts, transcripts=[path], ended=True)
     return ""
 
 
@@ -106,14 +146,20 @@ def session_end(hook: Hook) -> str:
 EVENTS: dict[str, Callable[[Hook], str]] = {
     "SessionStart": session_start,
     "UserPromptSubmit": user_prompt,
+    "PreToolUse": edit,
+    "PostToolUse": nothing,
+    "PreCompact": compact,
+    "SubagentStop": subagent_stop,
     "Stop": nothing,
     "SessionEnd": session_end,
 }
 
 
-def run(event: str, payload: Mapping[str, Any], options: Mapping[str, str]) -> str:
+def run(event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
     """Answers an event, and leaves the rest of the work to a process beside."""
     hook = Hook(event, payload, options)
+    if not hook.text("session_id") or _idle(event, payload):
+        return
     hook.know()
     try:
         said = EVENTS[event](hook)
@@ -122,14 +168,33 @@ def run(event: str, payload: Mapping[str, Any], options: Mapping[str, str]) -> s
         said = ""
     if said:
         _answer(event, said)
-    beside(lambda: _afterwards(hook))
-    return said
+    if event != "PreToolUse":
+        beside(lambda: _afterwards(hook))
+
+
+def _idle(event: str, payload: Mapping[str, Any]) -> bool:
+    """Whether an agent only looked around."""
+    return event == "PostToolUse" and payload.get("tool_name") in LOOKING
 
 
 def _afterwards(hook: Hook) -> None:
     gateway = find_gateway(os.environ, BESIDE_SECONDS)
-    if tell(hook.notes, gateway) and gateway is not None:
+    if tell(hook.notes, gateway, _own_turn(hook)) and gateway is not None:
         tell_waiting(hook.folder, gateway)
+        if hook.event == "SessionStart":
+            from reverie.agent.hook_commits import announce
+
+            announce(gateway, hook.notes.facts["root"], hook.notes.facts["project"])
+            tidy(hook.folder)
+
+
+def _own_turn(hook: Hook) -> dict[str, Any] | None:
+    """What the event tells of, where no transcript tells it."""
+    if hook.notes.facts.get("transcripts") or hook.event not in TELLING:
+        return None
+    from reverie.agent.hook_spool import turn_of
+
+    return turn_of(hook.event, hook.payload, f"{hook.event}:{time.time_ns()}")
 
 
 def _answer(event: str, said: str) -> None:

@@ -1,8 +1,8 @@
 """What hooks note between two calls: which session, how far it was sent, what is still to send.
 
 One folder, `hooks` in the home folder, readable by its owner alone. A note holds names and
-positions, never what was said: a transcript that could not be sent is read again from where it
-stands.
+positions, and of what was said only what is redacted: a transcript that could not be sent is read
+again from where it stands.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class Notes:
     def save_sent(self, **facts: object) -> None:
         """Notes how far the sender came."""
         _write(f"{self._path}.sent.json", {**self.sent, **facts})
+
+    @property
+    def spool(self) -> str:
+        """Where turns wait that are in no transcript."""
+        return f"{self._path}.spool"
 
     @property
     def waits(self) -> bool:

@@ -1,7 +1,7 @@
 """The part of a hook that nobody waits for: sending what was said, ending sessions, commits.
 
 It runs in a process of its own, one at a time for each session. What cannot be sent stays noted
-and is sent by a later hook, of whatever session; twice sent counts once, by external ids.
+and is sent by a later hook, of whatever session; what is sent twice counts once, by external ids.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from reverie.agent.transcripts import ParsedTurn
 
 MOST_TURNS = 200
 MOST_CHARS = 300_000
@@ -44,11 +46,17 @@ def start(notes: Notes, gateway: Gateway) -> dict[str, Any]:
     if branch := notes.facts.get("branch"):
         body["branch"] = branch
     started: dict[str, Any] = gateway.ask("POST", "/v1/sessions/start", body)
-    notes.save(session=started["session"])
+    notes.save(session=started["session"], scope=started["scope"])
     return started
 
 
-def in_session(notes: Notes, gateway: Gateway, path: str, body: dict[str, Any]) -> Any:
+def in_session(
+    notes: Notes,
+    gateway: Gateway,
+    path: str,
+    body: dict[str, Any],
+    headers: dict[str, str] | None = None,
+) -> Any:
     """A POST that names the session, which is started where that was not done or it is gone.
 
     `{session}` in the path stands for it; else it goes into the body.
@@ -57,7 +65,8 @@ def in_session(notes: Notes, gateway: Gateway, path: str, body: dict[str, Any]) 
         session = notes.facts.get("session") or start(notes, gateway)["session"]
         named = {} if "{session}" in path else {"session": session}
         try:
-            return gateway.ask("POST", path.replace("{session}", session), {**body, **named})
+            where = path.replace("{session}", session)
+            return gateway.ask("POST", where, {**body, **named}, headers)
         except Refused as refused:
             if refused.status != 404 or not again:
                 raise
@@ -65,17 +74,21 @@ def in_session(notes: Notes, gateway: Gateway, path: str, body: dict[str, Any]) 
     raise AssertionError
 
 
-def tell(notes: Notes, gateway: Gateway | None) -> bool:
-    """Sends what is new of a session, and its end; whether all went through."""
+def tell(notes: Notes, gateway: Gateway | None, turn: dict[str, Any] | None = None) -> bool:
+    """Sends what is new of a session, a turn of no transcript, and its end; whether all is sent."""
     done = False
     lock = notes.alone()
     try:
         if gateway is not None:
-            _tell_all(Notes(notes.folder, notes.agent, notes.external), gateway)
+            _tell_all(Notes(notes.folder, notes.agent, notes.external), gateway, turn)
             done = True
     except (Away, Refused, OSError):
         done = False
     finally:
+        if not done and turn is not None:
+            from reverie.agent.hook_spool import keep
+
+            keep(notes.spool, turn)
         notes.wait(not done)
         os.close(lock)
     return done
@@ -88,8 +101,8 @@ def tell_waiting(folder: str, gateway: Gateway) -> None:
             return
 
 
-def _tell_all(notes: Notes, gateway: Gateway) -> None:
-    said: list[dict[str, Any]] = []
+def _tell_all(notes: Notes, gateway: Gateway, turn: dict[str, Any] | None) -> None:
+    said = _send_kept(notes, gateway, turn)
     for path in notes.facts.get("transcripts", ()):
         said += _send_transcript(notes, gateway, path)
     if said:
@@ -98,19 +111,48 @@ def _tell_all(notes: Notes, gateway: Gateway) -> None:
         in_session(notes, gateway, "/v1/sessions/{session}/end", {})
 
 
+def _send_kept(notes: Notes, gateway: Gateway, turn: dict[str, Any] | None) -> list[dict[str, Any]]:
+    sent: list[dict[str, Any]] = []
+    if turn is None and not os.path.exists(notes.spool):
+        return sent
+    from reverie.agent.hook_spool import kept
+
+    for batch in _batches([*kept(notes.spool), *([turn] if turn else [])]):
+        if _send(notes, gateway, batch):
+            sent += batch
+    if os.path.exists(notes.spool):
+        os.remove(notes.spool)
+    return sent
+
+
 def _send_transcript(notes: Notes, gateway: Gateway, path: str) -> list[dict[str, Any]]:
-    from reverie.agent.hook_turns import read_new
+    from reverie.agent.hook_turns import as_sent, is_worth, read_new
 
     sent: list[dict[str, Any]] = []
     more = os.path.exists(path)
     while more:
         cursors = notes.sent.get("cursors", {})
         turns, cursor, more = read_new(path, int(cursors.get(path, 0)))
-        for batch in _batches(turns):
+        for batch in _batches([as_sent(one) for one in turns if is_worth(one)]):
             if _send(notes, gateway, batch):
                 sent += batch
-        notes.save_sent(cursors={**cursors, path: cursor})
+        failed = _remember_fixes(notes, gateway, turns)
+        notes.save_sent(cursors={**cursors, path: cursor}, failed=failed)
     return sent
+
+
+def _remember_fixes(notes: Notes, gateway: Gateway, turns: list[ParsedTurn]) -> dict[str, Any]:
+    """Remembers which edits made a command go through; answers those that still fail."""
+    failed: dict[str, Any] = notes.sent.get("failed", {})
+    if not any(turn.role == "tool" for turn in turns):
+        return failed
+    from reverie.agent.hook_fixes import fixes
+
+    for one in fixes(turns, failed, str(notes.facts.get("root", ""))):
+        once = {"Idempotency-Key": f"fix-{one.pop('external_id')}"}
+        place = {"scope": notes.facts["scope"]} if notes.facts.get("scope") else {}
+        in_session(notes, gateway, "/v1/remember", {**one, **place}, once)
+    return failed
 
 
 def _send(notes: Notes, gateway: Gateway, turns: list[dict[str, Any]]) -> bool:

@@ -31,12 +31,15 @@ _LOOK: Final = re.compile(
 _FAILED: Final = re.compile(r"^(?:Error|Exit code:? [1-9]|fatal:|Traceback)|<tool_use_error>", re.M)
 
 
-def read_new(path: str, cursor: int) -> tuple[list[dict[str, Any]], int, bool]:
-    """The turns behind a position as `POST /v1/turns` takes them, the next position, and whether
-    there is more. A call whose result is awaited is read again the next time."""
+def read_new(path: str, cursor: int) -> tuple[list[ParsedTurn], int, bool]:
+    """The turns behind a position, the next position, and whether there is more.
+
+    A call whose result is awaited is read again the next time.
+    """
     size = os.path.getsize(path)
     cursor = cursor if cursor <= size else 0
-    reader, turns, at = Reader(), [], cursor
+    reader, at = Reader(), cursor
+    turns: list[ParsedTurn] = []
     begun: dict[str, int] = {}
     with open(path, "rb") as file:
         file.seek(cursor)
@@ -46,7 +49,7 @@ def read_new(path: str, cursor: int) -> tuple[list[dict[str, Any]], int, bool]:
             at += len(line)
     more = at - cursor >= MOST_BYTES
     awaited = [start for start in begun.values() if not more and at - start <= HELD_BYTES]
-    return [as_sent(one) for one in turns if is_worth(one)], min([at, *awaited]), more
+    return turns, min([at, *awaited]), more
 
 
 def as_sent(turn: ParsedTurn) -> dict[str, Any]:
