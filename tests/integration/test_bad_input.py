@@ -112,10 +112,11 @@ async def test_an_unknown_field_isnames(place: Place, path: str) -> None:
 
 @pytest.mark.parametrize("path", POSTS)
 async def test_a_body_over_the_limit_is_too_large(place: Place, path: str) -> None:
-    data = b'{"a": "' + b"x" * (1024 * 1024) + b'"}'
+    longest, setting = (25, "git_limit") if path == "/v1/git/changes" else (1, "body_limit")
+    data = b'{"a": "' + b"x" * (longest * 1024 * 1024) + b'"}'
     document = await place.refused("POST", path, data)
     assert (document["status"], document["field"]) == (413, "body")
-    assert "body_limit" in document["detail"]
+    assert setting in document["detail"]
 
 
 @pytest.mark.parametrize("path", POSTS)
