@@ -111,7 +111,7 @@ async def fill(stack: Stack, questions: QuestionSet) -> Filled:
         items = [
             {
                 "content": one.text,
-                "scope": f"project/{questions.project}",
+                "scope": f"project/{one.project or questions.project}",
                 "kind": "context",
                 "session": sessions.get(one.group or ""),
                 "valid_from": one.at.isoformat() if one.at else None,
@@ -131,7 +131,7 @@ async def ask(
     """Every question of a set, through the gateway at `url`; counts the arms of what answers."""
     pairs = []
     for asked in filled.set.questions:
-        body = {"query": asked.text, "scopes": [f"project/{filled.set.project}"], "limit": DEPTH}
+        body = {"query": asked.text, "scopes": filled.set.scopes, "limit": DEPTH}
         found = await stack.post(f"{url}/v1/recall", body | more)
         assert not found["degraded"], found["degraded"]
         ranking: Ranking = []

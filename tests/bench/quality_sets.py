@@ -19,12 +19,16 @@ LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
 
 @dataclass(frozen=True)
 class Document:
-    """A text to remember; `group` is the conversation it was said in, `at` when."""
+    """A text to remember; `group` is the conversation it was said in, `at` when.
+
+    `project`: where it belongs, if not to the set's own.
+    """
 
     name: str
     text: str
     group: str | None = None
     at: datetime | None = None
+    project: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class QuestionSet:
     project: str
     documents: Sequence[Document]
     questions: Sequence[Asked] = field(default_factory=list)
+
+    @property
+    def scopes(self) -> list[str]:
+        """Where its documents lie."""
+        projects = {one.project or self.project for one in self.documents}
+        return [f"project/{project}" for project in sorted(projects)]
 
 
 def sets_named(words: Collection[str]) -> Iterator[QuestionSet]:
@@ -120,13 +130,14 @@ def _locomo(
 
 
 def devmembench() -> QuestionSet:
-    """Sessions between a developer and an assistant."""
+    """Sessions between a developer and an assistant, each in its project; some are of both."""
     folder = DATA / "devmembench"
     documents = [
         Document(
             one["sessionId"],
             "\n".join(f"{said['role']}: {said['content']}" for said in one["messages"]),
             at=datetime.fromisoformat(one["metadata"]["date"]).replace(tzinfo=UTC),
+            project=one["metadata"]["project"].replace("both", "") or None,
         )
         for one in json.loads((folder / "sessions.json").read_text())
     ]

@@ -99,6 +99,12 @@ async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
         assert said in shown, shown
     assert limited["trace_id"] in await _printed(stack, tmp_path)
     assert json.loads(await _printed(stack, tmp_path, trace["id"], "--json"))["id"] == trace["id"]
+    shop = "project/web-shop"
+    there = await _told(stack, "Orders go through one big transaction", scope=shop)
+    named = (await _asked(stack, "Which transaction in the web-shop?", scopes=[HERE, shop]))[1]
+    assert (named["places"], "shop" in named["keywords"]) == (["web-shop"], True)
+    told = _by_id(named)
+    assert (told[there]["factors"]["place"], "place" in told[cause]["factors"]) == (1.1, False)
 
 
 async def _printed(stack: Stack, home: Path, *words: str) -> str:

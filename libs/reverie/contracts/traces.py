@@ -94,6 +94,7 @@ class Trace(TraceHead):
     phrases: list[str] = Field(default_factory=list)
     period: TracePeriod | None = None
     wants: list[str] = Field(default_factory=list)
+    places: list[str] = Field(default_factory=list)
     limit: int
     budget_tokens: int | None = None
     depth: int

@@ -29,7 +29,8 @@ class Intent(StrEnum):
 class Reading:
     """A question as the rules read it. `wants`: kinds that usually answer such a question.
 
-    `names`: what its identifiers, or words of it in a row, are as a name in code.
+    `names`: what its identifiers, or words of it in a row, are as a name in code. `places`: the
+    projects that it names.
     """
 
     language: str
@@ -40,6 +41,7 @@ class Reading:
     period: Period | None = None
     wants: frozenset[Kind] = frozenset()
     names: tuple[str, ...] = ()
+    places: frozenset[str] = frozenset()
 
 
 _SPECIFIC: tuple[tuple[Intent, re.Pattern[str]], ...] = (
@@ -119,8 +121,8 @@ READ_CHARS = 2_000
 """A longer question is a pasted text: what it asks for stands at its beginning."""
 
 
-def read(text: str, now: datetime) -> Reading:
-    """What `text` asks for; times are reckoned from `now`."""
+def read(text: str, now: datetime, places: frozenset[str] = frozenset()) -> Reading:
+    """What `text`, which may name `places`, asks for; times are reckoned from `now`."""
     head = text[:READ_CHARS]
     paths = _names(_PATH, head)
     identifiers = tuple(n for n in _names(_IDENTIFIER, head) if n not in paths)
@@ -133,6 +135,7 @@ def read(text: str, now: datetime) -> Reading:
         period=period_of(head, now),
         wants=_wants(head),
         names=_as_names(identifiers, head),
+        places=places,
     )
 
 

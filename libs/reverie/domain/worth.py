@@ -12,12 +12,14 @@ from reverie.domain.confidence import HALF_LIVES, HalfLives, present
 from reverie.domain.kinds import Kind, Tier
 from reverie.domain.memory import Status, Use
 from reverie.domain.question import Reading
+from reverie.domain.scopes import project_of
 
 UNUSED = Use()
 STALE_WEIGHT = 0.5
 SUPERSEDED_WEIGHT = 0.5
 IN_PERIOD = 1.15
 WANTED_KIND = 1.1
+IN_PLACE = 1.1
 HOLDS_PHRASE = 1.3
 HOLDS_NAME = 1.7
 """Models break a name into pieces that say something else, so that words alone know it."""
@@ -69,6 +71,8 @@ def factors(
         found["centrality"] = 1 + CENTRALITY * facts.rank
     if reading.period and _in_period(facts, reading):
         found["period"] = IN_PERIOD
+    if reading.places and project_of(facts.scope) in reading.places:
+        found["place"] = IN_PLACE
     if facts.kind in reading.wants:
         found["kind"] = WANTED_KIND
     return found
@@ -81,6 +85,7 @@ def most(reading: Reading) -> float:
         * (1 + CENTRALITY)
         * (IN_PERIOD if reading.period else 1.0)
         * (WANTED_KIND if reading.wants else 1.0)
+        * (IN_PLACE if reading.places else 1.0)
         * (HOLDS_PHRASE if reading.phrases else 1.0)
     )
 

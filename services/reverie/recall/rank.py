@@ -13,6 +13,7 @@ from reverie.domain.access import Principal
 from reverie.domain.diversity import diversify, tokens
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
+from reverie.domain.places import about
 from reverie.domain.question import Reading, read
 from reverie.domain.ranking import (
     Found,
@@ -130,12 +131,13 @@ class _Asking:
         self._sight = Sight(parts, who, question.only, question.agent, question.as_of)
         self._arms = Arms()
         self._seconds, self._begun = seconds, monotonic()
-        self._texts = [question.text]
+        asked, places = about(question.text, question.only.scopes)
+        self._texts = [asked]
         self._found: list[Found] = []
         self._by_words: list[search.Scored] = []
         self._weights = weights_of(parts, question.text)
         weights = {**self._weights.arms, "sparse": self._weights.sparse}
-        self._story = Story(read(question.text, self._now), weights)
+        self._story = Story(read(asked, self._now, places), weights)
 
     def _left(self, share: float = 1.0) -> float:
         """The seconds until that share of the time is over."""
@@ -150,7 +152,7 @@ class _Asking:
         told = await self._arms.ask("rephrase", min(seconds, self._left(SEEDS)), asked, AS_IT_IS)
         reading = self._story.reading
         self._story.reading = replace(reading, wants=reading.wants | told.kinds)
-        self._texts = [self._question.text, *told.questions]
+        self._texts += told.questions
 
     async def seed(self) -> list[TurnHit]:
         """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
@@ -181,7 +183,7 @@ class _Asking:
         if self._question.as_of or not self._parts.settings.sparse_weight:
             return None
         wanted = self._parts.model.wants_sparse
-        return self._sight.weighed_words(self._question.text) if wanted else None
+        return self._sight.weighed_words(self._texts[0]) if wanted else None
 
     async def _judge(self, words: Words | None) -> None:
         """Rates what the other arms found by the weighted words of the question."""

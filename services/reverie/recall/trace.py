@@ -89,6 +89,7 @@ def _read(text: str, reading: Reading) -> dict[str, Any]:
         "identifiers": reading.identifiers,
         "paths": reading.paths,
         "phrases": reading.phrases,
+        "places": sorted(reading.places),
         "period": period and {"since": period.since.isoformat(), "until": period.until.isoformat()},
         "wants": sorted(kind.value for kind in reading.wants),
     }
