@@ -267,6 +267,14 @@ def test_an_edge_from_nowhere_is_left_alone() -> None:
     assert _expanded([Found(uid(1), 0.8)], Line(uid(7), uid(8))) == [Found(uid(1), 0.8)]
 
 
+def test_of_many_candidates_the_last_by_meaning_counts_nothing() -> None:
+    many = [Hit(uid(n), 0.9 - n / 1000) for n in range(100)]
+    found = {one.id: one.score for one in fuse({"meaning": many})}
+    assert (found[uid(0)], found[uid(99)]) == (1.0, 0.0)
+    few = {one.id: one.score for one in fuse({"meaning": many[:99]})}
+    assert few[uid(98)] > 0.7
+
+
 def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     found = [
         Found(uid(n), score, {"words": n}, fused=score)

@@ -20,6 +20,7 @@ ARM_WEIGHTS: Mapping[str, float] = {"words": 0.45, "meaning": 0.55}
 Fusion = Literal["weighted", "reciprocal"]
 RECIPROCAL_K = 60
 NEAR = 0.6
+MANY = 100
 HOP_WEIGHT = 0.4
 BACKBONE = "follows"
 BELOW = 0.95
@@ -128,12 +129,17 @@ def fuse(
 def _shares(name: str, hits: Sequence[Scored]) -> list[float]:
     """Each hit's score between the arm's base and its best, as 0..1.
 
-    A cosine says little below that of a distant text, so the base of meaning is its last
-    candidate, or 0.6 of the best where all candidates are near.
+    A cosine says little below that of a distant text, and how much a distant text has hangs on the
+    model. So the base of meaning is its last candidate of many; of few all may be near, so there
+    it is 0.6 of the best where that is less.
     """
     best = hits[0].score
-    base = min(hits[-1].score, NEAR * best) if name == "meaning" else 0.0
+    base = _distant(best, hits[-1].score, len(hits)) if name == "meaning" else 0.0
     return [(hit.score - base) / (best - base) if best > base else 1.0 for hit in hits]
+
+
+def _distant(best: float, last: float, many: int) -> float:
+    return last if many >= MANY else min(last, NEAR * best)
 
 
 def _reciprocal(hits: Sequence[Scored]) -> list[float]:
