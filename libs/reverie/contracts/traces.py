@@ -31,7 +31,7 @@ class TraceCandidate(Answer):
     `rank`: its place in the answer; `place`: among all that were weighed. `score` is `base` times
     all `factors`, of which those of 1 are left out; `base` is what the arms gave (`fused`) with
     what the hops lent. `likeness`, 0..1: to what was chosen before it. `cut`: what kept it out of
-    the answer; `cut_by`: in favour of which memory.
+    the answer; `cut_by`: in favour of which memory, or (`beside`) the turn that it is read with.
     """
 
     id: UUID

@@ -47,14 +47,17 @@ def _recalled_turn(hit: Hit, turn: TurnHit, words: str) -> Recalled:
     return Recalled(
         id=turn.id,
         type="turn",
-        content=turn.content,
-        snippet=snippet(turn.content, words),
+        content=hit.content,
+        snippet=snippet(hit.content, words),
         score=round(min(hit.found.score, 1.0), 4),
         kind="turn",
         scope=turn.scope,
         created_at=turn.at,
         provenance=Provenance(
-            source="turn", session=turn.session, agent=turn.agent, turns=[turn.id]
+            source="turn",
+            session=turn.session,
+            agent=turn.agent,
+            turns=[one.id for one in hit.turns] or [turn.id],
         ),
         arms=dict(hit.found.arms),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from reverie.domain.memory import Memory
@@ -11,6 +11,7 @@ from reverie.domain.ranking import ARM_WEIGHTS, Found, in_order
 from reverie.store.search import TurnHit
 
 TURN_WEIGHT = 0.6
+TOLD_TOGETHER = 3
 
 Between = tuple[UUID, UUID, UUID, str, float]
 """An edge between two memories of an answer: id, source, target, type, weight."""
@@ -18,15 +19,16 @@ Between = tuple[UUID, UUID, UUID, str, float]
 
 @dataclass(frozen=True)
 class Hit:
-    """A memory or a turn in the answer."""
+    """A memory or a turn in the answer; `turns`: neighbours that are read as one with it."""
 
     found: Found
     item: Memory | TurnHit
+    turns: tuple[TurnHit, ...] = ()
 
     @property
     def content(self) -> str:
         """The text that counts against the budget."""
-        return self.item.content
+        return "\n\n".join(turn.content for turn in self.turns) or self.item.content
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,35 @@ def together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:
         Hit(_found_turn(turn, rank[turn.id], first * lent[turn.id] / best), turn) for turn in fresh
     ]
     return sorted([*memories, *raw], key=lambda hit: (-hit.found.score, hit.found.id))
+
+
+def as_read(hits: Sequence[Hit]) -> tuple[list[Hit], dict[UUID, Cut]]:
+    """The hits, best first, with turns that follow one another read as one, and what went into
+    which: a question and its answer say more side by side. At most `TOLD_TOGETHER` are."""
+    read: list[Hit] = []
+    gone: dict[UUID, Cut] = {}
+    for hit in hits:
+        place = next((n for n, other in enumerate(read) if _follow(other, hit)), None)
+        if place is None or not isinstance(hit.item, TurnHit):
+            read.append(hit)
+            continue
+        first = read[place]
+        turns = sorted([*_turns(first), hit.item], key=lambda turn: turn.ord)
+        read[place] = replace(first, turns=tuple(turns))
+        gone[hit.item.id] = Cut("beside", first.item.id)
+    return read, gone
+
+
+def _follow(one: Hit, other: Hit) -> bool:
+    stand, comes = _turns(one), _turns(other)
+    if not stand or not comes or len(stand) + len(comes) > TOLD_TOGETHER:
+        return False
+    beside = comes[-1].ord + 1 == stand[0].ord or stand[-1].ord + 1 == comes[0].ord
+    return beside and stand[0].session == comes[0].session
+
+
+def _turns(hit: Hit) -> Sequence[TurnHit]:
+    return hit.turns or ((hit.item,) if isinstance(hit.item, TurnHit) else ())
 
 
 def _turn_weight(memories: Sequence[Hit], turns: Sequence[TurnHit]) -> float:

@@ -30,7 +30,7 @@ from reverie.domain.words import asking_text
 from reverie.domain.worth import HOLDS_NAME, factors, holds_name, holds_phrase, most, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
-from reverie.recall.hits import Between, Cut, Hit, cut_away, together, within
+from reverie.recall.hits import Between, Cut, Hit, as_read, cut_away, together, within
 from reverie.recall.parts import Parts
 from reverie.recall.rephrase import AS_IT_IS
 from reverie.recall.weights import weights_of
@@ -383,4 +383,6 @@ class _Asking:
         self._story.left.update(cut_away(hits, kept, self._question.limit))
         self._story.took = self._arms.took
         ordered = sorted(kept, key=lambda hit: (-hit.found.score, hit.found.id))
+        ordered, beside = as_read(ordered)
+        self._story.left.update(beside)
         return Answer(ordered, edges, used, sorted(self._arms.degraded), self._story)
