@@ -1,7 +1,45 @@
-"""The typed Python client of a gateway: `AsyncReverie`."""
+"""The typed Python client of a gateway: `Reverie`, and `AsyncReverie` for code that awaits.
 
-from reverie.client.calls import Answered, Caller
-from reverie.client.errors import Refused
-from reverie.client.reverie import AsyncReverie
+Importing it loads neither the HTTP client nor the models of the bodies: the first call does.
+"""
 
-__all__ = ["Answered", "AsyncReverie", "Caller", "Refused"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reverie.client.calls import Answered, Caller
+    from reverie.client.errors import Refused
+    from reverie.client.events import Happened
+    from reverie.client.reverie import AsyncReverie
+    from reverie.client.session import AsyncSession
+    from reverie.client.sync import Reverie, Session
+
+__all__ = [
+    "Answered",
+    "AsyncReverie",
+    "AsyncSession",
+    "Caller",
+    "Happened",
+    "Refused",
+    "Reverie",
+    "Session",
+]
+
+_IN = {
+    "Answered": "calls",
+    "AsyncReverie": "reverie",
+    "AsyncSession": "session",
+    "Caller": "calls",
+    "Happened": "events",
+    "Refused": "errors",
+    "Reverie": "sync",
+    "Session": "sync",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _IN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_IN[name]}"), name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from reverie.client.errors import refused
 from reverie.domain.errors import Unavailable
 
 Scalar: TypeAlias = str | int | float | bool
@@ -32,6 +34,9 @@ _ASKING = frozenset({"/v1/recall"})
 _AWAY = frozenset({502, 503, 504})
 _UNCHANGED = frozenset({503})
 _LONGEST_WAIT = 10.0
+_CONNECT_SECONDS = 5.0
+_SILENCE_SECONDS = 60.0
+"""A stream that is alive says so more often."""
 _JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
 
 
@@ -62,8 +67,10 @@ class Caller:
     ) -> None:
         self.url = url.rstrip("/")
         self._key = key
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 5.0))
-        self._tries = tries
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeout, sock_connect=min(timeout, _CONNECT_SECONDS)
+        )
+        self.tries = tries
         self._agent = agent
         self._http: aiohttp.ClientSession | None = None
 
@@ -100,7 +107,7 @@ class Caller:
         again = asking or method == "POST"
         where = f"{self.url}{path}{_query(query)}"
         tries = AsyncRetrying(
-            stop=stop_after_attempt(self._tries),
+            stop=stop_after_attempt(self.tries),
             wait=_wait,
             retry=retry_if_exception_type(_Lost)
             | retry_if_result(lambda answer: _may_come_back(answer, again)),
@@ -109,7 +116,51 @@ class Caller:
         try:
             return await tries(self._once, method, where, body, sent, again)
         except (_Lost, aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unavailable(f"the gateway at {self.url}", "does `reverie up` run?") from error
+            raise self._away() from error
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """A good answer, read as it comes. Raises `Refused`, and `Unavailable` where it breaks."""
+        patience = aiohttp.ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
+        where = f"{self.url}{path}{_query(query)}"
+        try:
+            async with self._session().request(
+                method, where, headers=headers, timeout=patience
+            ) as answer:
+                if answer.status in _AWAY:
+                    raise self._away()
+                if answer.status >= 400:
+                    raise refused(answer.status, _decoded(await answer.read()), f"{method} {path}")
+                yield answer.content
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._away() from error
+
+    async def upload(
+        self, path: str, query: Query, source: bytes | IO[bytes], kind: str, seconds: float
+    ) -> Answered:
+        """Sends a file, once. Raises `Refused` and `Unavailable`."""
+        patience = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
+        where, headers = f"{self.url}{path}{_query(query)}", {"Content-Type": kind}
+        data = io.BytesIO(source) if isinstance(source, bytes) else source
+        try:
+            async with self._session().post(
+                where, data=data, headers=headers, timeout=patience
+            ) as answer:
+                found = Answered(answer.status, _decoded(await answer.read()), answer.headers)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._away() from error
+        if found.status >= 400:
+            raise refused(found.status, found.body, f"POST {path}")
+        return found
+
+    def _away(self) -> Unavailable:
+        return Unavailable(f"the gateway at {self.url}", "does `reverie up` run?")
 
     async def _once(
         self, method: str, where: str, body: Any, headers: Mapping[str, str], again: bool

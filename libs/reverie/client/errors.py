@@ -39,3 +39,12 @@ def problem_in(status: int, body: object) -> Problem:
         code = "unavailable" if status in {502, 503, 504} else "malformed"
         made = problem(code, f"the gateway's address answered {status} without a problem document")
         return made.model_copy(update={"status": status, "title": TITLES[code]})
+
+
+def refused(status: int, body: object, call: str) -> Refused:
+    """The refusal; a route that the gateway does not have is named, for it may be older."""
+    found = problem_in(status, body)
+    if found.code == "not_found" and found.detail.startswith("no route "):
+        told = f"this gateway has no {call}: it may be older than this client"
+        found = found.model_copy(update={"detail": told})
+    return Refused(found)

@@ -8,7 +8,8 @@ from typing import Any
 
 from reverie.contracts.problems import problem_of
 from reverie.domain.errors import Invalid
-from reverie.mcp.answers import dumped, fenced, lines, short
+from reverie.domain.told_lines import lines
+from reverie.mcp.answers import dumped, fenced, short
 from reverie.mcp.rest import Failed, Rest, ask
 
 _NOTHING = "Nothing is known about that."

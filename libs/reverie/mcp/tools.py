@@ -11,8 +11,8 @@ from reverie.contracts.memories import MemoryPage, Remember, Remembered
 from reverie.contracts.recall import Recall, RecallAnswer
 from reverie.contracts.sessions import SessionPage
 from reverie.contracts.tasks import MoveTask, TaskMoved
+from reverie.domain.told_lines import lines
 from reverie.mcp import composed, keyed
-from reverie.mcp.answers import lines
 from reverie.mcp.schema import field, sent, text, texts, told, whole
 from reverie.mcp.tool import ADDS, REMOVES, SETTLES, Body, Hints, One, Tool
 

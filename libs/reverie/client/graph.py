@@ -1,0 +1,76 @@
+"""The graph: edges, surroundings, what a change would touch, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from reverie.client.base import Base, given, part
+from reverie.client.later import Later
+
+if TYPE_CHECKING:
+    from reverie.contracts import graph as of_graph
+else:
+    of_graph = Later("reverie.contracts.graph")
+
+Id = UUID | str
+
+
+class Graph(Base):
+    """Calls about the graph."""
+
+    async def link(
+        self,
+        source: Id,
+        target: Id,
+        type: str,
+        *,
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> of_graph.Linked:
+        """An edge from one memory to another; `weight` 0 to 1. Refused where it closes a circle."""
+        body = {"from": source, "to": target, "type": type, "weight": weight}
+        body |= given(metadata=metadata)
+        return await self.ask(of_graph.Linked, "POST", "/v1/links", body=body)
+
+    async def unlink(self, id: Id) -> of_graph.Unlinked:
+        """Closes an edge, by its own id."""
+        return await self.ask(of_graph.Unlinked, "DELETE", f"/v1/links/{part(id)}")
+
+    async def subgraph(
+        self,
+        id: Id,
+        *,
+        depth: int = 2,
+        fan_out: int = 10,
+        limit: int = 100,
+        as_of: datetime | None = None,
+        include: Sequence[Literal["archived"]] | None = None,
+    ) -> of_graph.Subgraph:
+        """The surroundings of a memory; `depth` in edges, `limit` in memories."""
+        query = {"depth": depth, "fan_out": fan_out, "limit": limit}
+        query |= given(as_of=as_of, include=include)
+        return await self.ask(
+            of_graph.Subgraph, "GET", f"/v1/memories/{part(id)}/subgraph", query=query
+        )
+
+    async def impact(
+        self,
+        path: str | None = None,
+        *,
+        entity: str | None = None,
+        project: str | None = None,
+        limit: int = 50,
+    ) -> of_graph.Impact:
+        """Which memories a change of a file, or of an entity, would make doubtful."""
+        query = given(path=path, entity=entity, project=project, limit=limit)
+        return await self.ask(of_graph.Impact, "GET", "/v1/impact", query=query)
+
+    async def graph_stats(
+        self, *, project: str | None = None, scope: str | None = None
+    ) -> of_graph.GraphStats:
+        """The graph in numbers, as far as the key may read."""
+        query = given(project=project, scope=scope)
+        return await self.ask(of_graph.GraphStats, "GET", "/v1/graph/stats", query=query)

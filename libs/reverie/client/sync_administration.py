@@ -1,0 +1,147 @@
+"""Written from `administration.py`: the same calls, for code that does not await."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from reverie.client.sync_base import SyncBase
+
+if TYPE_CHECKING:
+    from reverie.contracts import admin as of_admin
+    from reverie.contracts import context as of_context
+    from reverie.contracts import dreams as of_dreams
+    from reverie.contracts import hooks as of_hooks
+    from reverie.contracts import vault as of_vault
+Id = UUID | str
+
+
+class SyncAdministration(SyncBase):
+    """Calls of those who run it."""
+
+    def ready(self) -> Mapping[str, Any]:
+        """`ready`, and each check with a hint where it fails. Raises `Unavailable` where none
+        answers; not where a check fails."""
+        return self._portal.wait(self._reverie.ready())
+
+    def keys(self) -> Iterator[of_admin.KeyBody]:
+        """The keys of the tenant, without their texts."""
+        return self._portal.each(self._reverie.keys())
+
+    def make_key(
+        self,
+        label: str,
+        *,
+        role: Literal["admin", "writer", "reader", "ci"] = "writer",
+        reads: Sequence[str] = ("*",),
+        writes: Sequence[str] = ("*",),
+        project: str | None = None,
+        agent: str | None = None,
+        expires: datetime | None = None,
+    ) -> of_admin.MadeKey:
+        """A new key; its text is shown this once."""
+        return self._portal.wait(
+            self._reverie.make_key(
+                label,
+                role=role,
+                reads=reads,
+                writes=writes,
+                project=project,
+                agent=agent,
+                expires=expires,
+            )
+        )
+
+    def revoke_key(self, id: Id) -> of_admin.RevokedKey:
+        """Makes a key void."""
+        return self._portal.wait(self._reverie.revoke_key(id))
+
+    def projects(self) -> Iterator[of_admin.ProjectBody]:
+        """The projects, by name."""
+        return self._portal.each(self._reverie.projects())
+
+    def delete_project(self, name: str, *, cursor: str | None = None) -> of_admin.Deleted:
+        """Deletes a project for good; not `done`: call again with its `next` as `cursor`."""
+        return self._portal.wait(self._reverie.delete_project(name, cursor=cursor))
+
+    def scopes(self) -> Iterator[of_admin.ScopeBody]:
+        """The scopes, by name, with how many memories lie in each."""
+        return self._portal.each(self._reverie.scopes())
+
+    def delete_scope(
+        self, scope: str, *, below: bool = False, cursor: str | None = None
+    ) -> of_admin.Deleted:
+        """Deletes a scope, and all `below` it, for good; not `done`: call again with `next`."""
+        return self._portal.wait(self._reverie.delete_scope(scope, below=below, cursor=cursor))
+
+    def delete_tenant(self, confirm: str) -> of_admin.Deleted:
+        """Deletes everything the tenant has; `confirm` is its name."""
+        return self._portal.wait(self._reverie.delete_tenant(confirm))
+
+    def tenant_settings(self) -> of_dreams.TenantSettings:
+        """What holds for all scopes of the tenant."""
+        return self._portal.wait(self._reverie.tenant_settings())
+
+    def set_tenant(self, changes: Mapping[str, Any]) -> of_dreams.TenantSettings:
+        """Changes settings of the tenant; None goes back to those of the services."""
+        return self._portal.wait(self._reverie.set_tenant(changes))
+
+    def project_settings(self, name: str) -> of_context.ProjectSettings:
+        """What a project has set."""
+        return self._portal.wait(self._reverie.project_settings(name))
+
+    def set_project(self, name: str, changes: Mapping[str, Any]) -> of_context.ProjectSettings:
+        """Changes settings of a project; None goes back to the defaults."""
+        return self._portal.wait(self._reverie.set_project(name, changes))
+
+    def vault(self, *, scope: str | None = None) -> Iterator[of_vault.VaultItem]:
+        """The entries of the vault, without their values."""
+        return self._portal.each(self._reverie.vault(scope=scope))
+
+    def vault_get(self, key: str, *, scope: str | None = None) -> of_vault.VaultValue:
+        """An entry with its value."""
+        return self._portal.wait(self._reverie.vault_get(key, scope=scope))
+
+    def vault_put(
+        self,
+        key: str,
+        value: Any,
+        *,
+        scope: str | None = None,
+        secret: bool | None = None,
+        version: int | None = None,
+    ) -> of_vault.VaultWritten:
+        """Puts an entry. `version`: only where that one stands, 0 for none; else `conflict`."""
+        return self._portal.wait(
+            self._reverie.vault_put(key, value, scope=scope, secret=secret, version=version)
+        )
+
+    def vault_delete(self, key: str, *, scope: str | None = None) -> of_vault.VaultWritten:
+        """Deletes an entry."""
+        return self._portal.wait(self._reverie.vault_delete(key, scope=scope))
+
+    def vault_advice(self, *, limit: int = 50) -> of_vault.VaultAdvice:
+        """Which memories are state, and belong into the vault."""
+        return self._portal.wait(self._reverie.vault_advice(limit=limit))
+
+    def vault_scrub(self) -> of_vault.VaultScrub:
+        """How far older texts were gone through since a secret was put."""
+        return self._portal.wait(self._reverie.vault_scrub())
+
+    def webhooks(self, *, project: str | None = None) -> of_hooks.HookList:
+        """The push webhooks that are set up, without their secrets."""
+        return self._portal.wait(self._reverie.webhooks(project=project))
+
+    def set_webhook(
+        self, kind: Literal["github", "gitlab"], project: str, *, secret: str | None = None
+    ) -> of_hooks.HookMade:
+        """Sets up a push webhook; its secret is shown this once."""
+        return self._portal.wait(self._reverie.set_webhook(kind, project, secret=secret))
+
+    def remove_webhook(
+        self, kind: Literal["github", "gitlab"], project: str
+    ) -> of_hooks.HookRemoved:
+        """Refuses the deliveries of a push webhook from now on."""
+        return self._portal.wait(self._reverie.remove_webhook(kind, project))

@@ -1,0 +1,241 @@
+"""Every call of the Python client, against a running system; and its sessions and streams."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import date
+from io import BytesIO
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from reverie.client import AsyncReverie, Happened, Refused, Reverie
+from reverie.client.calls import Answered
+from reverie.domain.fence import CLOSE, OPEN
+from reverie.testing.proxy import ChaosProxy
+from tests.stack import Stack, eventually
+
+ELSEWHERE = {
+    "POST /mcp",
+    "GET /v1/skills/{id}/replay",
+    "POST /v1/git/github/{tenant}/{project}",
+    "POST /v1/git/gitlab/{tenant}/{project}",
+    "GET /v1/export",
+    "GET /v1/events",
+    "POST /v1/import",
+}
+"""Another protocol, a second name, deliveries that a forge signs, and what streams."""
+SHA = "1f" * 20
+
+
+class Noting(AsyncReverie):
+    """A client that notes what it calls."""
+
+    noted: set[str]
+
+    async def call(self, method: str, path: str, **more: Any) -> Answered:
+        self.noted.add(f"{method} {path}")
+        return await super().call(method, path, **more)
+
+
+async def test_every_route_has_a_typed_call(stack: Stack) -> None:
+    async with Noting(stack.url, stack.key) as reverie:
+        reverie.noted = set()
+        await _memories(reverie)
+        await _work(reverie)
+        await _administration(reverie)
+    routes = {route.name for table in stack.routes.values() for route in table}
+    patterns = {name: re.sub(r"\{[a-z]+\}", "[^/]+", name) + "$" for name in routes - ELSEWHERE}
+    missing = {
+        name
+        for name, pattern in patterns.items()
+        if not any(re.match(pattern, call) for call in reverie.noted)
+    }
+    assert missing == set()
+
+
+async def _memories(reverie: AsyncReverie) -> None:
+    made = await reverie.remember(
+        "Lamps are lit at dusk.", kind="lesson", key="lamps", git={"files": ["src/lamp.py"]}
+    )
+    batch = await reverie.remember_batch([{"content": "Oil is stored below."}, {"content": ""}])
+    assert [type(one).__name__ for one in batch.items] == ["Remembered", "Problem"]
+    other = batch.items[0].model_dump()["id"]
+    assert (await reverie.recall("when are lamps lit?", limit=1)).memories[0].id == made.id
+    block = await reverie.memory_block("when are lamps lit?")
+    assert block.startswith(OPEN)
+    assert block.endswith(CLOSE)
+    assert "Lamps are lit at dusk." in block
+    assert str(made.id) in block
+    assert {one.id async for one in reverie.memories()} >= {made.id, other}
+    short = (await reverie.memory(made.id)).short_id
+    assert (await reverie.memory(short)).content == "Lamps are lit at dusk."
+    edited = await reverie.edit(made.id, {"content": "Lamps are lit at six."}, version=1)
+    assert edited.version == 2
+    with pytest.raises(Refused) as moved:
+        await reverie.edit(made.id, {"content": "Lamps are lit at five."}, version=1)
+    assert moved.value.reason == "precondition_failed"
+    assert (await reverie.rollback(made.id, 1)).version == 3
+    assert [one.version async for one in reverie.history(made.id)] == [3, 2, 1]
+    assert (await reverie.provenance(made.id)).id == made.id
+    assert (await reverie.feedback(made.id, "approve")).changed
+    assert (await reverie.confirm(made.id)).cleared == 0
+    assert (await reverie.pin(made.id)).changed
+    assert (await reverie.unpin(made.id)).changed
+    with pytest.raises(Refused, match="archive"):
+        await reverie.restore(made.id)
+    skill = await reverie.remember("Light {place}", kind="skill", steps=["Go to {place}"])
+    assert "the pier" in (await reverie.replay(skill.id, {"place": "the pier"})).text
+    edge = await reverie.link(made.id, other, "relates_to", weight=0.5)
+    assert {one.id for one in (await reverie.subgraph(made.id)).nodes} >= {made.id, other}
+    assert (await reverie.unlink(edge.id)).id == edge.id
+    assert (await reverie.impact("src/lamp.py")).path == "src/lamp.py"
+    assert (await reverie.graph_stats()).memories >= 3
+    assert "Lamps" in (await reverie.context(scope=["global"])).markdown
+    assert (await reverie.forget(other)).changed
+
+
+async def _work(reverie: AsyncReverie) -> None:
+    async with reverie.session("clerk", project="pier") as session:
+        assert OPEN in session.context or session.context == ""
+        said = await session.turn("user", "We always moor at the north side.", external_id="1")
+        again = await session.turn("user", "We always moor at the north side.", external_id="1")
+        assert (said.accepted, again.duplicates) == (1, 1)
+        assert (await session.before("where do we moor?")).turn == 1
+        await reverie.adjust(session.id, diff="no, at the south side")
+        session.summary = "Where to moor."
+    assert session.ended is not None
+    with pytest.raises(LookupError):
+        async with reverie.session("clerk", project="pier") as broken:
+            raise LookupError
+    assert broken.ended is not None
+    assert len([one async for one in reverie.sessions(agent="clerk")]) == 2
+    assert [one.role async for one in reverie.turns(session.id)] == ["user"]
+    task = await reverie.remember("Paint the pier.", kind="task", scope="project/pier")
+    assert [one.id async for one in reverie.tasks(scope="project/pier")] == [task.id]
+    assert (await reverie.claim_task(task.id, agent="clerk", seconds=60)).task.claimed_by == "clerk"
+    assert (await reverie.release_task(task.id, agent="clerk")).task.claimed_by is None
+    assert (await reverie.move_task(task.id, "done", agent="clerk")).task.state == "done"
+    day = date(2026, 1, 2)
+    learned = await reverie.learn_claim("rope", "Hemp shrinks when wet.", "high", day)
+    assert [one.id async for one in reverie.claims(topic="rope")] == [learned.id]
+    assert (await reverie.dream(scope=session.scope)).scope == session.scope
+    assert [one async for one in reverie.undigested(scope="project/none")] == []
+    runs = reverie.dreams()
+    first = await eventually(lambda: anext(runs, None))
+    assert first is not None
+    assert (await reverie.dream_run(first.id)).id == first.id
+    await reverie.tend()
+    change = {
+        "project": "pier",
+        "branch": "main",
+        "after": SHA,
+        "commits": [{"sha": SHA, "committed_at": "2026-01-01T00:00:00Z"}],
+    }
+    assert not (await reverie.git_change(change)).duplicate
+    assert (await reverie.git_change(change)).duplicate
+    assert [one async for one in reverie.stale(project="pier")] == []
+    assert [one async for one in reverie.unanchored("pier")] == []
+    anchor = {"memory": str(task.id), "git": {"commit": SHA, "files": ["src/pier.py"]}}
+    assert (await reverie.anchor("pier", [anchor])).anchored == 1
+    trace = await eventually(lambda: anext(reverie.traces(), None))
+    assert trace is not None
+    assert (await reverie.trace(str(trace.id))).id == trace.id
+
+
+async def _administration(reverie: AsyncReverie) -> None:
+    assert (await reverie.ready())["ready"]
+    made = await reverie.make_key("guest", role="reader")
+    assert made.id in {one.id async for one in reverie.keys()}  # noqa: SIM118
+    assert (await reverie.revoke_key(made.id)).id == made.id
+    assert "pier" in {one.project async for one in reverie.projects()}
+    assert "project/pier" in {one.scope async for one in reverie.scopes()}
+    set_to = await reverie.set_project("pier", {"context": {"hot": 77}})
+    assert set_to.context.hot == (await reverie.project_settings("pier")).context.hot == 77
+    assert (await reverie.set_project("pier", {"context": None})).context.hot != 77
+    assert (await reverie.set_tenant({"dream": {"turns": 9}})).dream.turns == 9
+    assert (await reverie.tenant_settings()).dream.turns == 9
+    assert (await reverie.vault_put("berth", 7, version=0)).version == 1
+    assert (await reverie.vault_get("berth")).value == 7
+    assert [one.key async for one in reverie.vault()] == ["berth"]
+    assert (await reverie.vault_delete("berth")).deleted
+    assert (await reverie.vault_advice()).items == []
+    assert (await reverie.vault_scrub()).state == "none"
+    for kind in ("github", "gitlab"):
+        for asked in (reverie.set_webhook(kind, "pier"), reverie.remove_webhook(kind, "pier")):
+            with pytest.raises(Refused):
+                await asked
+    assert (await reverie.webhooks()).items == []
+    assert (await reverie.delete_scope("topic/none", below=True)).done
+    assert (await reverie.delete_project("pier")).done
+    with pytest.raises(Refused) as kept:
+        await reverie.delete_tenant("another")
+    assert kept.value.status == 422
+    with pytest.raises(Refused, match=r"has no GET /v1/tides: it may be older") as older:
+        await reverie.call("GET", "/v1/tides")
+    assert older.value.reason == "not_found"
+
+
+async def test_the_client_without_await_walks_lists_sessions_and_files(stack: Stack) -> None:
+    await asyncio.to_thread(_walk, stack.url, stack.key)
+
+
+def _walk(url: str, key: str) -> None:
+    with Reverie(url, key) as reverie:
+        reverie.remember_batch([{"content": f"Buoy {n} is red."} for n in range(120)])
+        assert len(list(reverie.memories())) == 120
+        assert "Buoy 7 is red." in reverie.memory_block("which colour has buoy 7?")
+        with reverie.session("clerk") as session:
+            assert session.turn("user", "Buoys are checked in May.").accepted == 1
+            assert session.before("buoys").turn == 1
+            session.summary = "About buoys."
+        assert session.ended is not None
+        assert [one.summary for one in reverie.sessions()] == ["About buoys."]
+        with pytest.raises(Refused) as refused:
+            reverie.recall("")
+        assert (refused.value.reason, refused.value.problem.field) == ("invalid", "query")
+        file = b"".join(reverie.export())
+        assert file.count(b'"type": "memory"') == 120 or file.count(b'"type":"memory"') == 120
+        taken = reverie.import_(BytesIO(file), dry_run=True)
+        assert (taken.created, taken.refused) == (0, 0)
+        with pytest.raises(Refused, match="line 1"):
+            reverie.import_(b"no export")
+    with pytest.raises(RuntimeError, match="closed"):
+        reverie.graph_stats()
+    reverie.close()
+
+
+async def test_watched_events_go_on_where_a_connection_broke(stack: Stack) -> None:
+    place = urlsplit(stack.url)
+    async with (
+        ChaosProxy(str(place.hostname), int(place.port or 0)) as proxy,
+        AsyncReverie(f"http://127.0.0.1:{proxy.port}", stack.key, tries=20) as watcher,
+        AsyncReverie(stack.url, stack.key) as writer,
+    ):
+        heard = watcher.events(event=["remembered"])
+        first = asyncio.create_task(_next(heard))
+        await eventually(lambda: _true(proxy.accepted > 0))
+        made = [(await writer.remember(f"Bell {n} rings.")).id for n in range(2)]
+        told = [await first, await _next(heard)]
+        proxy.cut()
+        proxy.restore()
+        made += [(await writer.remember(f"Bell {n} rings.")).id for n in range(2, 5)]
+        told += [await _next(heard) for _ in range(3)]
+        assert [one.data["id"] for one in told] == [str(one) for one in made]
+        resumed = writer.events(event=["remembered"], after=told[1].place)
+        assert (await _next(resumed)).data["id"] == str(made[2])
+        with pytest.raises(Refused) as refused:
+            await _next(writer.events(after="nowhere"))
+        assert refused.value.reason == "invalid"
+
+
+async def _next(heard: AsyncIterator[Happened]) -> Happened:
+    async with asyncio.timeout(30):
+        return await anext(heard)
+
+
+async def _true(held: bool) -> bool:
+    return held
