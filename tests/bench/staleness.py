@@ -111,6 +111,8 @@ def _fill(admin_url: str, memories: int, files: int) -> None:
     with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
         row = connection.execute("select id from tenant order by id desc limit 1").fetchone()
         assert row is not None
+        # Numbered rows have no statistics: loops over loops would be chosen for joining them.
+        connection.execute("set enable_nestloop = off")
         for statement in _FILL:
             sql = statement.format(tenant=row[0], memories=memories, files=files)
             connection.execute(sql.encode())

@@ -160,5 +160,11 @@ def _steps(repo: Repo, first: str) -> list[Step]:
     for file in change.files:
         told = by_sha[file.commit or change.commits[-1].sha]
         commit = Commit(told.sha, told.subject, told.committed_at, told.reverts)
-        found.append(Step(changed_file(file), commit, told.committed_at))
+        found.append(
+            Step(
+                changed_file(file.model_dump(mode="json", exclude_defaults=True)),
+                commit,
+                told.committed_at,
+            )
+        )
     return found

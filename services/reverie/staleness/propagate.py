@@ -22,6 +22,7 @@ from reverie.domain.anchors import same_file
 from reverie.domain.following import Trail, follow
 from reverie.domain.impact import DEPTH
 from reverie.domain.known_secrets import knowing
+from reverie.domain.redaction import redact
 from reverie.domain.spreading import Reached, Source, onward, sources
 from reverie.domain.staleness import Anchored, Step
 from reverie.runtime.telemetry import inject_headers, span
@@ -257,7 +258,7 @@ def _row(one: Reached) -> dict[str, Any]:
         "grade": one.grade.value,
         "score": one.score,
         "change": mark.change,
-        "subject": mark.subject,
+        "subject": redact(mark.subject).text,
         "committed_at": mark.committed_at.isoformat(),
         "node": str(one.source.node),
         "origin": str(mark.memory),
