@@ -6,6 +6,7 @@ file since the memory was known. So a change may come twice, late or out of orde
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ FILES = 250
 RENAMES = 50
 """How many names of one file are followed."""
 EDGES_A_MEMORY = 20
+TOLD = 50
+"""How many events are published one after the other."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: U
                 nodes = _meant(await project.anchors(names), wanted)
                 with knowing(known, lambda _: False):
                     events = await _work_out(project, nodes, change_id)
-            await publish_now(parts.bus, parts.outbox, tenant, events)
+            await _publish(parts, tenant, events)
             told += len(events)
         async with parts.doubts.of(whose, stored.project) as project:
             await project.done(change_id)
@@ -85,7 +88,14 @@ async def look_again(
             nodes = await project.touched(memory)
             with knowing(known, lambda _: False):
                 events = await _work_out(project, nodes, memory, memory)
-        await publish_now(parts.bus, parts.outbox, tenant, events)
+        await _publish(parts, tenant, events)
+
+
+async def _publish(parts: Parts, tenant: int, events: Sequence[Outgoing]) -> None:
+    """Some at a time beside one another: each waits for the bus to have it."""
+    some = (events[n : n + TOLD] for n in range(0, len(events), TOLD))
+    told = (publish_now(parts.bus, parts.outbox, tenant, one) for one in some)
+    await asyncio.gather(*told)
 
 
 def _paths(change: GitChange) -> dict[str, list[str]]:
