@@ -155,8 +155,21 @@ EVENTS: dict[str, Callable[[Hook], str]] = {
 }
 
 
-def run(event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
-    """Answers an event, and leaves the rest of the work to a process beside."""
+ALIASES = {
+    "BeforeAgent": "UserPromptSubmit",
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "AfterAgent": "Stop",
+    "PreCompress": "PreCompact",
+}
+"""What Gemini CLI calls the same."""
+
+
+def run(event: str, payload: dict[str, Any], options: Mapping[str, str], called: str = "") -> None:
+    """Answers an event, and leaves the rest of the work to a process beside.
+
+    `called`: what the agent calls the event, where that is another name.
+    """
     hook = Hook(event, payload, options)
     if not hook.text("session_id") or _idle(event, payload):
         return
@@ -167,7 +180,7 @@ def run(event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None
         _debug(error)
         said = ""
     if said:
-        _answer(event, said)
+        _answer(called or event, said)
     if event != "PreToolUse":
         beside(lambda: _afterwards(hook))
 
@@ -207,7 +220,7 @@ def _answer(event: str, said: str) -> None:
 def named(event: str) -> str | None:
     """The event as agents write it, or as people do on a command line (`session-start`)."""
     plain = event.replace("-", "").replace("_", "").lower()
-    return next((one for one in EVENTS if one.lower() == plain), None)
+    return next((one for one in (*EVENTS, *ALIASES) if one.lower() == plain), None)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -225,7 +238,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         payload = json.load(sys.stdin)
-        run(event, payload if isinstance(payload, dict) else {}, options)
+        known = ALIASES.get(event, event)
+        run(known, payload if isinstance(payload, dict) else {}, options, event)
     except Exception as error:
         _debug(error)
     return 0

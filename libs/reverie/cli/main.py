@@ -24,6 +24,7 @@ from reverie.cli import (
     reembed,
     reindex,
     serve,
+    setup,
     status,
     trace,
     up,
@@ -60,6 +61,7 @@ app.command("import")(carry.import_)
 app.command("trace")(trace.trace)
 app.command("mcp")(mcp.mcp)
 app.command("hook", context_settings=hook.REST)(hook.hook)
+app.command("setup")(setup.setup)
 app.add_typer(vault.app, name="vault")
 app.command("migrate")(migrate.migrate)
 app.command("reindex")(reindex.reindex)

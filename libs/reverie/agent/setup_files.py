@@ -1,0 +1,148 @@
+"""Planning, making and taking back what a setup changes.
+
+What stood in a file is kept beside, readable by its owner alone, so that a setup that is undone
+leaves every byte as it was. A file that was changed since is not overwritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+from reverie.agent.setup_agents import AGENTS, Place
+from reverie.domain.errors import Conflict, Invalid, Malformed
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a file holds (None: it is not there) and what it shall hold."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def diff(self) -> str:
+        """The lines that differ, as `diff -u` shows them."""
+        old, new = (_lines(data) for data in (self.before, self.after))
+        name = str(self.path)
+        return "\n".join(
+            line.rstrip("\r\n")
+            for line in unified_diff(
+                old, new, name if self.before is not None else "/dev/null", name
+            )
+        )
+
+
+def known(agent: str) -> None:
+    """Raises `Invalid` for an agent that nobody knows."""
+    if agent not in AGENTS:
+        raise Invalid("agent", f"{agent} is not known; there are {', '.join(AGENTS)}")
+
+
+def planned(agent: str, place: Place) -> list[Change]:
+    """What the setup of an agent would change; files that have it already are left out.
+
+    Raises `Malformed` for a file that cannot be read.
+    """
+    changes = []
+    for path, edits in AGENTS[agent](place).items():
+        before = path.read_bytes() if path.exists() else None
+        try:
+            text = (before or b"").decode()
+            for edit in edits:
+                text = edit(text)
+        except (Malformed, UnicodeDecodeError) as error:
+            raise Malformed(f"{path}: {error}") from None
+        after = text.encode()
+        if after != before:
+            changes.append(Change(path, before, after))
+    return changes
+
+
+def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
+    """Writes the changes; what was there the first time is kept in the folder `kept`."""
+    for change in changes:
+        note = _note(kept, agent, place, change.path)
+        first = _read(note)
+        if change.after is None:
+            continue
+        before = (
+            first["before"] if first and _stands(first, change.before) else _text(change.before)
+        )
+        facts = {
+            "path": str(change.path),
+            "before": before,
+            "after": hashlib.sha256(change.after).hexdigest(),
+        }
+        _write(note, json.dumps(facts).encode(), 0o600)
+        _write(change.path, change.after)
+
+
+def undone(agent: str, place: Place, kept: Path) -> list[Change]:
+    """What taking the setup back would change. Raises `Conflict` where a file was changed since."""
+    changes = []
+    for path in AGENTS[agent](place):
+        facts = _read(_note(kept, agent, place, path))
+        if facts is None:
+            continue
+        now = path.read_bytes() if path.exists() else None
+        if not _stands(facts, now):
+            raise Conflict(f"{path} was changed since `reverie setup`: take it out by hand")
+        before = None if facts["before"] is None else facts["before"].encode()
+        changes.append(Change(path, now, before))
+    return changes
+
+
+def take_back(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
+    """Writes what was there before the setup."""
+    for change in changes:
+        if change.after is None:
+            change.path.unlink(missing_ok=True)
+        else:
+            _write(change.path, change.after)
+        _note(kept, agent, place, change.path).unlink(missing_ok=True)
+
+
+def _stands(facts: dict[str, Any], now: bytes | None) -> bool:
+    """Whether a file holds what the setup wrote."""
+    return now is not None and hashlib.sha256(now).hexdigest() == facts["after"]
+
+
+def _note(kept: Path, agent: str, place: Place, path: Path) -> Path:
+    name = hashlib.sha256(f"{agent}\0{place.user}\0{path}".encode()).hexdigest()[:24]
+    return kept / f"{name}.json"
+
+
+def _read(note: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(note.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def _write(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Replaces a file at once, with the mode it has; a link stays a link."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    new.chmod(mode)
+    new.replace(path)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode()
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode(errors="replace").splitlines(keepends=True)

@@ -1,0 +1,176 @@
+"""Connecting agents: what was in their files stays, twice is once, and it can be taken back."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from reverie.agent import setup_jsonc as jsonc
+from reverie.agent.setup_agents import AGENTS, Place
+from reverie.agent.setup_files import made, planned, take_back, undone
+from reverie.cli.main import app
+from reverie.domain.errors import Conflict, Malformed
+
+JSON = """\
+{
+    // what I use elsewhere
+    "theme": "dark",
+    "mcpServers": {"other": {"command": "other", "args": []}, /* keep */ },
+    "mcp": {
+        "other": {"type": "remote", "url": "https://example.com/a//b"}
+    },
+    "hooks": {
+        "SessionStart": [
+            {"hooks": [{"type": "command", "command": "echo hi"}]}
+        ]
+    }
+}
+"""
+TOML = """\
+# mine
+model = "o4"   # the best
+
+[mcp_servers.other]
+command = "other"
+"""
+YAML = """\
+# mine
+GOOSE_PROVIDER: "anthropic"  # quoted
+read: CONVENTIONS.md
+extensions:
+  developer:
+    enabled: true
+    args:
+      - a
+      - b
+"""
+MARKDOWN = "# Rules\r\n\r\nUse tabs."
+
+
+def foreign(path: Path) -> str:
+    by_name = {".toml": TOML, ".yaml": YAML, ".yml": YAML, ".json": JSON, ".jsonc": JSON}
+    return by_name.get(path.suffix, MARKDOWN)
+
+
+def held(path: Path) -> Any:
+    text = path.read_text()
+    if path.suffix == ".toml":
+        return tomllib.loads(text)
+    if path.suffix in {".yaml", ".yml"}:
+        return yaml.safe_load(text)
+    return jsonc.read(text) if path.suffix in {".json", ".jsonc"} else text
+
+
+def keeps(new: Any, old: Any) -> bool:
+    """Whether all of the old is in the new, where it was."""
+    if isinstance(old, dict):
+        return all(name in new and keeps(new[name], old[name]) for name in old)
+    if isinstance(old, list):
+        return all(one in new for one in old)
+    return new == old or old in new
+
+
+@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_agent_is_set_up_beside_what_was_there_once_and_can_be_undone(
+    agent: str, user: bool, tmp_path: Path
+) -> None:
+    place = Place(tmp_path / "me", tmp_path / "shop", "shop", user)
+    kept = tmp_path / "kept"
+    files = list(AGENTS[agent](place))
+    for path in files:
+        if "reverie" not in path.name:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(foreign(path).encode())
+    before = {path: path.read_bytes() for path in files if path.exists()}
+    old = {path: held(path) for path in before}
+
+    changes = planned(agent, place)
+    assert {change.path for change in changes} == set(files)
+    assert all("+" in change.diff for change in changes)
+    assert {path: path.read_bytes() for path in before} == before
+    made(agent, place, changes, kept)
+
+    assert planned(agent, place) == []
+    for path, value in old.items():
+        assert keeps(held(path), value), path
+        for line in before[path].decode().splitlines():
+            comment = line.partition("//" if path.suffix == ".json" else "#")[2]
+            assert comment in path.read_text()
+    written = "".join(path.read_text() for path in files)
+    assert ("mcp" in written) or agent == "aider"
+    assert user or agent == "aider" or '"shop"' in written or "`shop`" in written
+    assert all(note.stat().st_mode & 0o077 == 0 for note in kept.iterdir())
+
+    take_back(agent, place, undone(agent, place, kept), kept)
+    assert {path: path.read_bytes() for path in files if path.exists()} == before
+    assert undone(agent, place, kept) == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_agent_is_set_up_where_nothing_was(agent: str, tmp_path: Path) -> None:
+    place = Place(tmp_path / "me", tmp_path / "shop", "shop", user=False)
+    made(agent, place, planned(agent, place), tmp_path / "kept")
+    files = list(AGENTS[agent](place))
+    assert all(held(path) for path in files)
+    for path in (one for one in files if one.suffix == ".json"):
+        json.loads(path.read_text())
+    assert planned(agent, place) == []
+    files[0].write_text(files[0].read_text() + "\n")
+    with pytest.raises(Conflict, match="changed since"):
+        undone(agent, place, tmp_path / "kept")
+
+
+def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginning(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "kept"
+    settings = tmp_path / "shop/.claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(JSON)
+    for name in ("shop", "store"):
+        place = Place(tmp_path / "me", tmp_path / "shop", name, user=False)
+        made("claude-code", place, planned("claude-code", place), kept)
+    hooks = jsonc.read(settings.read_text())["hooks"]
+    assert [len(hooks[event]) for event in ("SessionStart", "Stop")] == [2, 1]
+    assert "--project store" in str(hooks)
+    assert "--project shop" not in str(hooks)
+    assert hooks["PreToolUse"][0]["matcher"].startswith("Edit|")
+    take_back("claude-code", place, undone("claude-code", place, kept), kept)
+    assert settings.read_text() == JSON
+    assert not (tmp_path / "shop/.mcp.json").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[1,,2]", '{"a": 1 "b": 2}', "{'a': 1}", "nonsense"])
+def test_json_that_is_none_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(Malformed, match=r"line 1|no object"):
+        jsonc.put(text, ["a", "b"], 1)
+
+
+def test_the_command_shows_what_changes_asks_and_undoes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    words = ["setup", "claude-code", "-C", str(shop), "--home", str(tmp_path / "home")]
+    run = CliRunner().invoke
+    refused = run(app, words, input="n\n")
+    assert refused.exit_code == 1
+    assert "+" in refused.output
+    assert list(shop.iterdir()) == []
+    assert run(app, words, input="y\n").exit_code == 0
+    server = json.loads((shop / ".mcp.json").read_text())["mcpServers"]["reverie"]
+    assert server["args"] == ["mcp", "--project", "shop"]
+    assert "already" in run(app, words).output
+    assert run(app, [*words, "--undo", "--yes"]).exit_code == 0
+    assert [path for path in shop.rglob("*") if path.is_file()] == []
+    assert "aider" in run(app, ["setup"]).output
+    wrong = run(app, ["setup", "emacs"])
+    assert "claude-code" in str(wrong.exception)
