@@ -149,6 +149,8 @@ async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_que
         [hidden] = plain.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
         whole = hidden[0].mean(axis=0)
         assert float(vector @ whole) / np.linalg.norm(whole) > 0.995
+    longer = await model.embed(["pool " * 200, "pool " * (PLACES - 5)])
+    assert float(longer[0] @ longer[1]) > 0.999
     model.close()
 
 

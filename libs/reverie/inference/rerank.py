@@ -15,6 +15,7 @@ from reverie.inference.runner import Runner
 
 MAX_CHARS = 4_000
 """Of each text that is judged."""
+MAX_ASKED = 1_000
 MAX_WAITING = 8
 
 
@@ -50,7 +51,8 @@ class LocalReranker:
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
         """As the port says; ties go to the earlier place."""
-        pairs = [(query[:MAX_CHARS], text[:MAX_CHARS]) for text in texts]
+        # The model reads so many tokens of both: a long question would leave none for the texts.
+        pairs = [(query[:MAX_ASKED], text[:MAX_CHARS]) for text in texts]
         rows = await self._runner.run(pairs)
         return _best_first({place: float(row.flat[-1]) for place, row in enumerate(rows)})
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,12 @@ class Runner:
         batch_tokens: int = MAX_BATCH_TOKENS,
     ) -> None:
         self._name = name
+        self._max_tokens = max_tokens
+        # Shared with the counter, for some take 300 MB: so texts are cut here, not by it.
         self._tokenizer = load_tokenizer(graph.parent)
-        self._tokenizer.enable_truncation(max_tokens)
         self._session = _open_session(graph, threads)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self.counter = ModelTokenCounter.load(graph.parent)
+        self.counter = ModelTokenCounter(self._tokenizer)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model-{name}")
         self._max_waiting = max_waiting
         self._batch_tokens = batch_tokens
@@ -90,15 +92,16 @@ class Runner:
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
-    def _encode(self, texts: list[Text]) -> list[Encoding]:
-        return self._tokenizer.encode_batch([_bounded(text) for text in texts])
+    def _encode(self, texts: list[Text]) -> list[_Tokens]:
+        encoded = self._tokenizer.encode_batch([_bounded(text) for text in texts])
+        return [_cut(one, self._max_tokens) for one in encoded]
 
-    def _run(self, rows: list[Encoding]) -> Rows:
+    def _run(self, rows: list[_Tokens]) -> Rows:
         width = max(len(row.ids) for row in rows)
         feed = {
             "input_ids": _padded([row.ids for row in rows], width),
-            "attention_mask": _padded([row.attention_mask for row in rows], width),
-            "token_type_ids": _padded([row.type_ids for row in rows], width),
+            "attention_mask": _padded([[1] * len(row.ids) for row in rows], width),
+            "token_type_ids": _padded([row.types for row in rows], width),
         }
         wanted = {name: array for name, array in feed.items() if name in self._inputs}
         out = self._session.run(None, wanted)[0]
@@ -106,6 +109,22 @@ class Runner:
             return list(out)
         # What stands for padding says nothing of a text.
         return [one[: len(row.ids)] for one, row in zip(out, rows, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """The numbers of a text's tokens, and of which of two texts each is."""
+
+    ids: list[int]
+    types: list[int]
+
+
+def _cut(encoded: Encoding, most: int) -> _Tokens:
+    """The tokens, the last ones but for the closing one left out where they are too many."""
+    ids, types = encoded.ids, encoded.type_ids
+    if len(ids) <= most:
+        return _Tokens(ids, types)
+    return _Tokens([*ids[: most - 1], ids[-1]], [*types[: most - 1], types[-1]])
 
 
 def _bounded(text: Text) -> Text:
@@ -128,7 +147,7 @@ def _open_session(path: Path, threads: int) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def _batches(encoded: Sequence[Encoding], tokens: int) -> Iterator[list[int]]:
+def _batches(encoded: Sequence[_Tokens], tokens: int) -> Iterator[list[int]]:
     """Places of texts of like length, at most `MAX_BATCH_TEXTS` and `tokens` a batch."""
     batch: list[int] = []
     for place in sorted(range(len(encoded)), key=lambda i: len(encoded[i].ids)):
