@@ -14,7 +14,7 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
-from reverie.agent.transcripts import ParsedTurn, Role, clip
+from reverie.agent.transcripts import ParsedTurn, Role, clip, keep_last
 
 TOOL_BYTES: Final = 12_000
 _OWN: Final = re.compile(
@@ -36,9 +36,12 @@ class Reader:
     def take(self, line: str) -> list[ParsedTurn]:
         """The turns that a line completes; none where it is no entry. Never raises."""
         try:
-            entry = json.loads(line)
+            return self.entry(json.loads(line))
         except (ValueError, RecursionError):
             return []
+
+    def entry(self, entry: object) -> list[ParsedTurn]:
+        """The turns that a decoded line completes."""
         if not isinstance(entry, dict) or entry.get("type") not in {"user", "assistant"}:
             return []
         if entry.get("isMeta") or entry.get("isCompactSummary"):
@@ -51,7 +54,7 @@ class Reader:
         return self._turns(entry, [one for one in blocks if isinstance(one, dict)])
 
     def _turns(self, entry: dict[str, Any], blocks: list[dict[str, Any]]) -> list[ParsedTurn]:
-        at, aside = _time(entry.get("timestamp")), bool(entry.get("isSidechain"))
+        at, aside = time_of(entry.get("timestamp")), bool(entry.get("isSidechain"))
         turns = []
         said = "\n\n".join(str(one["text"]) for one in blocks if _is_text(one))
         said = _OWN.sub("", said).strip()
@@ -61,6 +64,7 @@ class Reader:
         for one in blocks:
             if one.get("type") == "tool_use" and isinstance(one.get("id"), str):
                 self.calls[one["id"]] = one
+                keep_last(self.calls)
             elif one.get("type") == "tool_result":
                 call = self.calls.pop(str(one.get("tool_use_id")), None)
                 if call is not None:
@@ -99,7 +103,8 @@ def _is_text(block: dict[str, Any]) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _time(said: object) -> datetime | None:
+def time_of(said: object) -> datetime | None:
+    """A moment as JSON tells it; None where it is none, or names no zone."""
     try:
         found = datetime.fromisoformat(str(said))
     except ValueError:

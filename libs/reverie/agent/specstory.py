@@ -85,7 +85,7 @@ class _Block:
             self._take_inner(line[len(_THINK) :])
         else:
             self.parts[-1].lines.append(line)
-            self.fence = _fence_after(self.fence, line)
+            self.fence = fence_after(self.fence, line)
 
     def _take_inner(self, line: str) -> None:
         part = self.parts[-1]
@@ -128,12 +128,13 @@ def read_transcript(path: Path) -> Transcript:
         turns = tuple(parse(chain(head, lines)))
     if not turns:
         raise Malformed(f"{path.name} holds no SpecStory message (`_**User ...**_`)")
-    session_id, started_at = _session(head)
+    session_id, started_at = session_of(head)
     first = next((turn.at for turn in turns if turn.at), None)
     return Transcript(session_id or path.stem, started_at or first, turns)
 
 
-def _session(head: list[str]) -> tuple[str, datetime | None]:
+def session_of(head: list[str]) -> tuple[str, datetime | None]:
+    """The session that a file's first lines name, and when it began."""
     for line in head:
         if match := _SESSION.match(line):
             return match[1], _time(match[2])
@@ -197,7 +198,7 @@ class _Pushback:
         self._back.extendleft(reversed(lines))
 
 
-def _fence_after(fence: str, line: str) -> str:
+def fence_after(fence: str, line: str) -> str:
     """The fence that is open after this line (CommonMark 0.31, 4.5), or an empty string."""
     match = _FENCE.fullmatch(line)
     if not match:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Final, Literal
 
 Role = Literal["user", "assistant", "tool"]
 
+MOST_CALLS: Final = 500
+"""Tool calls without a result that a reader remembers."""
 _MARK = "\n[…]\n"
 
 
@@ -47,3 +49,9 @@ def clip(content: str, limit: int) -> str:
     start = raw[:head].decode(errors="ignore")
     stop = raw[len(raw) - tail :].decode(errors="ignore") if tail else ""
     return f"{start}{_MARK if room else ''}{stop}"
+
+
+def keep_last(calls: dict[str, Any]) -> None:
+    """Forgets the oldest calls: most of those that have no result by then never get one."""
+    while len(calls) > MOST_CALLS:
+        del calls[next(iter(calls))]

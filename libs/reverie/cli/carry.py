@@ -108,7 +108,7 @@ def import_(
 ) -> None:
     """Take an export in: JSON lines, a memory.md, a tar, or a folder of memory.md files.
 
-    Example: [bold]reverie import memories/ --dry-run[/]
+    Example: [bold]reverie import memories memories/ --dry-run[/]
 
     Exit codes: 0 ok, 1 failed or a line was refused, 2 usage.
     """
@@ -138,7 +138,7 @@ async def _fetch(
     async with _gateway(settings) as http:
         answer = await http.get("/v1/export", params=query)
         await _check(answer)
-        with tempfile.TemporaryFile() as held, _progress("export", None) as advance:
+        with tempfile.TemporaryFile() as held, progress("export", None) as advance:
             if unpack:
                 size = await _copy(answer, held, advance)
                 held.seek(0)
@@ -165,7 +165,7 @@ async def _copy(answer: aiohttp.ClientResponse, file: Any, advance: Advance) -> 
 async def _send(settings: Settings, path: Path, query: dict[str, str]) -> dict[str, Any]:
     kind, size, pieces = _source(path)
     async with _gateway(settings) as http:
-        with _progress("import", size) as advance:
+        with progress("import", size) as advance:
 
             async def told() -> AsyncIterator[bytes]:
                 for piece in pieces:
@@ -254,7 +254,7 @@ def _text(secret: Any) -> str | None:
 
 
 @contextmanager
-def _progress(what: str, size: int | None) -> Iterator[Advance]:
+def progress(what: str, size: int | None) -> Iterator[Advance]:
     """A bar on a terminal, elsewhere a line now and then; on standard error."""
     if err().is_terminal:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn

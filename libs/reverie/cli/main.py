@@ -17,6 +17,7 @@ from reverie.cli import (
     dreams,
     git,
     hook,
+    importing,
     keys,
     mcp,
     migrate,
@@ -57,7 +58,7 @@ app.add_typer(git.app, name="git")
 app.add_typer(dreams.app, name="dream")
 app.add_typer(models.app, name="models")
 app.command("export")(carry.export)
-app.command("import")(carry.import_)
+app.add_typer(importing.app, name="import")
 app.command("trace")(trace.trace)
 app.command("mcp")(mcp.mcp)
 app.command("hook", context_settings=hook.REST)(hook.hook)

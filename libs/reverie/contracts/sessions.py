@@ -12,13 +12,15 @@ from reverie.contracts.dreams import DreamRequested
 
 
 class StartSession(Request):
-    """`POST /v1/sessions/start`. `external_id` makes the start repeatable."""
+    """`POST /v1/sessions/start`. `external_id` makes the start repeatable; `at`: when it began, of
+    one that is told afterwards."""
 
     agent: Name
     project: Name | None = None
     user: Name | None = None
     branch: Name | None = None
     external_id: Name | None = None
+    at: Moment | None = None
 
 
 class StartedSession(Answer):
@@ -52,9 +54,10 @@ class SessionPage(Page):
 
 
 class EndSession(Request):
-    """`POST /v1/sessions/{id}/end`."""
+    """`POST /v1/sessions/{id}/end`. `at`: when it was over, of one that is told afterwards."""
 
     summary: Text | None = None
+    at: Moment | None = None
 
 
 class EndedSession(Answer):

@@ -79,12 +79,17 @@ class Sessions:
         self._db = database
 
     async def start(
-        self, who: Principal, new: UUID, scope: str, fields: Mapping[str, str | None]
+        self,
+        who: Principal,
+        new: UUID,
+        scope: str,
+        fields: Mapping[str, str | None],
+        at: datetime | None = None,
     ) -> tuple[UUID, str]:
         """Starts a session, or finds the one of this external id. Answers its id and scope.
 
-        `fields`: external_id, agent, user, project, branch. Raises `Conflict` where the external
-        id is of a session that the key may not write to.
+        `fields`: external_id, agent, user, project, branch; `at`: when it began (None: now). Raises
+        `Conflict` where the external id is of a session that the key may not write to.
         """
         async with self._db.tenant(who.tenant) as tenant:
             row = await tenant.row(
@@ -97,6 +102,7 @@ class Sessions:
                 fields.get("branch"),
                 scope,
                 list(who.writable),
+                at,
             )
         if row is None:
             raise Conflict("external_id stands for a session elsewhere: choose another")
@@ -128,10 +134,13 @@ class Sessions:
             )
         return [Session(**row) for row in found]
 
-    async def end(self, who: Principal, session: UUID, summary: str | None) -> tuple[str, int]:
-        """Ends a session that `get` showed. Answers its scope and how many turns wait."""
+    async def end(
+        self, who: Principal, session: UUID, summary: str | None, at: datetime | None = None
+    ) -> tuple[str, int]:
+        """Ends a session that `get` showed, at `at` (None: now). Answers its scope and how many
+        turns wait."""
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("session_end", session, summary)
+            row = await tenant.row("session_end", session, summary, at)
         if row is None:
             raise NotFound("session", str(session))
         return row["scope"], row["pending"]

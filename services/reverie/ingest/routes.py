@@ -164,7 +164,7 @@ class Doors:
         person = names_at([("user", body.user)]) if body.user else {}
         names = {**names_at(home), **names_at(agent_levels(said)), **person}
         await self._parts.names.keep(who, names)
-        session, scope = await self._parts.sessions.start(who, new_id(), scope, fields)
+        session, scope = await self._parts.sessions.start(who, new_id(), scope, fields, body.at)
         acting = replace(who, agent=agent)
         scopes = acting.seen_through(reading_scopes(scope, agent, fields["user"]))
         briefing = await self._parts.briefings.read(who, scopes, project_of(scope))
@@ -178,7 +178,7 @@ class Doors:
         session = await self._parts.sessions.get(who, call.uuid("id"))
         who.check_write(session.scope)
         summary = redact(strip(call.body.summary or "").strip()).text or None
-        scope, pending = await self._parts.sessions.end(who, session.id, summary)
+        scope, pending = await self._parts.sessions.end(who, session.id, summary, call.body.at)
         if not pending:
             return EndedSession(session=session.id, dream=None)
         return EndedSession(session=session.id, dream=await self._dream(call, scope, "session end"))

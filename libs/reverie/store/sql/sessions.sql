@@ -1,8 +1,9 @@
 -- name: session_start
--- A new session, or the one this agent started under the same external id; no row where that one
--- lies in a scope that the grants $9 do not cover.
-insert into session as s (tenant, id, external_id, agent, user_name, project, branch, scope)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+-- A new session, which began at $10 (null: now), or the one this agent started under the same
+-- external id; no row where that one lies in a scope that the grants $9 do not cover.
+insert into session as s
+  (tenant, id, external_id, agent, user_name, project, branch, scope, started)
+values ($1, $2, $3, $4, $5, $6, $7, $8, least($10, now()))
 on conflict (tenant, agent, external_id) where external_id is not null
   do update set branch = coalesce(excluded.branch, s.branch) where covers($9, s.scope)
 returning id, scope;
@@ -27,8 +28,10 @@ where tenant = $1 and covers($2, scope)
 order by id desc limit $7;
 
 -- name: session_end
--- Marks a session as ended, once; keeps the first time.
-update session set ended = coalesce(ended, now()), summary = coalesce($3, summary)
+-- Marks a session as ended, at $4 (null: now), once; keeps the first time.
+update session
+set ended = coalesce(ended, least(greatest(coalesce($4, now()), started), now())),
+    summary = coalesce($3, summary)
 where tenant = $1 and id = $2
 returning scope, pending;
 
