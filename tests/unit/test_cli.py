@@ -41,6 +41,10 @@ COMMANDS = [
     "models list",
     "models pull",
     "models verify",
+    *("remember", "recall", "context", "preflow", "memories", "show", "forget", "pin", "restore"),
+    *("confirm", "history", "rollback", "provenance", "feedback", "link", "unlink", "subgraph"),
+    *("impact", "stale", "sessions", "task list", "task add", "task set", "task claim"),
+    *("task release", "skill list", "skill replay"),
 ]
 
 
@@ -79,7 +83,7 @@ def test_status_of_nothing_says_so_in_json_and_by_its_code(tmp_path: Path) -> No
 
 def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path: Path) -> None:
     done = run("key", "list", "--home", str(tmp_path))
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.startswith("reverie: Postgres does not answer: run `reverie up`")
     assert len(done.stderr.splitlines()) == 1

@@ -9,15 +9,15 @@ import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reverie.cli.asking import refusal
 from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
-from reverie.domain.errors import Invalid, ReverieError, Unavailable
+from reverie.domain.errors import Invalid, Unavailable
 
 if TYPE_CHECKING:
     import aiohttp
@@ -44,14 +44,6 @@ class Strategy(StrEnum):
     MERGE = "merge"
     REPLACE = "replace"
     SKIP = "skip"
-
-
-@dataclass
-class Refusal(ReverieError):
-    """the gateway refused: {reason}"""
-
-    code: ClassVar[str] = "invalid"
-    reason: str
 
 
 FormOption = Annotated[Form, typer.Option("--format", "-f", help="What to write.")]
@@ -214,9 +206,10 @@ async def _check(answer: aiohttp.ClientResponse) -> None:
     if answer.status >= 400:
         text = await answer.text()
         try:
-            raise Refusal(str(jsonlib.loads(text)["detail"]))
-        except (ValueError, KeyError, TypeError):
-            raise Refusal(f"{answer.status} {text[:200]}") from None
+            found = jsonlib.loads(text)
+        except ValueError:
+            found = None
+        raise refusal(answer.status, found)
 
 
 @asynccontextmanager
@@ -235,22 +228,12 @@ async def _gateway(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 def gateway_of(settings: Settings) -> tuple[str, str]:
-    """Where the gateway of these settings answers, and the key for it. Raises `Invalid`."""
-    from reverie.cli.parts import service_urls
-    from reverie.embedded.addresses import GATEWAY
-    from reverie.embedded.backing import API_KEY
-    from reverie.embedded.home import existing_home, read_secret
+    """Where the gateway of these settings answers, and the key for it. Raises as `place_of`."""
+    from reverie.cli.near import place_of
 
-    home = existing_home(settings.home)
-    key = _text(settings.api_key) or (read_secret(home, API_KEY) if home else None)
-    if key is None:
-        raise Invalid("api_key", "set REVERIE_API_KEY, or run `reverie up` for one")
-    set_url = settings.gateway_url and str(settings.gateway_url).rstrip("/")
-    return set_url or service_urls(settings, home)[GATEWAY], key
-
-
-def _text(secret: Any) -> str | None:
-    return secret.get_secret_value() if secret is not None else None
+    said = settings.model_dump(include={"home", "gateway_url", "host", "recall_port"})
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    return place_of({**said, "api_key": key})
 
 
 @contextmanager

@@ -19,8 +19,28 @@ OK = 0
 FAILED = 1
 USAGE = 2
 NOT_RUNNING = 3
+NOT_FOUND = 4
+NOT_PERMITTED = 5
+CONFLICT = 6
 
-CODES = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running."
+CODES = (
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 4 not found, 5 not permitted, 6 conflict."
+)
+
+_EXITS = {
+    "invalid": USAGE,
+    "malformed": USAGE,
+    "too_large": USAGE,
+    "method_not_allowed": USAGE,
+    "unauthenticated": NOT_PERMITTED,
+    "forbidden": NOT_PERMITTED,
+    "not_found": NOT_FOUND,
+    "conflict": CONFLICT,
+    "precondition_failed": CONFLICT,
+    "idempotency_mismatch": CONFLICT,
+    "unavailable": NOT_RUNNING,
+}
+"""What each code of a problem ends a command with; all others are failures."""
 
 Home = Annotated[
     Path | None,
@@ -40,17 +60,18 @@ def settings_from(
     from reverie.runtime.setting_sources import load_settings
 
     given = {k: v for k, v in {"home": home, **(flags or {})}.items() if v is not None}
-    return load_settings({**_pairs(sets or ()), **given})
+    return load_settings({**pairs(sets or ()), **given})
 
 
-def _pairs(sets: Sequence[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
+def pairs(sets: Sequence[str]) -> dict[str, str]:
+    """The settings that `--set NAME=VALUE` names. Raises `Invalid`."""
+    found: dict[str, str] = {}
     for one in sets:
         name, equals, value = one.partition("=")
         if not equals:
             raise Invalid("--set", f"expected NAME=VALUE, as in recall_port=4000, not {one!r}")
-        pairs[name.strip().lower().replace("-", "_")] = value
-    return pairs
+        found[name.strip().lower().replace("-", "_")] = value
+    return found
 
 
 def out() -> Console:
@@ -68,10 +89,26 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def say(error: ReverieError) -> None:
-    """An error as one line on standard error."""
+def say(error: ReverieError, as_json: bool = False) -> None:
+    """An error as one line on standard error, or as JSON with its stable code."""
     line = " ".join(str(error).split())
-    err().print(f"[red]reverie:[/] {_escaped(line)}")
+    if as_json:
+        typer.echo(json.dumps({"code": code_of(error), "detail": line}), err=True)
+    else:
+        err().print(f"[red]reverie:[/] {_escaped(line)}")
+
+
+def code_of(error: ReverieError) -> str:
+    """The stable code of an error: of a refusal, the one that the gateway gave."""
+    problem = getattr(error, "problem", None)
+    if problem is None:
+        return error.code
+    return str(problem["code"] if isinstance(problem, Mapping) else problem.code)
+
+
+def exit_code(error: ReverieError) -> int:
+    """What a command ends with after an error."""
+    return _EXITS.get(code_of(error), FAILED)
 
 
 def short_home(path: Path | str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reverie.cli.asking import desk
 from reverie.cli.common import CODES, FAILED, Home, Json, Sets, err, out, print_json, settings_from
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def run(
 
     Exit codes: 0 ok, 1 the dream failed or is not over yet, 2 usage, 3 not running.
     """
+    import asyncio
+
     from reverie.cli.dream_following import follow
 
     settings = settings_from(home, sets)
@@ -87,14 +89,12 @@ def status(
 
     Example: [bold]reverie dream status[/]
     """
-    from reverie.cli.vault import _ask
-
-    settings, query = settings_from(home, sets), {"limit": PAGE}
+    at, query = desk(home, sets), {"limit": PAGE}
     query |= {"scope": scope} if scope else {}
-    page = _ask(settings, "GET", "/v1/dream", query)
+    page = at.ask("GET", "/v1/dream", query)
     found = list(page["items"])
     while page["next"]:
-        page = _ask(settings, "GET", "/v1/dream", {**query, "cursor": page["next"]})
+        page = at.ask("GET", "/v1/dream", {**query, "cursor": page["next"]})
         found += page["items"]
     print_json(found) if json else out().print(
         _waiting(found) if found else "Nothing waits: all turns are digested."
@@ -129,18 +129,16 @@ def history(
 
     Example: [bold]reverie dream history --scope project/shop[/]
     """
-    from reverie.cli.vault import _ask
-
-    settings = settings_from(home, sets)
+    at = desk(home, sets)
     if id is None:
         query = {"limit": str(limit)} | ({"scope": scope} if scope else {})
-        found = _ask(settings, "GET", "/v1/dreams", query)["items"]
+        found = at.ask("GET", "/v1/dreams", query)["items"]
         print_json(found) if json else out().print(_listed(found) if found else "No dreams yet.")
         return
-    one = _ask(settings, "GET", f"/v1/dreams/{id}", {"limit": PAGE})
+    one = at.ask("GET", f"/v1/dreams/{id}", {"limit": PAGE})
     page = one
     while page["next"]:
-        page = _ask(settings, "GET", f"/v1/dreams/{id}", {"limit": PAGE, "cursor": page["next"]})
+        page = at.ask("GET", f"/v1/dreams/{id}", {"limit": PAGE, "cursor": page["next"]})
         one["decisions"] += page["decisions"]
     if json:
         print_json({name: value for name, value in one.items() if name != "next"})

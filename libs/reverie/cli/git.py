@@ -36,7 +36,7 @@ Project = Annotated[
     typer.Option(
         "--project",
         envvar="REVERIE_PROJECT",
-        help="Whose memories; unset: git config reverie.project, else the repository's name.",
+        help="Whose memories; unset: reverie.toml, git config reverie.project, or the repository.",
     ),
 ]
 Branch = Annotated[

@@ -63,12 +63,15 @@ def anchor(
 
 
 def project_of(clone: Repo, named: str | None) -> str:
-    """The project as it is named, here or in git's configuration; else the repository's name."""
+    """The project as it is named, here, in `reverie.toml` or in git's configuration; else the
+    repository's name."""
+    from reverie.cli.near import named_in
     from reverie.domain.scopes import slug
 
     bare = clone.root.name.removesuffix(".git")
     found = bare if bare != clone.root.name else clone.remote or bare
-    return slug(named or clone.setting("reverie.project") or found.rpartition("/")[2])
+    said = named or named_in(clone.root) or clone.setting("reverie.project")
+    return slug(said or found.rpartition("/")[2])
 
 
 async def _anchored(

@@ -16,14 +16,17 @@ from reverie.cli import (
     doctor,
     dreams,
     git,
+    graph,
     hook,
     importing,
     keys,
     mcp,
+    memory,
     migrate,
     models,
     reembed,
     reindex,
+    remembering,
     serve,
     setup,
     status,
@@ -31,9 +34,10 @@ from reverie.cli import (
     up,
     vault,
     webhooks,
+    working,
 )
-from reverie.cli.common import CODES, FAILED, USAGE, say
-from reverie.domain.errors import Invalid, ReverieError
+from reverie.cli.common import CODES, FAILED, exit_code, say
+from reverie.domain.errors import ReverieError
 
 app = typer.Typer(
     name="reverie",
@@ -48,6 +52,31 @@ app = typer.Typer(
 
 app.command("up")(up.up)
 app.command("demo")(demo.demo)
+for command in (
+    remembering.remember,
+    remembering.recall,
+    remembering.context,
+    remembering.memories,
+    memory.show,
+    memory.forget,
+    memory.pin,
+    memory.restore,
+    memory.confirm,
+    memory.history,
+    memory.rollback,
+    memory.provenance,
+    memory.feedback,
+    graph.link,
+    graph.unlink,
+    graph.subgraph,
+    graph.impact,
+    graph.stale,
+    working.sessions,
+    remembering.preflow,
+):
+    app.command(command.__name__)(command)
+app.add_typer(working.task, name="task")
+app.add_typer(working.skill, name="skill")
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.add_typer(keys.app, name="key")
@@ -98,8 +127,8 @@ def main() -> None:
     try:
         app()
     except ReverieError as error:
-        say(error)
-        sys.exit(USAGE if isinstance(error, Invalid) else FAILED)
+        say(error, "--json" in sys.argv)
+        sys.exit(exit_code(error))
     except Exception as error:
         if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
             raise

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.cli.common import Home, Json, Sets, out, print_json, settings_from
+from reverie.cli.asking import desk
+from reverie.cli.common import Home, Json, Sets, out, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,15 +32,13 @@ def trace(
 
     Example: [bold]reverie trace 4bf92f3577b34da6a3ce929d0e0e4736[/]
     """
-    from reverie.cli.vault import _ask
-
-    settings = settings_from(home, sets)
+    at = desk(home, sets)
     if id is None:
         query = {"limit": str(limit)} | ({"session": session} if session else {})
-        found = _ask(settings, "GET", "/v1/traces", query)
+        found = at.ask("GET", "/v1/traces", query)
         print_json(found["items"]) if json else out().print(_listed(found["items"]))
         return
-    found = _ask(settings, "GET", f"/v1/traces/{id}", {})
+    found = at.ask("GET", f"/v1/traces/{id}", {})
     if json:
         print_json(found)
         return

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as jsonlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reverie.cli.asking import desk
 from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
 from reverie.domain.errors import Invalid
 
@@ -58,7 +58,7 @@ def put(
     """
     body = {"value": _value(as_json), "secret": not plain, "version": version}
     sent = {name: value for name, value in body.items() if value is not None}
-    done = _ask(settings_from(home, sets), "PUT", _path(key), _query(scope), sent)
+    done = desk(home, sets).ask("PUT", _path(key), _query(scope), sent)
     if json:
         print_json(done)
         return
@@ -76,7 +76,7 @@ def get(
 
     Example: [bold]reverie vault get deploy_token[/]
     """
-    found = _ask(settings_from(home, sets), "GET", _path(key), _query(scope))
+    found = desk(home, sets).ask("GET", _path(key), _query(scope))
     if json:
         print_json(found)
         return
@@ -92,11 +92,11 @@ def list_entries(
 
     Example: [bold]reverie vault list --scope project/shop[/]
     """
-    settings, query = settings_from(home, sets), {**_query(scope), "limit": str(PAGE)}
-    page = _ask(settings, "GET", "/v1/vault", query)
+    at, query = desk(home, sets), {**_query(scope), "limit": str(PAGE)}
+    page = at.ask("GET", "/v1/vault", query)
     found = list(page["items"])
     while page["next"]:
-        page = _ask(settings, "GET", "/v1/vault", {**query, "cursor": page["next"]})
+        page = at.ask("GET", "/v1/vault", {**query, "cursor": page["next"]})
         found += page["items"]
     columns = ("scope", "key", "version", "secret", "readable", "updated_at")
     _show(found, columns, json)
@@ -117,7 +117,7 @@ def delete(
     """
     if not yes:
         typer.confirm(f"Delete {key}, for ever?", abort=True, err=True)
-    done = _ask(settings_from(home, sets), "DELETE", _path(key), _query(scope))
+    done = desk(home, sets).ask("DELETE", _path(key), _query(scope))
     if json:
         print_json(done)
     else:
@@ -130,7 +130,7 @@ def advice(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 
     Example: [bold]reverie vault advice[/]
     """
-    found = _ask(settings_from(home, sets), "GET", "/v1/vault/advice", {"limit": str(PAGE)})
+    found = desk(home, sets).ask("GET", "/v1/vault/advice", {"limit": str(PAGE)})
     _show(found["items"], ("scope", "key", "memory", "versions"), json)
 
 
@@ -140,7 +140,7 @@ def scrub(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 
     Example: [bold]reverie vault scrub[/]
     """
-    found = _ask(settings_from(home, sets), "GET", "/v1/vault/scrub", {})
+    found = desk(home, sets).ask("GET", "/v1/vault/scrub", {})
     if json:
         print_json(found)
     else:
@@ -218,23 +218,6 @@ def _path(key: str) -> str:
 
 def _query(scope: str | None) -> dict[str, str]:
     return {"scope": scope} if scope else {}
-
-
-def _ask(
-    settings: Settings, method: str, path: str, query: Mapping[str, str], body: Any = None
-) -> dict[str, Any]:
-    """What the gateway answers. Raises what it refused."""
-    from reverie.cli.carry import _check, _gateway
-
-    async def asked() -> dict[str, Any]:
-        async with (
-            _gateway(settings) as http,
-            http.request(method, path, params=query, json=body) as answer,
-        ):
-            await _check(answer)
-            return dict(await answer.json())
-
-    return asyncio.run(asked())
 
 
 def _show(found: Sequence[dict[str, Any]], columns: Sequence[str], json: bool) -> None:

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
 from reverie.domain.errors import Conflict
 from reverie.embedded.home import Home, read_note
 
@@ -43,6 +41,9 @@ def _open(home: Home) -> int:
 
 
 def _take(fd: int, home: Home) -> None:
+    # Not at the top: who only looks waits for nothing that it does not need.
+    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
     # Who only looks (`is_held`) holds it for an instant, so one refusal is not believed.
     again = Retrying(
         retry=retry_if_exception_type(BlockingIOError),

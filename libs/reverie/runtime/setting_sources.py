@@ -1,6 +1,6 @@
 """Where settings are read from: what is said nearer wins.
 
-A flag, then the environment (`REVERIE_*`), then `reverie.toml` in the project folder, then
+A flag, then the environment (`REVERIE_*`), then `reverie.toml` of the project, then
 `config.toml` in the home folder.
 """
 
@@ -18,9 +18,9 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from reverie.domain.errors import Misconfigured
+from reverie.runtime.project_file import project_file
 from reverie.runtime.settings import PREFIX, Settings, is_typed
 
-PROJECT_FILE = "reverie.toml"
 USER_FILE = "config.toml"
 FLAGS = "the flags"
 ENVIRONMENT = "the environment"
@@ -46,7 +46,7 @@ def load_settings(
     near = [
         Layer(FLAGS, {k: v for k, v in (overrides or {}).items() if v is not None}),
         Layer(ENVIRONMENT, _environment()),
-        _file_layer((project_dir or Path.cwd()) / PROJECT_FILE),
+        _file_layer(project_file(project_dir or Path.cwd())),
     ]
     layers = [*near, _user_layer(_home(near))]
     for layer in layers:

@@ -23,7 +23,7 @@ from reverie.runtime.setting_types import (
 PREFIX = "REVERIE_"
 # Switches between our own processes, and what single commands read; they share the prefix and are
 # no settings.
-SIGNALS = frozenset({"REVERIE_LIFELINE", "REVERIE_PROJECT"})
+SIGNALS = frozenset({"REVERIE_LIFELINE"})
 
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
 
@@ -91,6 +91,11 @@ class Settings(BaseSettings):
         None,
         description="the gateway that `reverie mcp` and other commands talk to, with api_key; "
         "unset: the one of this machine",
+    )
+    project: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        None,
+        description="whose memories are meant in a folder; `reverie init` writes it to the "
+        "project's `reverie.toml`; unset: all that the key may read",
     )
     mcp_start: bool = Field(
         True, description="whether `reverie mcp` starts `reverie up` where none runs"

@@ -1,0 +1,149 @@
+"""One REST call to the gateway of this folder, with nothing imported that a person waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from reverie.domain.errors import Invalid, ReverieError, Unavailable
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+MOST_SHOWN = 200
+"""The largest page there is."""
+
+
+@dataclass(eq=False)
+class Refusal(ReverieError):
+    """{detail}"""
+
+    detail: str
+    problem: Mapping[str, Any]
+
+
+class Desk:
+    """Where the commands of one run ask: the gateway, the key to it, and the folder's project."""
+
+    def __init__(self, url: str, key: str, seconds: float, project: str | None) -> None:
+        self.url = url.rstrip("/")
+        self.project = project
+        self._key = key
+        self._seconds = seconds
+
+    def ask(self, method: str, path: str, query: Any = None, body: Any = None) -> Any:
+        """The decoded answer. Raises `Refusal`, and `Unavailable` where none comes."""
+        status, text = self.fetch(method, f"{path}{_query(query)}", body)
+        try:
+            found = json.loads(text) if text else None
+        except ValueError:
+            found = text
+        if status >= 400:
+            raise refusal(status, found)
+        return found
+
+    def fetch(self, method: str, target: str, body: Any = None) -> tuple[int, str]:
+        """Status and text of the answer. Raises `Unavailable`."""
+        from http.client import HTTPException
+
+        headers = {"Authorization": f"Bearer {self._key}", "User-Agent": "reverie-cli"}
+        data = None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        wire = self._wire()
+        try:
+            wire.request(method, f"{urlsplit(self.url).path}{target}", data, headers)
+            answer = wire.getresponse()
+            return answer.status, answer.read().decode("utf-8", "replace")
+        except (OSError, HTTPException) as error:
+            why = "it took too long" if isinstance(error, TimeoutError) else "does it run?"
+            raise Unavailable(f"the gateway at {self.url}", f"{why} see `reverie status`") from None
+        finally:
+            wire.close()
+
+    def pages(self, path: str, query: Mapping[str, Any], most: int) -> list[Any]:
+        """The first `most` items of a list."""
+        asked = {**query, "limit": min(most, MOST_SHOWN)}
+        page = self.ask("GET", path, asked)
+        found = list(page["items"])
+        while page.get("next") and len(found) < most:
+            page = self.ask("GET", path, {**asked, "cursor": page["next"]})
+            found += page["items"]
+        return found[:most]
+
+    def memory(self, id: str) -> str:
+        """The full id that a short one means."""
+        return id if _is_full(id) else str(self.ask("GET", f"/v1/memories/{part(id)}")["id"])
+
+    def session(self, id: str) -> str:
+        """The full id of a session that its end, its beginning or the agent's own name for it
+        means. Raises `Invalid` where it means several, or none of the latest."""
+        if _is_full(id):
+            return id
+        latest = self.pages("/v1/sessions", {}, MOST_SHOWN)
+        return _only(id, "session", [one["id"] for one in latest if _means(id, one)])
+
+    def _wire(self) -> HTTPConnection:
+        from http.client import HTTPConnection, HTTPSConnection
+
+        where = urlsplit(self.url)
+        kind = HTTPSConnection if where.scheme == "https" else HTTPConnection
+        return kind(where.hostname or "", where.port, timeout=self._seconds)
+
+
+def desk(home: Path | None, sets: Sequence[str] | None, project: str | None = None) -> Desk:
+    """The gateway that is set, with its key; else the one that runs on the home folder."""
+    from reverie.cli.near import near
+
+    found = near(home, sets)
+    return Desk(found.url, found.key, found.seconds, project or found.project)
+
+
+def refusal(status: int, found: Any) -> Refusal:
+    """What the gateway refused, from its problem document; a proxy's page is none."""
+    if not isinstance(found, dict) or "code" not in found:
+        code = "unavailable" if status in {502, 503, 504} else "malformed"
+        found = {"code": code, "status": status, "detail": f"the gateway answered {status}"}
+    return Refusal(str(found.get("detail")), found)
+
+
+def part(text: str) -> str:
+    """A part of a path, as an address takes it. Raises `Invalid` where it is empty."""
+    if not text.strip():
+        raise Invalid("id", "is empty")
+    return quote(text.strip(), safe="")
+
+
+def _only(id: str, what: str, found: Sequence[str]) -> str:
+    if not found:
+        raise Invalid(what, f"none of the latest is {id!r}: see `reverie {what}s`")
+    if len(found) > 1:
+        raise Invalid(what, f"{id!r} means several: {', '.join(found[:5])}")
+    return found[0]
+
+
+def _means(id: str, session: Mapping[str, Any]) -> bool:
+    full, asked = str(session["id"]).replace("-", ""), id.replace("-", "").lower()
+    named = session.get("external_id") == id
+    return named or (len(asked) >= 4 and (full.endswith(asked) or full.startswith(asked)))
+
+
+def _is_full(id: str) -> bool:
+    return len(id.strip().replace("-", "")) == 32
+
+
+def _query(query: Any) -> str:
+    if not query:
+        return ""
+    given = query.items() if isinstance(query, Mapping) else query
+    pairs = [(name, value) for name, value in given if value is not None]
+    told = [
+        (name, str(one).lower() if isinstance(one, bool) else str(one))
+        for name, value in pairs
+        for one in (value if isinstance(value, (list, tuple)) else [value])
+    ]
+    return f"?{urlencode(told)}" if told else ""
