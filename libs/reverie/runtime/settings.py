@@ -94,8 +94,8 @@ class Settings(BaseSettings):
     )
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="whose memories are meant in a folder; `reverie init` writes it to the "
-        "project's `reverie.toml`; unset: all that the key may read",
+        description="the project whose memories commands mean, for its `reverie.toml`; unset: all "
+        "that the key may read",
     )
     mcp_start: bool = Field(
         True, description="whether `reverie mcp` starts `reverie up` where none runs"
