@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from reverie.cli.carry import Refusal, gateway_of, import_, progress
+from reverie.cli.asking import refusal
+from reverie.cli.carry import gateway_of, import_, progress
 from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
 from reverie.domain.errors import Invalid
 
@@ -123,10 +124,7 @@ async def _all(run: Import, found: Found) -> Import:
             try:
                 await run.take(path, form, advance)
             except Stopped as stopped:
-                said = stopped.answer
-                raise Refusal(
-                    str(said["detail"] if isinstance(said, dict) else stopped.status)
-                ) from None
+                raise refusal(stopped.status, stopped.answer) from None
     return run
 
 
