@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.clone import Clone
 from tests.hooks import HookedAgent
 from tests.stack import Stack, eventually
 
@@ -138,6 +140,9 @@ async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
     stack: Stack, tmp_path: Path
 ) -> None:
     agent = hooked(stack, tmp_path)
+    clone = Clone(agent.folder, datetime.now(UTC))
+    clone.git("init", "-q", "-b", "main")
+    clone.commit("Keep prices in cents", {"src/cart/price.py": "CENTS = 100\n"})
     price = str(agent.folder / "src/cart/price.py")
     rule = "Prices in src/cart/price.py are kept in cents, because floats lost money."
     await stack.post(
@@ -180,6 +185,16 @@ async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
     assert bug["scope"].startswith("project/bookshop")
     assert token not in bug["content"]
     assert all(token not in one.read_text() for one in (tmp_path / "home/hooks").iterdir())
+
+    clone.commit("Count in tenths of a cent", {"src/cart/price.py": "CENTS = 1000\n"})
+    later = HookedAgent(agent.folder, agent.env)
+    await later.fire("SessionStart", source="startup")
+
+    async def doubtful() -> list[dict[str, Any]]:
+        return list((await stack.get("/v1/stale?project=bookshop"))["items"])
+
+    assert "Count in tenths" in str(await eventually(doubtful))
+    assert "may be outdated" in await later.fire("PreToolUse", **edit)
 
 
 async def test_a_sub_agent_and_an_agent_without_transcript_are_heard_too(

@@ -140,7 +140,9 @@ def _open(path: str, more: int = 0) -> int:
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        folder = os.path.dirname(path)
+        os.makedirs(os.path.dirname(folder), 0o711, exist_ok=True)
+        os.makedirs(folder, 0o700, exist_ok=True)
         return os.open(path, flags, 0o600)
 
 
