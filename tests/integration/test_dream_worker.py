@@ -13,6 +13,7 @@ from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.reviews import Reviews
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.store.tending import Tending
 from reverie.testing.bus import MemoryBus
@@ -37,6 +38,7 @@ def dream_parts(store: Store) -> Parts:
         sessions=Sessions(store.db),
         tending=Tending(store.db),
         duplicates=Duplicates(store.db),
+        reviews=Reviews(store.db),
         ranks=Ranks(store.db),
         outbox=OutboxTable(store.db),
         known_of=_known,

@@ -32,6 +32,7 @@ HOLD_NONE = {
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
+    "review": {"verdict", "made_by"},
     "tend_pass": {"pass"},
     "session_adjust": {"said"},
 }

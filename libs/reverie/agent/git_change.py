@@ -19,6 +19,8 @@ from reverie.contracts.git import MAX_COMMITS, MAX_FILES, GitChange
 from reverie.domain.errors import Conflict
 from reverie.domain.merges import merged_branch, reverted_commit
 
+SEND_SOURCE: Final = "reverie.source"
+"""The setting of a clone that lets changed lines leave it: `git config reverie.source true`."""
 MOST_STEPS: Final = 200
 MOST_BYTES: Final = 16 * 1024 * 1024
 _SUBJECT: Final = 2000
@@ -87,6 +89,8 @@ def change_of(repo: Repo, project: str, ends: Ends) -> GitChange:
     told = [] if ends.edits else _commits(repo, ends.start, ends.after)
     steps = list(_steps(repo, ends, told, forced))
     files = [one for step in steps for one in _files(repo, step)][:MAX_FILES]
+    if repo.setting(SEND_SOURCE) != "true":
+        _without({"files": files}, ("text",))
     named = {file["commit"] for file in files}
     merges = [one for one in told if len(one.parents) > 1]
     return _fitting(
@@ -237,7 +241,7 @@ def _fitting(document: Document) -> GitChange:
 
     Raises `Conflict` where even its paths are too many.
     """
-    for lose in ((), ("words", "header"), ("hunks", "symbols", "moved")):
+    for lose in ((), ("text",), ("words", "header"), ("hunks", "symbols", "moved")):
         _without(document, lose)
         change = GitChange.model_validate(document)
         if len(change.model_dump_json(exclude_defaults=True)) <= MOST_BYTES:

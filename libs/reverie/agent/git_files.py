@@ -12,7 +12,7 @@ from reverie.agent.git_moves import Moved, moved_lines
 from reverie.agent.git_repo import Repo
 from reverie.agent.git_words import header_symbol, kind_of, symbols_of, words_of
 from reverie.contracts.base import RepoPath
-from reverie.contracts.git import MAX_WORDS
+from reverie.contracts.git import MAX_SOURCE, MAX_WORDS
 
 MOST_HUNKS: Final = 1000
 """Of a file; one with more is told without its lines."""
@@ -88,6 +88,8 @@ def _hunk(path: str, hunk: RawHunk) -> Document:
     found["kind"] = kind_of(path, hunk.removed, hunk.added)
     if hunk.header:
         found["header"] = hunk.header[:_HEADER]
+    lines = [*(f"-{line}" for line in hunk.removed), *(f"+{line}" for line in hunk.added)]
+    found["text"] = "\n".join(lines)[:MAX_SOURCE]
     within = _within(path, hunk)
     changed = symbols_of(path, [*hunk.removed, *hunk.added])
     found["symbols"] = list(dict.fromkeys([*([within] if within else []), *changed]))[:MAX_WORDS]

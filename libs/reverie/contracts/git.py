@@ -30,6 +30,7 @@ MAX_FILES = 50_000
 MAX_COMMITS = 10_000
 MAX_HUNKS = 10_000
 MAX_WORDS = 64
+MAX_SOURCE = 4_000
 HEADS = "refs/heads/"
 
 
@@ -80,6 +81,8 @@ class Hunk(Request):
     amounts to where that is known: `space` and `comment` alter no code. `header`: what git prints
     after the second `@@`. `symbols`: the definitions that the lines lie in or hold, by their plain
     name; `words`: other identifiers of code in the changed lines, neither comments nor strings.
+    `text`: the lines themselves, with - and + before them, where the publisher chose to send
+    source; a language model that looks over doubted memories reads them.
     """
 
     old_start: LineNo
@@ -88,6 +91,7 @@ class Hunk(Request):
     new_lines: LineNo
     kind: Literal["code", "comment", "space"] | None = None
     header: Annotated[str, StringConstraints(max_length=500)] = ""
+    text: Annotated[str, StringConstraints(max_length=MAX_SOURCE)] = ""
     symbols: Words
     words: Words
 

@@ -14,7 +14,8 @@ class TendAnswer(Answer):
 
     `collected`: files and entities that nothing touches; `restored`: those touched again;
     `ranked`: memories whose weight in the graph was computed; `proposed`: for the vault;
-    `derived`: lessons that several memories show; `unfinished`: passes whose time was over.
+    `derived`: lessons that several memories show; `reviewed`: memories in doubt that the language
+    model looked over; `unfinished`: passes whose time was over.
     """
 
     looked: int = 0
@@ -27,6 +28,7 @@ class TendAnswer(Answer):
     ranked: int = 0
     proposed: int = 0
     derived: int = 0
+    reviewed: int = 0
     unfinished: list[str] = Field(default_factory=list)
 
 

@@ -13,6 +13,7 @@ from reverie.domain.dreaming import Limits
 from reverie.runtime.setting_types import (
     Count,
     Port,
+    ReviewMode,
     Seconds,
     Share,
     WebUrl,
@@ -299,6 +300,11 @@ class Settings(BaseSettings):
         False,
         description="whether tending looks for what several memories show together (by the "
         "language model) and for memories that belong in the vault",
+    )
+    review: ReviewMode = Field(
+        "off",
+        description="whether tending asks the language model of memories in doubt if they still "
+        "hold, beside what changed: off, propose (it waits at /v1/reviews), or apply",
     )
     archive_after_days: Annotated[float, Field(ge=0)] = Field(
         7.0, description="days within which no memory is archived"

@@ -14,6 +14,8 @@ import asyncpg
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
+from reverie.domain.memory import content_hash
+from reverie.domain.words import index_text
 from reverie.store.database import Database
 from reverie.store.links import refused_ring
 from reverie.store.races import retried
@@ -121,6 +123,15 @@ class Edits:
         if row is None:
             raise NotFound("version", f"{version} of memory {memory}")
         return row["content"], row["state"]
+
+
+def worded(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]:
+    """The content with what is derived from it in the row, as fields of a `Change`."""
+    return {
+        "content": content,
+        "hash": "\\x" + content_hash(content),
+        "index_text": index_text(" ".join(filter(None, (key, content, *tags)))),
+    }
 
 
 def _problem(memory: UUID, found: Mapping[str, Any]) -> ReverieError:

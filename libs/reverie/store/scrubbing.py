@@ -27,6 +27,7 @@ TABLES = (
     "outbox",
     "recall_trace",
     "dream_decision",
+    "review",
     ANSWERS,
 )
 """The tables that hold texts, in the order in which they are gone through."""

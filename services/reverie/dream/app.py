@@ -39,6 +39,7 @@ from reverie.store.keys import Keys
 from reverie.store.llm import LlmLedger
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.reviews import Reviews
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
 from reverie.store.tending import Tending
@@ -79,6 +80,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             sessions=Sessions(database),
             tending=Tending(database),
             duplicates=Duplicates(database),
+            reviews=Reviews(database),
             ranks=Ranks(database),
             outbox=OutboxTable(database),
             known_of=vault.known,

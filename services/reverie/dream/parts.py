@@ -20,6 +20,7 @@ from reverie.store.dreams import Dreams
 from reverie.store.duplicates import Duplicates
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.reviews import Reviews
 from reverie.store.sessions import Sessions
 from reverie.store.tending import Tending
 
@@ -36,6 +37,7 @@ class Parts:
     sessions: Sessions
     tending: Tending
     duplicates: Duplicates
+    reviews: Reviews
     ranks: Ranks
     outbox: OutboxTable
     known_of: Callable[[int], Awaitable[Known]]

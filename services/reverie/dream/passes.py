@@ -16,6 +16,7 @@ from reverie.domain.pagerank import pagerank, votes
 from reverie.domain.promotion import convention
 from reverie.dream.parts import Parts
 from reverie.dream.reflect import propose_vault, reflect
+from reverie.dream.review import review
 from reverie.dream.work import Page, Work
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.settling import settle
@@ -104,8 +105,9 @@ PASSES: dict[str, Step] = {
     "forget": forget,
 }
 
+REVIEWING: dict[str, Step] = {"review": review}
 REFLECTING: dict[str, Step] = {"propose": propose_vault, "reflect": reflect}
-"""Only where it is set."""
+"""Both only where they are set."""
 
 
 def _page(ids: list[UUID], full: int) -> Page:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from reverie.domain.confidence import HALF_LIVES, HalfLives, half_lives
 from reverie.domain.dreaming import DEFAULT, Limits
+from reverie.runtime.setting_types import ReviewMode
 from reverie.runtime.settings import Settings, dream_limits
 
 
@@ -30,6 +31,7 @@ class DreamSettings:
     tend_seconds: float = 21_600.0
     tend_pass_seconds: float = 20.0
     reflect: bool = False
+    review: ReviewMode = "off"
     archive_after_days: float = 7.0
     promote_sessions: int = 3
 
@@ -44,6 +46,7 @@ def dream_settings(settings: Settings) -> DreamSettings:
         tend_seconds=settings.tend_minutes * 60,
         tend_pass_seconds=settings.tend_pass_seconds,
         reflect=settings.reflect,
+        review=settings.review,
         archive_after_days=settings.archive_after_days,
         promote_sessions=settings.promote_after_sessions,
     )

@@ -13,7 +13,7 @@ import structlog
 from reverie.domain.errors import ReverieError
 from reverie.domain.ids import new_id
 from reverie.dream.parts import Parts
-from reverie.dream.passes import PASSES, REFLECTING, Step
+from reverie.dream.passes import PASSES, REFLECTING, REVIEWING, Step
 from reverie.dream.work import Work
 from reverie.runtime.telemetry import span
 from reverie.store.tending import FIRST, Garden
@@ -67,6 +67,7 @@ async def tend(parts: Parts, garden: Garden) -> Work:
 async def _all(parts: Parts, work: Work) -> None:
     places = await parts.tending.places(work.garden)
     steps = PASSES | (REFLECTING if parts.settings.reflect else {})
+    steps |= REVIEWING if parts.settings.review != "off" else {}
     for name, step in steps.items():
         begun = monotonic()
         if not await _pass(parts, work, name, step, places.get(name, FIRST)):

@@ -25,6 +25,7 @@ from reverie.ingest import (
     link_routes,
     project_routes,
     restore_routes,
+    review_routes,
     task_routes,
 )
 from reverie.ingest.handlers import on_remembered
@@ -62,6 +63,7 @@ from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
@@ -128,6 +130,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             claims=Claims(database),
             vault=vault,
             scrubbing=Scrubbing(database),
+            reviews=Reviews(database),
             adjusting=Adjusting(database),
             llm=ledger_of(settings, database),
             language=language,
@@ -147,6 +150,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *vault_routes(parts),
                 *project_routes.routes(parts),
                 *restore_routes.routes(parts),
+                *review_routes.routes(parts),
                 *adjust_routes.routes(parts),
             ],
             keys=Keys(database),

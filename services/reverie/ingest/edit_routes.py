@@ -13,15 +13,14 @@ from reverie.domain.classify import hints
 from reverie.domain.errors import Invalid
 from reverie.domain.fence import strip
 from reverie.domain.kinds import ANCHORS, TREATMENT, parse_kind
-from reverie.domain.memory import Memory, Status, content_hash
+from reverie.domain.memory import Memory, Status
 from reverie.domain.redaction import redact, redact_value
-from reverie.domain.words import index_text
 from reverie.ingest.accept import check_size, check_validity
 from reverie.ingest.parts import Parts
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
-from reverie.store.edits import Change
+from reverie.store.edits import Change, worded
 
 _VERSION_TAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 _RESTORED = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
@@ -179,7 +178,7 @@ def _fields(body: EditMemory, memory: Memory) -> dict[str, Any]:
         fields |= _kind(body.kind)
     if body.content is not None or body.tags is not None:
         tags = fields.get("tags", memory.tags)
-        fields |= _worded(body.content or memory.content, memory.key, tags)
+        fields |= worded(body.content or memory.content, memory.key, tags)
     return fields
 
 
@@ -188,7 +187,7 @@ def _restored(memory: Memory, content: str, state: Mapping[str, Any]) -> dict[st
     fields = {name: state[name] for name in _RESTORED if name in state}
     if memory.status is Status.SUPERSEDED and memory.valid_to and not fields.get("valid_to"):
         fields["valid_to"] = memory.valid_to.isoformat()
-    return fields | _worded(content, state.get("key"), state.get("tags") or ())
+    return fields | worded(content, state.get("key"), state.get("tags") or ())
 
 
 def _kind(name: str) -> dict[str, str]:
@@ -196,15 +195,6 @@ def _kind(name: str) -> dict[str, str]:
     if kind in ANCHORS:
         raise Invalid("kind", f"{kind.value} nodes are made from what memories touch")
     return {"kind": kind.value, "tier": TREATMENT[kind].tier.value}
-
-
-def _worded(content: str, key: str | None, tags: Any) -> dict[str, str]:
-    """The content with what is derived from it in the row."""
-    return {
-        "content": content,
-        "hash": "\\x" + content_hash(content),
-        "index_text": index_text(" ".join(filter(None, (key, content, *tags)))),
-    }
 
 
 def _clean(reason: str | None) -> str | None:

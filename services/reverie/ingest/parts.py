@@ -28,6 +28,7 @@ from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
+from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
 from reverie.store.sessions import Sessions
 from reverie.store.tasks import Tasks
@@ -69,6 +70,7 @@ class Parts:
     claims: Claims
     vault: Vault
     scrubbing: Scrubbing
+    reviews: Reviews
     adjusting: Adjusting
     llm: LlmLedger
     language: LanguageModel | None = None

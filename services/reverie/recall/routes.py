@@ -87,6 +87,7 @@ def forwards(parts: Parts) -> list[Forward]:
         "/v1/memories/{id}",
         "/v1/projects",
         "/v1/remember",
+        "/v1/reviews",
         "/v1/sessions",
         "/v1/tasks",
         "/v1/turns",
