@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,7 +67,9 @@ class Stack:
         headers = {"Authorization": f"Bearer {key or self.key}", **more.pop("headers", {})}
         url = path if path.startswith("http") else self.url + path
         async with self.http.request(method, url, json=json, headers=headers, **more) as answer:
-            body = await answer.json(content_type=None) if await answer.read() else None
+            plain = answer.content_type == "text/html"
+            decoded = answer.text if plain else partial(answer.json, content_type=None)
+            body = await decoded() if await answer.read() else None
             return Reply(answer.status, body, dict(answer.headers))
 
     async def post(self, path: str, json: Any, **more: Any) -> Any:

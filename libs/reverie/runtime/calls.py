@@ -16,6 +16,7 @@ from reverie.runtime.streams import Streamed
 
 Body = TypeVar("Body")
 Params = TypeVar("Params")
+JSON = "application/json"
 AfterReply = Callable[[], Awaitable[None]]
 
 
@@ -75,7 +76,5 @@ def rendered(result: BaseModel | Reply) -> StoredReply:
     reply = result if isinstance(result, Reply) else Reply(body=result)
     if isinstance(reply.body, BaseModel):
         body = reply.body.model_dump_json(by_alias=True).encode()
-        return StoredReply(
-            reply.status, body, {"Content-Type": "application/json", **reply.headers}
-        )
+        return StoredReply(reply.status, body, {"Content-Type": JSON, **reply.headers})
     return StoredReply(reply.status, reply.body or b"", dict(reply.headers))

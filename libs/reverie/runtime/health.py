@@ -81,7 +81,14 @@ def health_routes(
             open=True,
             summary="Can it work?",
         ),
-        Route("GET", "/metrics", metrics, open=True, summary="Prometheus metrics"),
+        Route(
+            "GET",
+            "/metrics",
+            metrics,
+            open=True,
+            summary="Prometheus metrics",
+            gives={"text/plain": "# HELP reverie_requests_total Requests answered\n"},
+        ),
     ]
 
 

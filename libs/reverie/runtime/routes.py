@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,8 @@ class Route:
     `path` has its variables in braces. `open`: no key at all. `streams`: the body is taken, or the
     answer made, piece by piece, without the time limit of requests; `stream_limit` bounds the body.
     `limit`: bytes of a whole body, where they are not those of all calls, and the setting they are.
+    `tagged`: it knows versions, by ETag. `takes`: media types of a body that is no model; `gives`:
+    those of answers beside `answer`, each with an example.
     """
 
     method: str
@@ -48,6 +50,9 @@ class Route:
     stream_limit: int = 0
     limit: int = 0
     limit_setting: str = "body_limit"
+    tagged: bool = False
+    takes: tuple[str, ...] = ()
+    gives: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -92,7 +97,15 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
             call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
             request[LATER] = call.later
             reply = await _answer(route, door, request, (call, data))
+    if _known_already(route, request, reply):
+        return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+
+def _known_already(route: Route, request: web.Request, reply: StoredReply) -> bool:
+    tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
+    tag = reply.headers.get("ETag")
+    return route.method == "GET" and tag is not None and bool({tag, f"W/{tag}", "*"} & {*tags})
 
 
 async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.StreamResponse:

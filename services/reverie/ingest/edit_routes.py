@@ -31,17 +31,17 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("PATCH", "/v1/memories/{id}", doors.edit, EditMemory, answer=Edited,
-              summary="Edit a memory; If-Match guards against another's edit"),
+              tagged=True, summary="Edit a memory; If-Match guards against another's edit"),
         Route("DELETE", "/v1/memories/{id}", doors.forget, answer=Edited,
-              summary="Forget a memory: it is never found again"),
+              tagged=True, summary="Forget a memory: it is never found again"),
         Route("POST", "/v1/memories/{id}/rollback", doors.roll_back, RollBack, answer=Edited,
-              summary="Make a memory what an earlier version was"),
+              tagged=True, summary="Make a memory what an earlier version was"),
         Route("POST", "/v1/memories/{id}/feedback", doors.feedback, Feedback, answer=Edited,
-              summary="Approve, edit or discard a memory"),
+              tagged=True, summary="Approve, edit or discard a memory"),
         Route("PUT", "/v1/memories/{id}/pin", doors.pin, answer=Edited,
-              summary="Pin a memory: always shown at session start, never decays"),
+              tagged=True, summary="Pin a memory: always shown at session start, never decays"),
         Route("DELETE", "/v1/memories/{id}/pin", doors.unpin, answer=Edited,
-              summary="Unpin a memory"),
+              tagged=True, summary="Unpin a memory"),
     ]  # fmt: skip
 
 

@@ -35,6 +35,10 @@ HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-cache, no-store",
 }
+_EXAMPLE = (
+    "id: p1.3f9c\nevent: remembered\n"
+    'data: {"event": "remembered", "scope": "project/shop", "kind": "decision"}\n\n'
+)
 _ENDS = ("from", "to")
 _OTHERS = ("merged", "by", "into")
 
@@ -75,6 +79,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("GET", "/v1/events", doors.events, query=EventQuery, streams=True,
+              gives={"text/event-stream": _EXAMPLE},
               summary="What happens to memories, as server-sent events"),
     ]  # fmt: skip
 

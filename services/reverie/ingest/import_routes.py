@@ -36,6 +36,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("POST", "/v1/import", doors.take, query=ImportQuery, answer=Imported,
+              takes=("application/x-ndjson", "text/markdown", "application/x-tar"),
               streams=True, stream_limit=parts.settings.import_limit,
               summary="Take in an export: JSON lines, a memory.md, or a tar of a tree of them"),
     ]  # fmt: skip

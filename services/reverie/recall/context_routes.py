@@ -54,6 +54,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("GET", "/v1/context", doors.context, query=ContextQuery, answer=ContextAnswer,
+              gives={"text/markdown": "## What is known of shop\n"},
               summary="What an agent should know at session start"),
     ]  # fmt: skip
 

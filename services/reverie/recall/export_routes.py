@@ -32,6 +32,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("GET", "/v1/export", doors.export, query=ExportQuery, streams=True,
+              gives={"application/x-ndjson": f"{HEADER}\n", "application/x-tar": ""},
               summary="All that the key may read: JSON lines, markdown, an Obsidian vault"),
     ]  # fmt: skip
 

@@ -22,7 +22,7 @@ from reverie.mcp.rest import Query as Parameters
 from reverie.mcp.rest import parameters
 from reverie.mcp.streamable import Profile, Streamable
 from reverie.runtime.body import Query
-from reverie.runtime.calls import Call, Reply
+from reverie.runtime.calls import JSON, Call, Reply
 from reverie.runtime.routes import Route
 from reverie.runtime.telemetry import inject_headers
 
@@ -52,6 +52,7 @@ def routes(protocol: Protocol, body_limit: int) -> list[Route]:
     """The one route of the protocol."""
     return [
         Route("POST", "/mcp", protocol.answer, query=McpQuery, streams=True,
+              takes=(JSON,), gives={JSON: '{"jsonrpc": "2.0", "id": 1, "result": {}}'},
               stream_limit=body_limit, summary="The Model Context Protocol, streamable HTTP"),
     ]  # fmt: skip
 

@@ -71,7 +71,7 @@ def routes(parts: Parts) -> list[Route]:
         Route("GET", "/v1/memories", doors.memories, query=MemoryQuery, answer=MemoryPage,
               summary="List memories, newest first"),
         Route("GET", "/v1/memories/{id}", doors.memory, query=AsOf, answer=MemoryDetail,
-              summary="One memory with its neighbours; the id may be short"),
+              tagged=True, summary="One memory with its neighbours; the id may be short"),
         Route("GET", "/v1/sessions/{id}/turns", doors.turns, query=PageQuery, answer=TurnPage,
               summary="The turns of a session, in order"),
     ]  # fmt: skip

@@ -1,0 +1,155 @@
+"""An OpenAPI document as one page of HTML: no script, nothing fetched, readable offline."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+Json = dict[str, Any]
+
+STYLE = """
+:root{color-scheme:light dark;--line:#8884;--soft:#8881;--get:#1a7f4b;--post:#2563c9;
+--put:#9a6700;--patch:#8250c8;--delete:#c4332b}
+*{box-sizing:border-box}
+body{margin:0;font:15px/1.5 system-ui,sans-serif;display:grid;grid-template-columns:20rem 1fr}
+nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1rem;font-size:13px;
+border-right:1px solid var(--line)}
+nav h2{font-size:13px;margin:1rem 0 .2rem}
+nav a{display:block;color:inherit;text-decoration:none;white-space:nowrap;overflow:hidden;
+text-overflow:ellipsis}
+nav a:hover,nav a:focus{text-decoration:underline}
+main{padding:1.5rem 2rem;max-width:62rem;min-width:0}
+section{border-top:1px solid var(--line);padding:1rem 0}
+h3{font:600 15px ui-monospace,monospace;margin:0 0 .3rem;overflow-wrap:anywhere}
+b{font:700 12px ui-monospace,monospace;margin-right:.5em}
+.get{color:var(--get)}.post{color:var(--post)}.put{color:var(--put)}.patch{color:var(--patch)}
+.delete{color:var(--delete)}
+table{border-collapse:collapse;width:100%;font-size:13px;margin:.4rem 0}
+td,th{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;
+border-bottom:1px solid var(--soft)}
+pre{background:var(--soft);padding:.7rem;border-radius:6px;overflow:auto;font-size:12.5px;
+margin:.4rem 0}
+summary{cursor:pointer;font-size:13px}
+@media(max-width:50rem){body{display:block}nav{position:static;height:auto;border:0}}
+"""
+_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+def page(document: Json) -> str:
+    """The page; its `Content-Security-Policy` is `POLICY`."""
+    info = document["info"]
+    title = escape(f"{info['title']} {info['version']}")
+    calls = sorted(_operations(document), key=lambda one: one[2]["tags"][0] == "service")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{STYLE}</style></head><body>{_index(calls)}<main><h1>{title}</h1>"
+        f"<p>{escape(info['description'])}</p>"
+        "<p>Send <code>Authorization: Bearer &lt;key&gt;</code>. The same as a document: "
+        '<a href="/openapi.json">openapi.json</a>.</p>'
+        + "".join(_section(document, *one) for one in calls)
+        + "<h2>Models</h2>"
+        + "".join(_model(name, one) for name, one in document["components"]["schemas"].items())
+        + "</main></body></html>"
+    )
+
+
+def _operations(document: Json) -> Iterator[tuple[str, str, Json]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method, path, operation
+
+
+def _index(calls: list[tuple[str, str, Json]]) -> str:
+    lines, tag = [], ""
+    for method, path, operation in calls:
+        if operation["tags"][0] != tag:
+            tag = operation["tags"][0]
+            lines.append(f"<h2>{escape(tag)}</h2>")
+        lines.append(
+            f'<a href="#{operation["operationId"]}"><b class="{method}">{method.upper()}</b>'
+            f"{escape(path)}</a>"
+        )
+    return f'<nav aria-label="Calls">{"".join(lines)}</nav>'
+
+
+def _section(document: Json, method: str, path: str, operation: Json) -> str:
+    status = next(iter(operation["responses"]))
+    body = operation.get("requestBody", {}).get("content", {})
+    return (
+        f'<section id="{operation["operationId"]}">'
+        f'<h3><b class="{method}">{method.upper()}</b>{escape(path)}</h3>'
+        f"<p>{escape(operation['summary'])}{'' if 'security' not in operation else ' (no key)'}</p>"
+        + _parameters(document, operation)
+        + "".join(_content("Sends", media, one) for media, one in body.items())
+        + "".join(
+            _content(f"Answers {status}", media, one)
+            for media, one in operation["responses"][status].get("content", {}).items()
+        )
+        + f"<p>Refuses with {', '.join(code for code in operation['responses'] if code >= '4')}</p>"
+        "</section>"
+    )
+
+
+def _parameters(document: Json, operation: Json) -> str:
+    rows = "".join(_parameter(document, one) for one in operation["parameters"])
+    return f"<table><tr><th>name<th>in<th>type<th>what</tr>{rows}</table>" if rows else ""
+
+
+def _parameter(document: Json, one: Json) -> str:
+    if "$ref" in one:
+        one = document["components"]["parameters"][one["$ref"].rpartition("/")[2]]
+    needed = " *" if one.get("required") else ""
+    told = one.get("description") or (
+        f"as {json.dumps(one['example'])}" if "example" in one else ""
+    )
+    cells = (one["name"] + needed, one["in"], _kind(one["schema"]), told)
+    return "<tr>" + "".join(f"<td>{escape(cell)}" for cell in cells) + "</tr>"
+
+
+def _kind(schema: Json) -> str:
+    """A schema in a word or two."""
+    if "$ref" in schema:
+        return str(schema["$ref"].rpartition("/")[2])
+    if "enum" in schema:
+        return " | ".join(str(one) for one in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("format") or schema.get("const") or schema.get("type", "any"))
+
+
+def _content(word: str, media: str, content: Json) -> str:
+    model = _kind(content["schema"])
+    of_model = f' <a href="#model-{model}">{model}</a>' if "$ref" in content["schema"] else ""
+    examples = "".join(_example(one["value"]) for one in content.get("examples", {}).values())
+    return (
+        f"<details open><summary>{escape(word)} {escape(media)}{of_model}</summary>"
+        f"{examples}</details>"
+    )
+
+
+def _example(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    return f"<pre>{escape(text)}</pre>"
+
+
+def _model(name: str, schema: Json) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(field)}{' *' if field in schema.get('required', ()) else ''}"
+        f"<td>{escape(_kind(one))}</tr>"
+        for field, one in schema.get("properties", {}).items()
+    )
+    return (
+        f'<section id="model-{escape(name)}"><h3>{escape(name)}</h3>'
+        f"<p>{escape(schema.get('description', ''))}</p><table>{rows}</table></section>"
+    )

@@ -1,0 +1,116 @@
+"""The OpenAPI document says what the routes are, with an example of every call.
+
+`python -m tests.unit.test_openapi` writes the document that the gateway answers with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+from unittest.mock import MagicMock
+
+from prometheus_client import CollectorRegistry
+from pydantic import BaseModel, TypeAdapter
+
+from reverie.contracts.examples import QUERIES, REQUESTS
+from reverie.recall import mcp_routes, openapi_routes
+from reverie.runtime.health import health_routes
+from reverie.runtime.metrics import Readings
+from reverie.runtime.openapi import document
+from reverie.runtime.openapi_page import page
+from reverie.runtime.routes import Route
+
+PATH = Path(str(files("reverie.recall") / "openapi.json"))
+SERVICES = ("ingest", "recall", "dream", "staleness")
+
+
+def _tables() -> list[Route]:
+    """The routes of all services; who answers them is not asked."""
+    registry = CollectorRegistry()
+    found = [*health_routes("recall", {}, registry, Readings(registry, ()))]
+    found += [*openapi_routes.routes(), *mcp_routes.routes(mcp_routes.Protocol(1.0), 1)]
+    for service in SERVICES:
+        folder = import_module(f"reverie.{service}").__path__
+        for one in iter_modules(folder, f"reverie.{service}."):
+            if one.name.endswith("routes") and one.name not in _OTHERS:
+                found += import_module(one.name).routes(MagicMock())
+    return found
+
+
+_OTHERS = (mcp_routes.__name__, openapi_routes.__name__)
+ROUTES = _tables()
+
+
+def made() -> str:
+    """The document as the routes give it now."""
+    return json.dumps(document(ROUTES, version("reverie")), indent=1, ensure_ascii=False) + "\n"
+
+
+def _operations(whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in whole["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_the_document_is_current() -> None:
+    assert PATH.read_text() == made(), "run: python -m tests.unit.test_openapi"
+
+
+def test_every_route_has_one_operation_with_a_summary_of_its_own() -> None:
+    whole = json.loads(made())
+    operations = _operations(whole)
+    assert sorted(operations) == sorted(route.name for route in ROUTES)
+    ids = [one["operationId"] for one in operations.values()]
+    assert len(set(ids)) == len(ids)
+    assert [name for name, one in operations.items() if not one["summary"]] == []
+
+
+def test_every_call_has_examples_that_its_models_take() -> None:
+    for route in ROUTES:
+        if route.body:
+            route.body.model_validate_json(json.dumps(REQUESTS[route.name]))
+        if route.query and route.name in QUERIES:
+            route.query.model_validate(QUERIES[route.name])
+    names = {route.name for route in ROUTES}
+    assert not ({*REQUESTS, *QUERIES} - names)
+
+
+def test_every_answer_has_an_example_that_its_model_takes() -> None:
+    operations = _operations(json.loads(made()))
+    for route in ROUTES:
+        content = operations[route.name]["responses"][str(route.status)]["content"]
+        assert content, route.name
+        assert all(one["examples"] for one in content.values())
+        if route.answer:
+            value = content["application/json"]["examples"]["usual"]["value"]
+            TypeAdapter[BaseModel](route.answer).validate_json(json.dumps(value))
+
+
+def test_every_reference_leads_somewhere() -> None:
+    whole = json.loads(made())
+    for reference in set(re.findall(r'"\$ref": "#/([^"]+)"', made())):
+        found = whole
+        for part in reference.split("/"):
+            found = found[part]
+        assert found
+
+
+def test_the_page_names_every_call_and_fetches_nothing() -> None:
+    whole = json.loads(made())
+    html = page(whole)
+    for operation in _operations(whole).values():
+        assert f'<section id="{operation["operationId"]}">' in html
+    assert not re.findall(r"<script|<link|src=|@import|url\(", html)
+    assert set(re.findall(r'href="([^"#]+)"', html)) == {"/openapi.json"}
+
+
+if __name__ == "__main__":
+    PATH.write_text(made())
