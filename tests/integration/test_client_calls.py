@@ -19,6 +19,8 @@ from reverie.testing.proxy import ChaosProxy
 from tests.stack import Stack, eventually
 
 ELSEWHERE = {
+    "GET /docs",
+    "GET /openapi.json",
     "POST /mcp",
     "GET /v1/skills/{id}/replay",
     "POST /v1/git/github/{tenant}/{project}",
