@@ -28,6 +28,7 @@ from reverie.testing.servers import Database
 T = TypeVar("T")
 
 SETTINGS: dict[str, Any] = {
+    "grpc": False,
     "outbox_grace": 0.5,
     "key_cache_seconds": 0,
     "log_level": "warning",

@@ -152,7 +152,9 @@ async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
     assert sorted(given) == sorted(made)
     assert {answer["turn"] for answer in both} == {1, 2, 3, 4}
 
-    settings = Settings(home=model_home(), database_url=database.service_url, key_cache_seconds=0)
+    settings = Settings(
+        home=model_home(), database_url=database.service_url, key_cache_seconds=0, grpc=False
+    )
     async with recall.open_service(settings) as service, running(service, settings) as url:
         await eventually(lambda: _ready(stack, url))
         assert (await stack.post(url + "/v1/preflow", query))["items"] == []

@@ -32,7 +32,7 @@ GATED = sorted(
     path
     for folder in ("libs", "services", "tests")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".sql"}
+    if path.suffix in {".py", ".sql"} and "_pb2" not in path.name
 )
 
 

@@ -1,4 +1,4 @@
-"""One table from the error tree to HTTP; gRPC and MCP read the same codes."""
+"""One table from the error tree to HTTP and to gRPC; MCP reads the same codes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ HTTP_STATUS: dict[str, int] = {
     "unavailable": 503,
     "misconfigured": 500,
     "internal": 500,
+}
+
+GRPC_STATUS: dict[str, str] = {
+    "invalid": "INVALID_ARGUMENT",
+    "malformed": "INVALID_ARGUMENT",
+    "too_large": "INVALID_ARGUMENT",
+    "unauthenticated": "UNAUTHENTICATED",
+    "forbidden": "PERMISSION_DENIED",
+    "not_found": "NOT_FOUND",
+    "method_not_allowed": "UNIMPLEMENTED",
+    "conflict": "ABORTED",
+    "precondition_failed": "FAILED_PRECONDITION",
+    "idempotency_mismatch": "INVALID_ARGUMENT",
+    "unavailable": "UNAVAILABLE",
+    "misconfigured": "INTERNAL",
+    "internal": "INTERNAL",
 }
 
 TITLES: dict[str, str] = {

@@ -14,7 +14,8 @@ GATEWAY = "recall"
 class Addresses:
     """URLs for people and programs; none holds a password but for `api_key` itself.
 
-    `api_key` is the key of this laptop, kept in `key_file`; None where only others know it.
+    `grpc`: host and port of the gateway's other door. `api_key` is the key of this laptop, kept
+    in `key_file`; None where only others know it.
     `new_key` is true when it was made just now.
     """
 
@@ -22,6 +23,7 @@ class Addresses:
     services: dict[str, str]
     postgres: str
     nats: str
+    grpc: str | None = None
     api_key: str | None = field(repr=False, default=None)
     key_file: Path | None = None
     new_key: bool = False

@@ -24,7 +24,8 @@ STOPS = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 0.5))
 GRACE = 3.0
 """Seconds that requests in flight get at shutdown, so that all ends within ten."""
 
-GRPC_PORT = 3457
+GRPC = "grpc"
+"""The gateway's other door, which has a port of its own."""
 KEPT_BACK = {"api_key", "migrate_database_url"}
 """Settings that no service needs."""
 
@@ -76,8 +77,8 @@ def choose_ports(settings: Settings) -> dict[str, int]:
     Raises `Misconfigured` where the host is none of this machine's.
     """
     chosen: dict[str, int] = {}
-    for name in SERVICES:
-        taken = {GRPC_PORT, settings.postgres_port, settings.nats_port, *chosen.values()}
+    for name in (*SERVICES, GRPC):
+        taken = {settings.postgres_port, settings.nats_port, *chosen.values()}
         chosen[name] = _choose(_port(settings, name), settings.host, taken)
     return chosen
 

@@ -19,6 +19,7 @@ from reverie.embedded.lock import only_one
 from reverie.embedded.probe import ask_ready
 from reverie.embedded.report import Report
 from reverie.embedded.services import (
+    GRPC,
     ServiceProcess,
     choose_ports,
     end_leftovers,
@@ -173,13 +174,20 @@ def _addresses(
     key_file = home.secrets / API_KEY
     return Addresses(
         home=home.root,
-        services={name: base_url(settings.host, port) for name, port in chosen.items()},
+        services={name: base_url(settings.host, chosen[name]) for name in SERVICES},
+        grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
+        if settings.grpc
+        else None,
         postgres=without_password(stack.database.service_url),
         nats=without_password(stack.bus.url),
         api_key=key.text,
         key_file=key_file if key_file.exists() and settings.api_key is None else None,
         new_key=key.new,
     )
+
+
+def _place(host: str, port: int) -> str:
+    return base_url(host, port).removeprefix("http://")
 
 
 async def _await_ready(

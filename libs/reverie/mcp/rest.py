@@ -43,7 +43,7 @@ async def ask(
     except ReverieError as error:
         raise Failed(problem_of(error)) from error
     if status >= 400:
-        raise Failed(_problem(status, found))
+        raise Failed(problem_in(status, found))
     return found if isinstance(found, dict) else {}
 
 
@@ -83,7 +83,8 @@ def several(values: Sequence[str]) -> str:
     return ", ".join(values)
 
 
-def _problem(status: int, body: Any) -> Problem:
+def problem_in(status: int, body: Any) -> Problem:
+    """The problem document of a refusal; what is none becomes one."""
     try:
         return Problem.model_validate(body)
     except ValidationError:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import gc
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -38,11 +38,16 @@ EXIT_CONFIG = 78
 _AFTER_SECONDS = 2.0
 
 
+OpenDoor = Callable[[str], AbstractAsyncContextManager[None]]
+"""Opens another way in, given the URL at which the service itself is reached."""
+
+
 @dataclass(frozen=True)
 class Service:
     """Everything that the runtime must know of a service.
 
     `background` tasks run from start to shutdown and are started anew after a crash.
+    `doors` are open while the service listens.
     `registry` takes the service's own metrics beside those of the requests.
     """
 
@@ -54,6 +59,7 @@ class Service:
     idempotency: IdempotencyStore | None = None
     checks: Mapping[str, Check] = field(default_factory=dict)
     background: Sequence[Background] = ()
+    doors: Sequence[OpenDoor] = ()
     readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
     known_of: KnownOf | None = None
@@ -116,7 +122,11 @@ async def running(
     await runner.setup()
     try:
         await _listen(runner, service, host, port)
-        yield base_url(host, runner.addresses[0][1])
+        url = base_url(host, runner.addresses[0][1])
+        async with AsyncExitStack() as doors:
+            for door in service.doors:
+                await doors.enter_async_context(door(url))
+            yield url
     finally:
         await runner.cleanup()
 

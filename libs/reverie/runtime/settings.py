@@ -48,6 +48,15 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="the address that all services listen on")
     recall_port: Port = Field(3456, description="port of the gateway (recall); 0 takes a free one")
+    grpc: bool = Field(True, description="whether the gateway answers gRPC")
+    grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
+    grpc_cert: Path | None = Field(
+        None, description="a PEM file with the certificate for gRPC; unset: no TLS"
+    )
+    grpc_key: Path | None = Field(None, description="a PEM file with the key of the certificate")
+    grpc_backlog: Count = Field(
+        1000, description="events that a watcher over gRPC may be behind before it is told so"
+    )
     ingest_port: Port = Field(3458, description="port of ingest")
     dream_port: Port = Field(3459, description="port of dream")
     staleness_port: Port = Field(3460, description="port of staleness")

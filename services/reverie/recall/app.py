@@ -19,6 +19,7 @@ from reverie.recall import (
     openapi_routes,
     past_routes,
     preflow_routes,
+    rpc,
     session_routes,
     skill_routes,
     trace_routes,
@@ -135,6 +136,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 protocol.keep_open,
             ],
             registry=registry,
+            doors=[rpc.door(settings)] if settings.grpc else [],
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
 
 from reverie.contracts.base import Name
 from reverie.domain.errors import ForeignPage, Unavailable
@@ -21,10 +21,10 @@ from reverie.domain.redaction import redact
 from reverie.mcp.rest import Query as Parameters
 from reverie.mcp.rest import parameters
 from reverie.mcp.streamable import Profile, Streamable
+from reverie.recall.own import ask_own
 from reverie.runtime.body import Query
 from reverie.runtime.calls import JSON, Call, Reply
 from reverie.runtime.routes import Route
-from reverie.runtime.telemetry import inject_headers
 
 _OWN = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -97,14 +97,8 @@ class Protocol:
         asker, http = _ASKER.get(), self._http
         if http is None:
             raise Unavailable("the gateway", "it is stopping")
-        headers = {"Authorization": asker.authorization, **inject_headers()}
         where = f"{asker.url}{path}{parameters(query)}"
-        try:
-            async with http.request(method, where, json=body, headers=headers) as answer:
-                found = await answer.json(content_type=None) if await answer.read() else None
-                return answer.status, found
-        except (ClientError, TimeoutError, OSError) as error:
-            raise Unavailable("the gateway", "it did not answer itself in time") from error
+        return await ask_own(http, method, where, body, {"Authorization": asker.authorization})
 
 
 def _check_origin(headers: Mapping[str, str]) -> None:

@@ -1,0 +1,132 @@
+"""Calls over gRPC that are one REST call each: how a request becomes it, and its answer comes back.
+
+`RPCS` is the whole difference between the two doors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import grpc
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from reverie.mcp.rest import Failed, Query, Rest, ask, parameters
+from reverie.recall.own import ask_own
+from reverie.recall.rpc_errors import refuse
+
+RPCS: dict[str, tuple[str, str]] = {
+    "Remember": ("POST", "/v1/remember"),
+    "Recall": ("POST", "/v1/recall"),
+    "Context": ("GET", "/v1/context"),
+    "GetMemory": ("GET", "/v1/memories/{id}"),
+    "Forget": ("DELETE", "/v1/memories/{id}"),
+    "Link": ("POST", "/v1/links"),
+    "Unlink": ("DELETE", "/v1/links/{id}"),
+    "Subgraph": ("GET", "/v1/memories/{id}/subgraph"),
+    "Impact": ("GET", "/v1/impact"),
+    "SessionStart": ("POST", "/v1/sessions/start"),
+    "AppendTurns": ("POST", "/v1/turns"),
+    "SessionEnd": ("POST", "/v1/sessions/{id}/end"),
+    "Dream": ("POST", "/v1/dream"),
+    "Dreams": ("GET", "/v1/dreams"),
+    "GitChange": ("POST", "/v1/git/changes"),
+    "Stale": ("GET", "/v1/stale"),
+    "GraphStats": ("GET", "/v1/graph/stats"),
+}
+"""The REST call of each, by method and path."""
+_SENT_ON = ("authorization", "traceparent", "user-agent")
+_VARIABLE = re.compile(r"\{([a-z]+)\}")
+
+Fields = dict[str, Any]
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Own:
+    """The gateway, as its other door reaches it."""
+
+    http: ClientSession
+    url: str
+
+    def rest(self, context: Any, more: Mapping[str, str] | None = None) -> Rest:
+        """REST calls for whoever made the call of `context`; `more`: headers."""
+        headers = {**headers_of(context), **(more or {})}
+
+        async def call(
+            method: str, path: str, query: Query | None = None, body: Any = None
+        ) -> tuple[int, Any]:
+            where = f"{self.url}{path}{parameters(query)}"
+            return await ask_own(self.http, method, where, body, headers)
+
+        return call
+
+
+def handler(own: Own, name: str, answer: type[Any]) -> Handler:
+    """What answers the call `name` with a message of the type `answer`."""
+    method, path = RPCS[name]
+
+    async def handle(request: Any, context: Any) -> Any:
+        fields = fields_of(request)
+        more = _held(method, fields)
+        where = _VARIABLE.sub(lambda one: _part(fields.pop(one[1], "")), path)
+        sent = fields.pop("change", {}) if name == "GitChange" else fields
+        query, body = (None, sent) if method == "POST" else (sent, None)
+
+        try:
+            found = await ask(own.rest(context, more), method, where, query, body)
+            return message(answer, found)
+        except Failed as failed:
+            await refuse(context, failed.problem)
+
+    return handle
+
+
+def fields_of(request: Any) -> Fields:
+    """What was set of a request, by the names of REST."""
+    found: Fields = MessageToDict(request, preserving_proto_field_name=True)
+    return found
+
+
+def message(kind: type[Any], body: Fields) -> Any:
+    """An answer of REST as a message; fields that it has not are left out."""
+    return ParseDict(body, kind(), ignore_unknown_fields=True)
+
+
+def headers_of(context: Any) -> dict[str, str]:
+    """What of the metadata goes on as headers: the key before all."""
+    given = dict(context.invocation_metadata() or ())
+    return {name: given[name] for name in _SENT_ON if isinstance(given.get(name), str)}
+
+
+def session(seconds: float) -> ClientSession:
+    """Connections to the gateway itself. `seconds`: what a call may take at most."""
+    return ClientSession(timeout=ClientTimeout(total=seconds), cookie_jar=DummyCookieJar())
+
+
+def unary(own: Own, name: str, asked: type[Any], answer: type[Any]) -> Any:
+    """The call, as the server takes it."""
+    return grpc.unary_unary_rpc_method_handler(
+        handler(own, name, answer),
+        request_deserializer=asked.FromString,
+        response_serializer=answer.SerializeToString,
+    )
+
+
+def _held(method: str, fields: Fields) -> dict[str, str]:
+    """The headers that some fields stand for."""
+    more = {}
+    if key := fields.pop("idempotency_key", None):
+        more["Idempotency-Key"] = key
+    if method == "DELETE" and "version" in fields:
+        more["If-Match"] = f'"{fields.pop("version")}"'
+    return more
+
+
+def _part(value: object) -> str:
+    """A part of a path; one that is missing names nothing."""
+    return quote(str(value), safe="") or "-"

@@ -1,0 +1,35 @@
+"""Refusals over gRPC: a status, the words, and the problem document as REST has it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import grpc
+from google.protobuf.json_format import ParseDict
+
+from reverie.contracts import reverie_pb2 as pb
+from reverie.contracts.base import Problem
+from reverie.contracts.problems import GRPC_STATUS
+
+PROBLEM = "reverie-problem-bin"
+_MOST = 4096
+"""Bytes: clients take little more than this in all the metadata of an answer."""
+
+
+async def refuse(context: Any, problem: Problem, status: str | None = None) -> NoReturn:
+    """Ends the call with the problem; `status` where the code's own does not say enough."""
+    named = grpc.StatusCode[status or GRPC_STATUS.get(problem.code, "INTERNAL")]
+    said = f"{problem.code}: {problem.detail}"
+    await context.abort(named, said, trailing_metadata=((PROBLEM, _packed(problem)),))
+    raise AssertionError("a call that was ended went on")
+
+
+def _packed(problem: Problem) -> bytes:
+    """The document, without what stands now or what else is wrong where that is too long."""
+    body = problem.model_dump(mode="json", exclude_none=True)
+    message = ParseDict(body, pb.Problem(), ignore_unknown_fields=True)
+    for left_out in ("current", "errors", "detail"):
+        if message.ByteSize() > _MOST:
+            message.ClearField(left_out)
+    packed: bytes = message.SerializeToString()
+    return packed
