@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from itertools import chain
 from uuid import UUID
 
 import pytest
 
 from reverie.domain.ids import new_id
+from reverie.domain.memory import Memory
+from reverie.domain.summary import Told
 from reverie.store.dreams import FIRST, Dreams, Lease
 from reverie.store.sessions import NewTurn, Sessions
+from reverie.store.summaries import Summaries
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, add_tenants, admin_rows, new, open_store
 
@@ -133,7 +137,7 @@ async def test_a_worker_that_lost_its_lease_changes_nothing(store: Store, dreams
     held = await _claim(dreams)
     before = _state(store)
     assert await dreams.commit(old, run, session, [new("late")], turns, {}) is None
-    assert await dreams.summarise(old, "late", 1) is False
+    assert await _sum_up(store, old, "late", run) is False
     assert await dreams.renew(old, HOUR) is False
     assert await dreams.start(old, new_id(), "worker") is False
     state, _ = await dreams.finish(old, run, {})
@@ -143,10 +147,18 @@ async def test_a_worker_that_lost_its_lease_changes_nothing(store: Store, dreams
     assert await dreams.renew(held, HOUR) is True
 
 
+async def _sum_up(store: Store, lease: Lease, text: str, run: UUID | None = None) -> bool:
+    told: Told[Memory] = Told(text, (), complete=True)
+    return await Summaries(store.db).put(
+        lease, run or new_id(), text, 1, told, datetime(2026, 1, 1, tzinfo=UTC)
+    )
+
+
 def _state(store: Store) -> list[object]:
     """All that a dream may write."""
-    tables = ("memory", "summary", "dream_job", "dream_run", "session", "turn", "outbox")
-    return [admin_rows(store.admin_url, f"select t::text from {t} t order by 1") for t in tables]
+    tables = ("memory", "summary", "summary_version", "dream_job", "dream_run", "session", "turn")
+    every = (*tables, "outbox")
+    return [admin_rows(store.admin_url, f"select t::text from {t} t order by 1") for t in every]
 
 
 async def test_a_run_that_was_left_open_is_marked_as_lost_by_the_next(
@@ -334,10 +346,13 @@ async def test_a_summary_gets_a_new_version_only_when_it_says_something_new(
     await _ask(store)
     lease = await _claim(dreams)
     for text in ("first", "first", "second"):
-        assert await dreams.summarise(lease, text, 1)
-    [summary] = await dreams.summaries(store.me, ["global"])
+        assert await _sum_up(store, lease, text)
+    summaries = Summaries(store.db)
+    [summary] = await summaries.page(store.me, None, None, 9)
     assert (summary.content, summary.version) == ("second", 2)
-    assert await dreams.summaries(store.other, ["*"]) == []
+    assert [one.version for one in await summaries.history(store.me, "global", None, 9)] == [2, 1]
+    assert await summaries.page(store.other, None, None, 9) == []
+    assert await summaries.history(store.other, "global", None, 9) == []
 
 
 async def test_dreams_that_meet_writers_on_the_same_keys_all_land(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.kinds import Kind
-from reverie.domain.summary import summarise, without
+from reverie.domain.summary import needs_whole, render, summarise, without
 
 DAY = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ NOTES = [
 
 
 def test_kinds_have_their_sections_in_a_fixed_order() -> None:
-    assert summarise(NOTES, words, 200) == (
+    assert summarise(NOTES, words, 200).text == (
         "## Conventions\n- Always run the linter\n\n"
         "## Decisions\n- Use Postgres\n- Use NATS\n\n"
         "## Bugs and fixes\n- The pool leaked because of timeouts\n\n"
@@ -48,22 +48,22 @@ def test_kinds_have_their_sections_in_a_fixed_order() -> None:
 def test_pinned_comes_first_then_the_surer_then_the_newer() -> None:
     pinned = Note(Kind.DECISION, "Pinned", pinned=True, confidence=0.1)
     sure = Note(Kind.DECISION, "Sure", confidence=1.0, updated_at=DAY - timedelta(days=9))
-    lines = summarise([*NOTES, sure, pinned], words, 200).splitlines()
+    lines = summarise([*NOTES, sure, pinned], words, 200).text.splitlines()
     start = lines.index("## Decisions")
     assert lines[start + 1 : start + 4] == ["- Pinned", "- Sure", "- Use Postgres"]
 
 
 def test_a_loud_section_leaves_room_for_the_others() -> None:
     loud = [Note(Kind.CONVENTION, f"Rule number {i} says always do this") for i in range(100)]
-    text = summarise([*loud, *NOTES], words, 120)
+    text = summarise([*loud, *NOTES], words, 120).text
     assert "## Decisions" in text
     assert "## Bugs and fixes" in text
 
 
 def test_anchors_are_not_summarised_and_nothing_gives_nothing() -> None:
-    assert summarise([Note(Kind.FILE, "src/a.py")], words, 100) == ""
-    assert summarise([], words, 100) == ""
-    assert summarise(NOTES, words, 0) == ""
+    assert summarise([Note(Kind.FILE, "src/a.py")], words, 100).text == ""
+    assert summarise([], words, 100).text == ""
+    assert summarise(NOTES, words, 0).text == ""
 
 
 @settings(database=None, max_examples=60, deadline=None)
@@ -82,16 +82,16 @@ def test_anchors_are_not_summarised_and_nothing_gives_nothing() -> None:
 )
 def test_it_keeps_to_the_cap_and_does_not_depend_on_the_order(notes: list[Note], cap: int) -> None:
     notes = [replace(note, updated_at=DAY + timedelta(hours=i)) for i, note in enumerate(notes)]
-    text = summarise(notes, words, cap)
+    text = summarise(notes, words, cap).text
     assert words(text) <= cap
-    assert summarise(list(reversed(notes)), words, cap) == text
+    assert summarise(list(reversed(notes)), words, cap).text == text
 
 
 @settings(database=None, max_examples=60, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=12), st.integers(0, 12))
 def test_without_what_went_it_tells_the_rest(contents: list[str], kept: int) -> None:
     notes = [Note(Kind.DECISION, content) for content in contents]
-    whole = summarise(notes, len, 100_000)
+    whole = summarise(notes, len, 100_000).text
     gone = contents[kept:]
     assert without(whole, []) == whole
     assert without(whole, contents) == ""
@@ -102,3 +102,34 @@ def test_a_heading_that_nothing_follows_goes_too() -> None:
     summary = "## Decisions\n- a\n- b\n\n## How to\n- c"
     assert without(summary, ["c"]) == "## Decisions\n- a\n- b"
     assert without(summary, ["a", "b\n- more"]) == "## How to\n- c"
+
+
+@settings(database=None, max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([Kind.DECISION, Kind.BUG, Kind.SESSION, Kind.FILE]),
+            st.text("ab \n-", min_size=1, max_size=300),
+            st.integers(0, 24),
+        ),
+        max_size=24,
+    ),
+    st.integers(0, 60),
+)
+def test_what_it_rests_on_tells_it_again_however_much_was_cut(
+    given: list[tuple[Kind, str, int]], cap: int
+) -> None:
+    notes = [Note(k, text, updated_at=DAY + timedelta(hours=h)) for k, text, h in given]
+    told = summarise(notes, words, cap)
+    again = summarise(told.rests_on, words, cap)
+    assert (again.text, again.complete) == (told.text, True)
+    assert render((note.kind, note.content) for note in told.rests_on) == told.text
+    shown = [note for note in notes if note.kind is not Kind.FILE]
+    assert told.complete == (len(told.rests_on) == len(shown))
+
+
+def test_what_was_cut_is_looked_at_again_where_it_may_come_in() -> None:
+    assert needs_whole(was_complete=False, weighed_anew=True, tokens=100, cap=100)
+    assert needs_whole(was_complete=False, weighed_anew=False, tokens=80, cap=100)
+    assert not needs_whole(was_complete=False, weighed_anew=False, tokens=95, cap=100)
+    assert not needs_whole(was_complete=True, weighed_anew=True, tokens=0, cap=100)

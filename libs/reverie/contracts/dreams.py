@@ -182,3 +182,36 @@ class SetTenant(Request):
 
     dream: SetLimits | None = None
     llm: SetLlm | None = None
+
+
+class SummaryRest(Answer):
+    """A memory that a summary rests on, as the version that it was then.
+
+    `stands`: it is active and says the same.
+    """
+
+    memory: UUID
+    version: int
+    stands: bool
+
+
+class ScopeSummary(Answer):
+    """What stands in a scope, in few words, and the memories it rests on in the order of its lines.
+
+    The newest version says nothing that was forgotten, replaced or archived since; an older one
+    what it said then, less what was forgotten. `run`: the dream that made an older one.
+    """
+
+    scope: str
+    version: int
+    content: str
+    tokens: int
+    made_at: AwareDatetime
+    run: UUID | None = None
+    rests_on: list[SummaryRest] = Field(default_factory=list)
+
+
+class SummaryPage(Page):
+    """A page of summaries."""
+
+    items: list[ScopeSummary]

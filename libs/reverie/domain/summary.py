@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from reverie.domain.kinds import Kind
 from reverie.domain.prose import shorten
@@ -42,23 +42,45 @@ class Summarised(Protocol):
     def updated_at(self) -> datetime: ...
 
 
+Note = TypeVar("Note", bound=Summarised)
+
+
+class _Line(NamedTuple, Generic[Note]):
+    """A line and the memories that say it."""
+
+    text: str
+    said_by: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class Told(Generic[Note]):
+    """A summary, and the memories that it rests on in the order of its lines.
+
+    `complete`: every memory that it could rest on is in it; none was cut off by the cap.
+    """
+
+    text: str
+    rests_on: tuple[Note, ...]
+    complete: bool
+
+
 @dataclass
-class _Page:
+class _Page(Generic[Note]):
     """The lines chosen so far under each heading."""
 
     count_tokens: Callable[[str], int]
     cap: int
-    chosen: dict[str, list[str]]
+    chosen: dict[str, list[_Line[Note]]]
 
     def text(self) -> str:
-        parts = [
-            "\n".join([f"## {heading}", *self.chosen[heading]])
-            for heading, _, _ in _SECTIONS
-            if self.chosen.get(heading)
-        ]
-        return "\n\n".join(parts)
+        return _page((heading, line.text) for heading, line in self.lines())
 
-    def add(self, heading: str, line: str) -> bool:
+    def lines(self) -> list[tuple[str, _Line[Note]]]:
+        """The lines with their headings, in order."""
+        headings = [heading for heading, _, _ in _SECTIONS]
+        return [(heading, line) for heading in headings for line in self.chosen.get(heading, [])]
+
+    def add(self, heading: str, line: _Line[Note]) -> bool:
         """Takes the line if the whole page stays within the cap."""
         lines = self.chosen.setdefault(heading, [])
         lines.append(line)
@@ -69,8 +91,8 @@ class _Page:
 
 
 def summarise(
-    memories: Iterable[Summarised], count_tokens: Callable[[str], int], cap: int = 800
-) -> str:
+    memories: Iterable[Note], count_tokens: Callable[[str], int], cap: int = 800
+) -> Told[Note]:
     """Markdown with a section per kind, at most `cap` tokens; empty where nothing fits.
 
     Within a section: pinned first, then by confidence, then the newest; sessions the newest
@@ -78,15 +100,42 @@ def summarise(
     same memories in any order give the same text.
     """
     groups = _grouped(memories)
-    page = _Page(count_tokens, cap, {})
+    page: _Page[Note] = _Page(count_tokens, cap, {})
     left = {
         heading: _serve(page, heading, groups[heading], share) for heading, _, share in _SECTIONS
     }
+    complete = True
     for heading, lines in left.items():
         for line in lines:
             if not page.add(heading, line):
+                complete = False
                 break
-    return page.text()
+    rests_on = tuple(memory for _, line in page.lines() for memory in line.said_by)
+    return Told(page.text(), rests_on, complete)
+
+
+ROOM = 0.9
+"""A summary that was cut is looked for more from this share of its cap on down."""
+
+
+def needs_whole(was_complete: bool, weighed_anew: bool, tokens: int, cap: int) -> bool:
+    """Whether what was cut off before has to be looked at again: a line was weighed anew, so that
+    another may stand before it, or there is room once more."""
+    return not was_complete and (weighed_anew or tokens < ROOM * cap)
+
+
+def render(said: Iterable[tuple[Kind, str]]) -> str:
+    """A summary of old from kinds and contents, in the order of its lines."""
+    headings = {kind: heading for heading, kinds, _ in _SECTIONS for kind in kinds}
+    known = [(headings[kind], f"- {_first(kind, text)}") for kind, text in said if kind in headings]
+    return _page(dict.fromkeys(known))
+
+
+def _page(lines: Iterable[tuple[str, str]]) -> str:
+    parts: dict[str, list[str]] = {}
+    for heading, line in lines:
+        parts.setdefault(heading, [f"## {heading}"]).append(line)
+    return "\n\n".join("\n".join(part) for part in parts.values())
 
 
 def without(summary: str, contents: Iterable[str]) -> str:
@@ -103,7 +152,7 @@ def _bare(part: Sequence[str]) -> bool:
     return len(part) == 1 and part[0].startswith("#")
 
 
-def _grouped(memories: Iterable[Summarised]) -> dict[str, list[str]]:
+def _grouped(memories: Iterable[Note]) -> dict[str, list[_Line[Note]]]:
     everything = sorted(memories, key=lambda memory: memory.content)
     return {
         heading: _lines([memory for memory in everything if memory.kind in kinds])
@@ -111,9 +160,11 @@ def _grouped(memories: Iterable[Summarised]) -> dict[str, list[str]]:
     }
 
 
-def _lines(memories: Sequence[Summarised]) -> list[str]:
-    ranked = sorted(memories, key=_rank, reverse=True)
-    return list(dict.fromkeys(f"- {_line(memory)}" for memory in ranked))
+def _lines(memories: Sequence[Note]) -> list[_Line[Note]]:
+    said: dict[str, list[Note]] = {}
+    for memory in sorted(memories, key=_rank, reverse=True):
+        said.setdefault(f"- {_first(memory.kind, memory.content)}", []).append(memory)
+    return [_Line(text, tuple(by)) for text, by in said.items()]
 
 
 def _rank(memory: Summarised) -> tuple[bool, float, datetime]:
@@ -122,20 +173,21 @@ def _rank(memory: Summarised) -> tuple[bool, float, datetime]:
     return (memory.pinned, weight, memory.updated_at)
 
 
-def _line(memory: Summarised) -> str:
-    first = memory.content if memory.kind is not Kind.SESSION else memory.content.split("\n- ")[0]
-    return _told(first)
+def _first(kind: Kind, content: str) -> str:
+    return _told(content if kind is not Kind.SESSION else content.split("\n- ")[0])
 
 
 def _told(content: str) -> str:
     return shorten(" ".join(content.split()), MAX_LINE)
 
 
-def _serve(page: _Page, heading: str, lines: list[str], share: float) -> list[str]:
+def _serve(
+    page: _Page[Note], heading: str, lines: list[_Line[Note]], share: float
+) -> list[_Line[Note]]:
     """Takes lines up to the section's share of the cap; gives back the others."""
     room = int(page.cap * share)
     for i, line in enumerate(lines):
-        room -= page.count_tokens(line)
+        room -= page.count_tokens(line.text)
         if (room < 0 and i > 0) or not page.add(heading, line):
             return lines[i:]
     return []

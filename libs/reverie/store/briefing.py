@@ -14,10 +14,10 @@ from reverie.domain.briefing import COMMAND_TAGS, Briefing
 from reverie.domain.budgets import DEFAULT, Budgets
 from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.open_files import Near
-from reverie.domain.summary import without
 from reverie.domain.telling import warning
 from reverie.store import rows
 from reverie.store.database import Database, Tenant
+from reverie.store.summaries import standing
 
 INJECTED = tuple(kind.value for kind, how in TREATMENT.items() if how.injected)
 
@@ -79,7 +79,7 @@ class Briefings:
             memories=memories,
             stale=tuple(rows.memory(row) for row in stale),
             sessions=tuple(rows.memory(row) for row in sessions),
-            summaries=_standing(summaries, gone),
+            summaries=standing(summaries, gone),
             tasks={row["memory"]: row["state"] for row in tasks},
             leaned=frozenset(row["id"] for row in found if row["leaned"]),
             near=(*near, *open_files.conventions_for(memories, open_files.clean(files))),
@@ -150,17 +150,3 @@ async def _near(
     shown = await tenant.rows("memories_by_ids", list(why), list(scopes)) if why else []
     memories = {row["id"]: rows.memory(row) for row in shown}
     return [Near(memories[one], reason) for one, reason in why.items() if one in memories]
-
-
-def _standing(
-    summaries: Sequence[asyncpg.Record], gone: Sequence[asyncpg.Record]
-) -> tuple[tuple[str, str], ...]:
-    """The summaries, less the lines of what was forgotten or replaced after they were written."""
-    told = [
-        (
-            row["scope"],
-            without(row["content"], [r["content"] for r in gone if r["scope"] == row["scope"]]),
-        )
-        for row in summaries
-    ]
-    return tuple((scope, text) for scope, text in told if text)

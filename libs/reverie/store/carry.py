@@ -175,6 +175,8 @@ class Landing:
         reads = list(who.reads)
         match kind:
             case "memory":
+                scopes = [row["scope"] for row in rows if "scope" in row]
+                await tenant.value("summaries_unseen", scopes)
                 return await tenant.rows(
                     "carry_in_memory",
                     who.tenant_name,

@@ -14,7 +14,7 @@ from reverie.domain.dreaming import DEFAULT, Limits, Record
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Said
-from reverie.domain.memory import Memory, NewMemory
+from reverie.domain.memory import NewMemory
 from reverie.domain.turns import TurnText
 from reverie.store import rows
 from reverie.store.database import Database
@@ -61,17 +61,6 @@ class DreamSession:
     ended: datetime | None
     summary: str | None
     settled: bool = True
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The condensed present state of a scope."""
-
-    scope: str
-    version: int
-    content: str
-    tokens: int
-    updated: datetime
 
 
 @dataclass(frozen=True)
@@ -232,20 +221,6 @@ class Dreams:
             )
         )
 
-    async def known(self, lease: Lease, limit: int) -> list[Memory]:
-        """Active memories of the scope, the weightiest first."""
-        async with self._db.tenant(lease.tenant) as tenant:
-            found = await tenant.rows("dream_known", lease.scope, limit)
-        return [rows.memory(row) for row in found]
-
-    async def summarise(self, lease: Lease, content: str, tokens: int) -> bool:
-        """Puts the summary of the scope; False where the lease was lost."""
-        return bool(
-            await self._db.call(
-                "dream_summarise", lease.tenant, lease.scope, lease.epoch, content, tokens
-            )
-        )
-
     async def finish(
         self, lease: Lease, run: UUID, headers: Mapping[str, str], limits: Limits = DEFAULT
     ) -> tuple[Literal["done", "again", "lost"], list[Outgoing]]:
@@ -354,12 +329,6 @@ class Dreams:
         async with self._db.tenant(who.tenant) as tenant:
             found = await tenant.rows("dream_runs", list(who.reads), below, scope, limit)
         return [Run(**row) for row in found]
-
-    async def summaries(self, who: Principal, scopes: Sequence[str]) -> list[Summary]:
-        """The summaries of scopes that the patterns cover."""
-        async with self._db.tenant(who.tenant) as tenant:
-            found = await tenant.rows("summaries", list(scopes))
-        return [Summary(**row) for row in found]
 
 
 def _ticket(tenant: int, tenant_name: str, scope: str, headers: Mapping[str, str]) -> Outgoing:

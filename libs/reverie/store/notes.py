@@ -10,6 +10,7 @@ from reverie.domain.access import Principal
 from reverie.domain.linked_notes import Link
 from reverie.domain.memory import Memory
 from reverie.domain.scopes import shown_scope
+from reverie.domain.summary import without
 from reverie.store import rows
 from reverie.store.carry import PAGE
 from reverie.store.database import Database, Tenant
@@ -52,7 +53,7 @@ class Notes:
         """The active memories of a scope and its summary."""
         async with self._db.snapshot(who.tenant) as tenant:
             found = [one async for one in _memories(tenant, who, [scope])]
-            return found, await tenant.value("carry_summary", scope, list(who.reads))
+            return found, await _summary(tenant, scope, list(who.reads))
 
     async def forgotten(self, who: Principal, scope: str, short: Sequence[str]) -> set[str]:
         """Which of the short ids belong to forgotten memories of the scope."""
@@ -73,12 +74,19 @@ async def _scope(
     tenant: Tenant, who: Principal, within: Sequence[str], held: list[Memory], linked: bool
 ) -> ScopeNotes:
     scope, reads = held[0].scope, list(who.reads)
-    summary = await tenant.value("carry_summary", scope, reads)
+    summary = await _summary(tenant, scope, reads)
     links: dict[UUID, list[Link]] = {}
     if linked:
         links = await _links(tenant, reads, list(within), [one.id for one in held])
     names = await names_of(tenant, reads, [scope])
     return ScopeNotes(scope, summary, held, links, shown_scope(scope, names))
+
+
+async def _summary(tenant: Tenant, scope: str, reads: list[str]) -> str | None:
+    """What the summary of a scope says that stands."""
+    told = await tenant.value("carry_summary", scope, reads)
+    gone = await tenant.rows("summaries_outlived", [scope]) if told else []
+    return without(told, [row["content"] for row in gone]) if told else None
 
 
 async def _links(

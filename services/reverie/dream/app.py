@@ -16,6 +16,7 @@ from reverie.dream.parts import Parts
 from reverie.dream.readings import readings
 from reverie.dream.routes import routes
 from reverie.dream.settings import dream_settings
+from reverie.dream.summary_routes import routes as summary_routes
 from reverie.dream.tend import keep_tending
 from reverie.dream.tend_routes import routes as tend_routes
 from reverie.dream.told import ModelExtractor
@@ -42,6 +43,7 @@ from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
+from reverie.store.summaries import Summaries
 from reverie.store.tending import Tending
 from reverie.store.vault import Vault
 
@@ -78,6 +80,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             dreams=Dreams(database),
             runs=DreamRuns(database),
             sessions=Sessions(database),
+            summaries=Summaries(database),
             tending=Tending(database),
             duplicates=Duplicates(database),
             reviews=Reviews(database),
@@ -93,7 +96,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         yield Service(
             name="dream",
             port=settings.dream_port,
-            routes=[*routes(parts), *tend_routes(parts)],
+            routes=[*routes(parts), *summary_routes(parts), *tend_routes(parts)],
             keys=Keys(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),

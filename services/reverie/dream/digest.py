@@ -14,12 +14,11 @@ from reverie.contracts.events import DREAM, dream_subject, outgoing
 from reverie.domain.dreaming import Record
 from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
-from reverie.domain.redaction import redact
-from reverie.domain.summary import summarise
 from reverie.dream.keeping import held, while_kept
 from reverie.dream.parts import Parts
-from reverie.dream.sessions import LeaseLost, digest_session, knowing_of
+from reverie.dream.sessions import LeaseLost, digest_session
 from reverie.dream.stages import stage
+from reverie.dream.summing import summarise_scope
 from reverie.runtime.telemetry import inject_headers, span
 from reverie.store.dreams import FIRST, DreamSession, Lease
 
@@ -89,7 +88,7 @@ async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
             failed = await _digest(parts, lease, run, session, record) or failed
         above = sessions[-1].id
     with stage(record, "summarise"):
-        await _summarise(parts, lease)
+        await summarise_scope(parts, lease, run)
     held(await parts.dreams.record(lease, run, record))
     if failed:
         raise failed
@@ -111,12 +110,3 @@ async def _digest(
         log.exception("session_failed", session=str(session.id), attempt=lease.attempts)
         return Poison(f"{type(error).__name__} in session {session.id}")
     return None
-
-
-async def _summarise(parts: Parts, lease: Lease) -> None:
-    known = await parts.dreams.known(lease, parts.settings.summary_memories)
-    if known:
-        with await knowing_of(parts, lease):
-            told = summarise(known, parts.counter.count, parts.settings.summary_tokens)
-            text = redact(told).text
-        held(await parts.dreams.summarise(lease, text, parts.counter.count(text)))

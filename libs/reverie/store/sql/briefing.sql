@@ -60,15 +60,18 @@ where id = any(array(
 order by coalesce(valid_from, created) desc, id desc;
 
 -- name: summaries_outlived
--- What summaries may still tell although it was forgotten, replaced or archived after they were
--- written, the last of each scope first.
+-- What summaries tell although it stands no more: by what they rest on, and where that is not known (one
+-- that was imported), by what was forgotten, replaced or archived after they were written.
+select l.scope, l.content from summary_lines($1, $2, null) l where not l.stands
+union all
 select s.scope, m.content
 from summary s cross join lateral (
   select k.content from memory k
   where k.tenant = $1 and k.scope = s.scope and k.status in ('superseded', 'archived', 'deleted')
     and k.updated >= s.updated
   order by k.updated desc limit 200) m
-where s.tenant = $1 and covers($2, s.scope);
+where s.tenant = $1 and covers($2, s.scope) and not exists (
+  select from summary_version v where v.tenant = $1 and v.scope = s.scope and v.version = s.version);
 
 -- name: briefing_files
 -- Memories that the grants $2 cover and that touch a file of a name of $3 or right in a folder of $4,

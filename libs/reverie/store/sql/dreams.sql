@@ -42,10 +42,6 @@ select dream_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 -- Notes what a worker decided beside a commit; false where the lease was lost.
 select dream_record($1, $2, $3, $4, $5);
 
--- name: dream_summarise
--- Puts the summary of a scope; false where the lease was lost.
-select dream_summarise($1, $2, $3, $4, $5);
-
 -- name: dream_finish
 -- Ends a run: done, again (asked for meanwhile, or due) or lost.
 select dream_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
@@ -85,15 +81,6 @@ where tenant = $1 and session = $2 and run is null and ord > $3 order by ord lim
 -- The first turns of a session, digested or not.
 select id, ord, role, content, at, tool from turn
 where tenant = $1 and session = $2 order by ord limit $3;
-
--- name: dream_known
--- Active memories of a scope that a summary may draw on, the weightiest first.
-select * from memory_shown($1)
-where id = any(array(
-  select b.id from memory b
-  where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
-  order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
-order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
 
 -- name: dream_alike
 -- Active memories of the scope $2 that share the rarest words with the text $3, the likest first.
@@ -163,8 +150,3 @@ on conflict (tenant, project, name) do update set value = excluded.value, update
 -- name: dream_limits_reset
 -- Takes it away.
 delete from project_setting where tenant = $1 and project = $2 and name = 'dream';
-
--- name: summaries
--- The summaries of scopes that the patterns cover.
-select scope, version, content, tokens, updated from summary
-where tenant = $1 and covers($2, scope) order by scope;
