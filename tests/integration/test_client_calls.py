@@ -130,6 +130,8 @@ async def _work(reverie: AsyncReverie) -> None:
     first = await eventually(lambda: anext(runs, None))
     assert first is not None
     assert (await reverie.dream_run(first.id)).id == first.id
+    assert [one async for one in reverie.summaries(scope="project/none")] == []
+    assert [one async for one in reverie.summary_history("project/none")] == []
     await reverie.tend()
     change = {
         "project": "pier",

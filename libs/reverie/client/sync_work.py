@@ -149,6 +149,14 @@ class SyncWork(SyncBase):
         """What one dream did and why; its decisions by the page, `next` is the cursor of more."""
         return self._portal.wait(self._reverie.dream_run(id, cursor=cursor))
 
+    def summaries(self, *, scope: str | None = None) -> Iterator[of_dreams.ScopeSummary]:
+        """What stands in each scope, and the memories that it rests on."""
+        return self._portal.each(self._reverie.summaries(scope=scope))
+
+    def summary_history(self, scope: str) -> Iterator[of_dreams.ScopeSummary]:
+        """The versions of a scope's summary, the newest first."""
+        return self._portal.each(self._reverie.summary_history(scope))
+
     def tend(self) -> of_tending.TendAnswer:
         """Tends the graph of the tenant now: archives, promotes, merges, ranks."""
         return self._portal.wait(self._reverie.tend())

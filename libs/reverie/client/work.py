@@ -164,6 +164,15 @@ class Work(Base):
             of_dreams.DreamDetail, "GET", f"/v1/dreams/{part(id)}", query=given(cursor=cursor)
         )
 
+    def summaries(self, *, scope: str | None = None) -> AsyncIterator[of_dreams.ScopeSummary]:
+        """What stands in each scope, and the memories that it rests on."""
+        return self.walk(of_dreams.SummaryPage, "/v1/dream/summaries", given(scope=scope))
+
+    def summary_history(self, scope: str) -> AsyncIterator[of_dreams.ScopeSummary]:
+        """The versions of a scope's summary, the newest first."""
+        path = "/v1/dream/summaries/history"
+        return self.walk(of_dreams.SummaryPage, path, given(scope=scope))
+
     async def tend(self) -> of_tending.TendAnswer:
         """Tends the graph of the tenant now: archives, promotes, merges, ranks."""
         return await self.ask(of_tending.TendAnswer, "POST", "/v1/dream/tend")
