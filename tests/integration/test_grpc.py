@@ -208,8 +208,33 @@ async def test_watched_events_go_on_from_their_cursor_after_a_break(
                 _read(stub.WatchMemories(asked, metadata=keyed(stack.key)))
             )
             assert (code, problem.field) == (grpc.StatusCode.INVALID_ARGUMENT, "after")
-            doubts = stub.WatchStale(pb.WatchStaleRequest(), metadata=keyed(stack.key))
-            assert (await _read(doubts)).alive
+            await _doubts(stack, stub)
+
+
+async def _doubts(stack: Stack, stub: Any) -> None:
+    """A memory is watched becoming doubtful, and holding again once that is confirmed."""
+    place = {"files": ["src/mill.py"], "branch": "main"}
+    body = {"content": "Sieves are cleaned daily.", "scope": "project/mill", "git": place}
+    made = (await stack.post("/v1/remember", body))["id"]
+
+    async def anchored() -> bool:
+        return bool((await stack.get("/v1/impact?path=src/mill.py&project=mill"))["items"])
+
+    await eventually(anchored)
+    doubts = stub.WatchStale(
+        pb.WatchStaleRequest(scope=["project/mill"]), metadata=keyed(stack.key)
+    )
+    assert (await _read(doubts)).alive
+    commit = {"sha": SHA, "committed_at": datetime.now(UTC).isoformat()}
+    gone = [{"path": "src/mill.py", "status": "deleted"}]
+    change = {"project": "mill", "branch": "main", "after": SHA, "commits": [commit]}
+    await stack.post("/v1/git/changes", {**change, "files": gone})
+    told = await _read(doubts)
+    assert (told.event, told.memory.id) == ("staled", made)
+    assert told.memory.staleness > 0
+    await stack.post(f"/v1/memories/{made}/confirm", {})
+    told = await _read(doubts)
+    assert (told.event, told.memory.id, told.memory.staleness) == ("cleared", made, 0)
 
 
 async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
