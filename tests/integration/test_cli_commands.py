@@ -98,6 +98,10 @@ async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack:
     assert "is pinned" in await shell.said("pin", deploys)
     assert "no longer pinned" in await shell.said("pin", deploys, "--off")
     assert "holds" in await shell.said("confirm", deploys)
+    would = await shell.json("gc")
+    assert (would["archived"], would["looked"] > 0) == (0, True)
+    assert "would be: 0 archived" in await shell.said("gc")
+    assert "0 archived" in await shell.said("gc", "--yes")
     assert "is forgotten" in await shell.said("forget", cause)
     assert (await shell.run("show", cause))[0] == NOT_FOUND
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -13,7 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from reverie.cli import main as command_line
+from reverie.cli.commands import PANELS, load, stand_in
 from reverie.cli.main import app
+from reverie.cli.near import place_of
+from reverie.domain.errors import Invalid, Unavailable
 
 COMMANDS = [
     "up",
@@ -44,7 +48,7 @@ COMMANDS = [
     *("remember", "recall", "context", "preflow", "memories", "show", "forget", "pin", "restore"),
     *("confirm", "history", "rollback", "provenance", "feedback", "link", "unlink", "subgraph"),
     *("impact", "stale", "sessions", "task list", "task add", "task set", "task claim"),
-    *("task release", "skill list", "skill replay"),
+    *("task release", "skill list", "skill replay", "gc", "init", "watch", "completion"),
 ]
 
 
@@ -139,13 +143,83 @@ def test_a_service_loads_no_embedded_part(service: str) -> None:
     assert done.stdout.strip() == ""
 
 
-def test_help_loads_no_driver_and_no_model() -> None:
-    heavy = ("asyncpg", "psycopg", "nats", "onnxruntime", "numpy", "aiohttp", "pydantic")
-    code = f"import sys, {command_line.__name__}; print(*[m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize("words", [["--help"], ["recall", "deploy"], ["remember", "a fact"]])
+def test_what_a_person_waits_for_loads_no_driver_and_no_model(
+    words: list[str], tmp_path: Path
+) -> None:
+    heavy = ("asyncpg", "psycopg", "nats", "onnxruntime", "numpy", "aiohttp", "pydantic", "asyncio")
+    code = (
+        "import sys; from typer.testing import CliRunner; from reverie.cli.main import app;"
+        "import reverie.cli.main; before = set(sys.modules);"
+        f"CliRunner().invoke(app, {words}); CliRunner().invoke(app, {words});"
+        f"print(*[m for m in {heavy} if m in set(sys.modules) - before])"
+    )
+    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+    env = os.environ | away | {"REVERIE_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=env,
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("name", [name for names in PANELS.values() for name in names])
+def test_the_help_says_of_a_command_what_the_command_says_of_itself(name: str) -> None:
+    first = (load(name).help or "").split("\n\n")[0]
+    assert " ".join(first.split()) == " ".join((stand_in(name).help or "").split())
+
+
+def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
+    words = {"COMP_WORDS": "reverie rec", "COMP_CWORD": "1", "_REVERIE_COMPLETE": "complete_bash"}
+    code = (
+        "import sys; sys.argv = ['reverie']; from reverie.cli.main import main\n"
+        "try: main()\nfinally: print('pydantic' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | words,
+    )
+    assert done.stdout.split() == ["recall", "False"]
+
+
+def test_a_folder_is_made_a_project_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "My Shop" / "src"
+    below.mkdir(parents=True)
+    (tmp_path / "My Shop" / ".git").mkdir()
+    (tmp_path / "My Shop" / "reverie.toml").write_text("log_level = 'info'\n")
+    monkeypatch.chdir(below)
+    made = json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)
+    assert (made["project"], made["written"]) == ("my-shop", True)
+    kept = (tmp_path / "My Shop" / "reverie.toml").read_text()
+    assert kept == "project = \"my-shop\"\nlog_level = 'info'\n"
+    assert not json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)["written"]
+    other = CliRunner().invoke(app, ["init", "other"])
+    assert "names the project my-shop" in str(other.exception)
+
+
+def test_the_key_of_a_home_folder_is_sent_to_no_other_gateway(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for folder in ("run", "secrets"):
+        (home / folder).mkdir(parents=True)
+    (home / "secrets" / "api_key").write_text("home's key")
+    (home / "run" / "up.json").write_text('{"gateway": "http://127.0.0.1:3456"}')
+    said = {"home": str(home), "gateway_url": "http://elsewhere:1"}
+    with (home / "run" / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert place_of({"home": str(home)}) == ("http://127.0.0.1:3456", "home's key")
+        with pytest.raises(Invalid, match="REVERIE_API_KEY"):
+            place_of(said)
+        assert place_of({**said, "api_key": "own"}) == ("http://elsewhere:1", "own")
+    with pytest.raises(Unavailable, match="reverie up"):
+        place_of({"home": str(home)})
 
 
 def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:

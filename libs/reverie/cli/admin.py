@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from reverie.cli import keys
+from reverie.cli import keys, webhooks
 from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
 from reverie.domain.access import Principal, Role
 from reverie.domain.errors import Invalid, NotFound
@@ -24,6 +24,7 @@ T = TypeVar("T")
 PAGE = 500
 
 app = typer.Typer(no_args_is_help=True, help="Look after keys, projects, scopes and tenants.")
+app.add_typer(webhooks.app, name="webhooks")
 projects = typer.Typer(no_args_is_help=True, help="List and delete projects.")
 scopes = typer.Typer(no_args_is_help=True, help="List and delete scopes.")
 tenants = typer.Typer(no_args_is_help=True, help="List, add and delete tenants.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,27 @@ class Desk:
         finally:
             wire.close()
 
+    def events(self, path: str, query: Any) -> Iterator[tuple[str | None, Any]]:
+        """The id and the data of each event of a stream, until it ends; of a sign of life no data.
+
+        Raises `Refusal` and `Unavailable`.
+        """
+        from http.client import HTTPException
+
+        headers = {"Authorization": f"Bearer {self._key}", "Accept": "text/event-stream"}
+        wire = self._wire()
+        try:
+            wire.request("GET", f"{urlsplit(self.url).path}{path}{_query(query)}", None, headers)
+            answer = wire.getresponse()
+            if answer.status >= 400:
+                raise refusal(answer.status, json.loads(answer.read()))
+            yield None, None
+            yield from _events(answer)
+        except (OSError, HTTPException, ValueError):
+            raise Unavailable(f"the gateway at {self.url}", "the stream broke off") from None
+        finally:
+            wire.close()
+
     def pages(self, path: str, query: Mapping[str, Any], most: int) -> list[Any]:
         """The first `most` items of a list."""
         asked = {**query, "limit": min(most, MOST_SHOWN)}
@@ -116,6 +137,20 @@ def part(text: str) -> str:
     if not text.strip():
         raise Invalid("id", "is empty")
     return quote(text.strip(), safe="")
+
+
+def _events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
+    """The events in the lines of a stream."""
+    id, data = None, None
+    for raw in lines:
+        name, _, value = raw.decode().rstrip("\r\n").partition(": ")
+        if name == "id":
+            id = value
+        elif name == "data":
+            data = json.loads(value)
+        elif not name and (id or data):
+            yield id, data
+            id, data = None, None
 
 
 def _only(id: str, what: str, found: Sequence[str]) -> str:

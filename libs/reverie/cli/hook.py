@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import typer
 
-REST = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
 
 def hook(context: typer.Context) -> None:
     """Answer a hook of a coding agent; `reverie setup` configures it.

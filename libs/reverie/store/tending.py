@@ -136,6 +136,14 @@ class Tending:
         found = await self._db.rows("collect_anchors", tenant, list(nodes), days)
         return [(row["node"], row["outcome"]) for row in found]
 
+    async def idle(
+        self, garden: Garden, above: UUID, days: float, limit: int
+    ) -> list[tuple[UUID, bool]]:
+        """Files and entities by id above `above`, and whether nothing touches them since `days`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("tend_idle", list(garden.scopes), above, days, limit)
+        return [(row["id"], row["idle"]) for row in found]
+
     async def places(self, garden: Garden) -> dict[str, UUID]:
         """Above which memory each pass goes on; a part of a tenant begins anew."""
         if not garden.whole:

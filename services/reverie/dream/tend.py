@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from datetime import UTC, datetime
 from time import monotonic
 from uuid import UUID
@@ -48,15 +49,17 @@ async def keep_tending(parts: Parts) -> None:
         await asyncio.sleep(min(PAUSE, every))
 
 
-async def tend(parts: Parts, garden: Garden) -> Work:
+async def tend(parts: Parts, garden: Garden, only: Collection[str] = ()) -> Work:
     """Tends the scopes of a garden and keeps a record of it. Safe to run beside another.
+
+    `only`: these passes alone; without any, all.
 
     A whole tenant is tended from where its last worker ended, a part of it from the beginning.
     """
     work, started = Work(garden), datetime.now(UTC)
     with span("tend", tenant=garden.tenant_name):
         try:
-            await _all(parts, work)
+            await _all(parts, work, only)
         except Exception as error:
             await _keep(parts, work, started, type(error).__name__)
             raise
@@ -64,11 +67,13 @@ async def tend(parts: Parts, garden: Garden) -> Work:
     return work
 
 
-async def _all(parts: Parts, work: Work) -> None:
+async def _all(parts: Parts, work: Work, only: Collection[str]) -> None:
     places = await parts.tending.places(work.garden)
     steps = PASSES | (REFLECTING if parts.settings.reflect else {})
     steps |= REVIEWING if parts.settings.review != "off" else {}
     for name, step in steps.items():
+        if only and name not in only:
+            continue
         begun = monotonic()
         if not await _pass(parts, work, name, step, places.get(name, FIRST)):
             work.unfinished.append(name)

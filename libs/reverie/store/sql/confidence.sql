@@ -89,6 +89,18 @@ where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind in ('file',
   and m.status in ('active', 'archived')
 order by m.id limit $4;
 
+-- name: tend_idle
+-- Anchors above id $3 in scopes $2, and whether nothing touches them since $4 days.
+select m.id, m.status = 'active' and m.updated < now() - make_interval(secs => $4 * 86400)
+       and not exists (select from edge e where e.tenant = $1 and e.dst = m.id
+                         and e.known_to is null)
+       and not exists (select from edge e where e.tenant = $1 and e.src = m.id
+                         and e.known_to is null) as idle
+from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
+  and m.status in ('active', 'archived')
+order by m.id limit $5;
+
 -- name: collect_anchors
 -- Archives the anchors of $2 that nothing touches since $3 days, and brings back what is touched.
 select node, outcome from collect_anchors($1, $2, $3);
