@@ -147,7 +147,10 @@ def test_a_service_loads_no_embedded_part(service: str) -> None:
 def test_what_a_person_waits_for_loads_no_driver_and_no_model(
     words: list[str], tmp_path: Path
 ) -> None:
-    heavy = ("asyncpg", "psycopg", "nats", "onnxruntime", "numpy", "aiohttp", "pydantic", "asyncio")
+    heavy = (
+        *("asyncpg", "psycopg", "nats", "onnxruntime", "numpy"),
+        *("aiohttp", "pydantic_settings", "asyncio"),
+    )
     code = (
         "import sys; from typer.testing import CliRunner; from reverie.cli.main import app;"
         "import reverie.cli.main; before = set(sys.modules);"
