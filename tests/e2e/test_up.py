@@ -113,7 +113,7 @@ def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: 
     write_note(home, "up", {"pid": 4711, "gateway": "http://127.0.0.1:3456"})
     with only_one(home):
         code, said = start(reverie_home).end_by_itself()
-    assert code == 1
+    assert code == 6
     assert len(said.splitlines()) == 1
     assert "4711" in said
     assert "http://127.0.0.1:3456" in said

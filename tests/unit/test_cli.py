@@ -180,7 +180,7 @@ def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
     words = {"COMP_WORDS": "reverie rec", "COMP_CWORD": "1", "_REVERIE_COMPLETE": "complete_bash"}
     code = (
         "import sys; sys.argv = ['reverie']; from reverie.cli.main import main\n"
-        "try: main()\nfinally: print('pydantic' in sys.modules)"
+        "try: main()\nfinally: print('reverie.cli.remembering' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -194,18 +194,18 @@ def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_made_a_project_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    below = tmp_path / "My Shop" / "src"
+    below = tmp_path / "shop" / "src"
     below.mkdir(parents=True)
-    (tmp_path / "My Shop" / ".git").mkdir()
-    (tmp_path / "My Shop" / "reverie.toml").write_text("log_level = 'info'\n")
+    (tmp_path / "shop" / ".git").mkdir()
+    (tmp_path / "shop" / "reverie.toml").write_text("log_level = 'info'\n")
     monkeypatch.chdir(below)
     made = json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)
-    assert (made["project"], made["written"]) == ("my-shop", True)
-    kept = (tmp_path / "My Shop" / "reverie.toml").read_text()
-    assert kept == "project = \"my-shop\"\nlog_level = 'info'\n"
+    assert (made["project"], made["written"]) == ("shop", True)
+    kept = (tmp_path / "shop" / "reverie.toml").read_text()
+    assert kept == "project = \"shop\"\nlog_level = 'info'\n"
     assert not json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)["written"]
     other = CliRunner().invoke(app, ["init", "other"])
-    assert "names the project my-shop" in str(other.exception)
+    assert "names the project shop" in str(other.exception)
 
 
 def test_the_key_of_a_home_folder_is_sent_to_no_other_gateway(tmp_path: Path) -> None:

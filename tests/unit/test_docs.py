@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
+from typer import Context
+from typer.core import TyperGroup
 
 from reverie.cli.main import app
 from reverie.domain.kinds import ANCHORS, TREATMENT
@@ -86,14 +89,13 @@ def commands_named(page: Path) -> set[str]:
 
 def is_known(words: str) -> bool:
     """Whether the words begin with a command; what follows a command is its arguments."""
-    command: object = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     for word in words.split():
-        below = getattr(command, "commands", None)
-        if below is None:
+        if not isinstance(command, TyperGroup):
             return True
-        if word not in below:
+        command = command.get_command(Context(command), word)
+        if command is None:
             return False
-        command = below[word]
     return True
 
 
