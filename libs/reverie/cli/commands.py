@@ -83,6 +83,10 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
             "setup:setup",
             "Connect a coding agent: its tools (MCP), its hooks or instructions.",
         ),
+        "agent-files": (
+            "agent_files:app",
+            "Hold CLAUDE.md, AGENTS.md and the like together with what is remembered.",
+        ),
         "hook": ("hook:hook", "Answer a hook of a coding agent; `reverie setup` configures it."),
         "mcp": ("mcp:mcp", "Speak the Model Context Protocol on standard input and output."),
     },
