@@ -10,6 +10,11 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from reverie.cli.common import USAGE
+from reverie.cli.main import app
+from reverie.domain.errors import Invalid
 from tests.stack import Stack, eventually
 
 RULES = "# Rules\n\nPrices are kept in cents.\n\n## Deploys\n\nOnly on Thursdays.\n"
@@ -22,13 +27,14 @@ def _environment(stack: Stack, folder: Path) -> dict[str, str]:
 
 async def _run(stack: Stack, root: Path, *words: str) -> tuple[int, list[tuple[str, str]]]:
     """The exit code, and what was done to what."""
-    command = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "reverie.cli.main", "agent-files", *words, "--json",
-        "-C", str(root), env=_environment(stack, root.parent), stdout=PIPE,
-    )  # fmt: skip
-    said, _ = await command.communicate()
-    steps = json.loads(said) if said.strip() else []
-    return command.returncode or 0, [(one["what"], one["about"]) for one in steps]
+    call = ["agent-files", *words, "--json", "-C", str(root)]
+    done = await asyncio.to_thread(
+        CliRunner().invoke, app, call, env=_environment(stack, root.parent)
+    )
+    if isinstance(done.exception, Invalid):
+        return USAGE, []
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    return done.exit_code, [(one["what"], one["about"]) for one in json.loads(done.stdout)]
 
 
 async def _memories(stack: Stack) -> dict[str, dict[str, Any]]:
