@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from reverie.cli.common import USAGE
-from reverie.cli.main import app
-from reverie.domain.errors import Invalid
+from reverie.agent.rule_sync import Sync, blocks_in
+from reverie.client import AsyncReverie
 from tests.stack import Stack, eventually
 
 RULES = "# Rules\n\nPrices are kept in cents.\n\n## Deploys\n\nOnly on Thursdays.\n"
@@ -25,16 +21,35 @@ def _environment(stack: Stack, folder: Path) -> dict[str, str]:
     return {**os.environ, **own, "REVERIE_HOME": str(folder / "home")}
 
 
-async def _run(stack: Stack, root: Path, *words: str) -> tuple[int, list[tuple[str, str]]]:
-    """The exit code, and what was done to what."""
-    call = ["agent-files", *words, "--json", "-C", str(root)]
-    done = await asyncio.to_thread(
-        CliRunner().invoke, app, call, env=_environment(stack, root.parent)
-    )
-    if isinstance(done.exception, Invalid):
-        return USAGE, []
-    assert isinstance(done.exception, SystemExit | None), done.exception
-    return done.exit_code, [(one["what"], one["about"]) for one in json.loads(done.stdout)]
+async def _run(
+    stack: Stack, root: Path, command: str, *files: str, dry: bool = False, prefer: Any = None
+) -> tuple[int, list[tuple[str, str]]]:
+    """The exit code of a command, and what it did to what."""
+    async with AsyncReverie(stack.url, stack.key) as at:
+
+        async def ask(
+            method: str, path: str, query: Any, body: Any, version: int | None = None
+        ) -> Any:
+            headers = {"If-Match": f'"{version}"'} if version else {}
+            return (await at.call(method, path, query=query, body=body, headers=headers)).body
+
+        run = Sync(ask, root, "shop", dry, prefer)
+        if command != "export":
+            await run.take_in()
+        if command != "import":
+            for name in files or blocks_in(root):
+                await run.give_out(name)
+    code = any(one.what in {"conflict", "refused"} for one in run.steps)
+    return int(code), [(one.what, one.about) for one in run.steps]
+
+
+async def _command(stack: Stack, root: Path, *words: str) -> tuple[int, str]:
+    command = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "reverie.cli.main", "agent-files", *words,
+        "-C", str(root), env=_environment(stack, root.parent), stdout=PIPE,
+    )  # fmt: skip
+    said, _ = await command.communicate()
+    return command.returncode or 0, said.decode()
 
 
 async def _memories(stack: Stack) -> dict[str, dict[str, Any]]:
@@ -58,7 +73,7 @@ async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_
     told = {"scope": "project/shop", "kind": "convention"}
     sign = await stack.post("/v1/remember", {**told, "content": "Sign with RS256"})
     logs = await stack.post("/v1/remember", {**told, "content": "Log in JSON"})
-    dry = await _run(stack, root, "export", "AGENTS.md", "--dry-run")
+    dry = await _run(stack, root, "export", "AGENTS.md", dry=True)
     assert dry == (0, [("written", "Sign with RS256"), ("written", "Log in JSON")])
     assert file.read_bytes() == ("\ufeff" + outside).encode()
     assert await _run(stack, root, "export", "AGENTS.md") == dry
@@ -93,7 +108,7 @@ async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_
     assert await _run(stack, root, "sync") == clash
     assert await _run(stack, root, "sync") == clash
     assert "Sign with EdDSA" in await _memories(stack)
-    assert (await _run(stack, root, "sync", "--prefer", "memory"))[0] == 0
+    assert (await _run(stack, root, "sync", prefer="memory"))[0] == 0
     assert "- Sign with EdDSA\r\n" in file.read_bytes().decode()
 
     lines = file.read_bytes().decode().split("\r\n")
@@ -106,7 +121,9 @@ async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_
     ]
     assert "Log in JSON" in await _memories(stack)
     assert "Log in JSON" not in file.read_text()
-    assert (await _run(stack, root, "export", "notes.md"))[0] == 2
+    assert (await _command(stack, root, "export", "notes.md"))[0] == 2
+    code, said = await _command(stack, root, "sync", "--dry-run")
+    assert (code, said.splitlines()) == (0, ["left out   AGENTS.md: Log in JSON"])
 
     await _watched(stack, root, file)
 

@@ -139,9 +139,14 @@ async def _watch(settings: Settings, make: Callable[[Any], Sync], root: Path) ->
             return super().__call__(change, path) and is_rule_file(root, Path(path))
 
     err().print(f"watching the rule files in {root}", markup=False)
-    await _once(settings, make, root)
-    async for _ in awatch(root, watch_filter=Rules(), debounce=DEBOUNCE_MS):
-        await _once(settings, make, root)
+    first = True
+    # The first sync comes when the watch has begun, so that no change falls between the two.
+    async for changes in awatch(
+        root, watch_filter=Rules(), debounce=DEBOUNCE_MS, rust_timeout=500, yield_on_timeout=True
+    ):
+        if first or changes:
+            await _once(settings, make, root)
+        first = False
 
 
 async def _once(settings: Settings, make: Callable[[Any], Sync], root: Path) -> None:
