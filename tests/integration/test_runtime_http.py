@@ -17,8 +17,10 @@ from tests.integration.runtime_sample import (
     GOOD,
     KEY,
     NARROW_KEY,
+    OTHER_KEY,
     SECRET,
     Sample,
+    gateway,
     problem_of,
     sample_client,
 )
@@ -257,3 +259,40 @@ async def test_metrics_count_requests_errors_and_durations_by_route(
     assert 'route="unmatched"' in text
     assert 'reverie_http_request_seconds_count{method="POST",route="/v1/notes"} 1.0' in text
     assert "random" not in text
+
+
+async def test_a_key_that_sends_too_much_is_told_how_long_to_wait(sample: Sample) -> None:
+    async with (
+        running(sample.service(), Settings(rate_limit=3)) as url,
+        running(gateway(sample, url), Settings()) as door,
+        aiohttp.ClientSession(door, headers={"Authorization": f"Bearer {KEY}"}) as session,
+    ):
+        for left in (2, 1, 0):
+            async with session.get("/v1/notes") as answer:
+                assert answer.status == 200
+                assert answer.headers["RateLimit-Policy"] == '"key";q=3;w=60'
+                assert answer.headers["RateLimit"].startswith(f'"key";r={left};t=')
+        async with session.get("/v1/notes") as answer:
+            document = await problem_of(answer)
+            assert (answer.status, document["code"]) == (429, "too_many")
+            assert 1 <= int(answer.headers["Retry-After"]) <= 20
+            assert answer.headers["RateLimit"].startswith('"key";r=0;')
+        other = {"Authorization": f"Bearer {OTHER_KEY}"}
+        async with session.get("/v1/notes", headers=other) as answer:
+            assert answer.status == 200
+
+
+async def test_a_long_answer_is_packed_for_who_asks_for_it(http: aiohttp.ClientSession) -> None:
+    for length, asks, packed in (
+        (1500, "gzip", "gzip"),
+        (1500, "br, gzip;q=0.5", "gzip"),
+        (1500, "gzip;q=0", None),
+        (1500, "identity", None),
+        (20, "gzip", None),
+    ):
+        text = "x" * length
+        headers = {"Accept-Encoding": asks}
+        async with http.post("/v1/notes", json={"text": text}, headers=headers) as answer:
+            assert answer.headers.get("Content-Encoding") == packed
+            assert (await answer.json())["text"] == text
+            assert ("Vary" in answer.headers) == (length > 1024)

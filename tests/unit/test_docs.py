@@ -15,6 +15,8 @@ from typer import Context
 from typer.core import TyperGroup
 
 from reverie.cli.main import app
+from reverie.contracts.problems import HTTP_STATUS, TITLES
+from reverie.domain.errors import ReverieError
 from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.runtime.setting_names import describe_settings
 
@@ -40,6 +42,12 @@ def with_table(page: str) -> str:
     """The page with its table as it should be."""
     before, rest = page.split(BEGIN)
     return before + BEGIN + settings_table() + END + rest.split(END)[1]
+
+
+def problems_table() -> str:
+    """Every code of a problem as a row of Markdown."""
+    rows = [f"| `{code}` | {status} | {TITLES[code]} |" for code, status in HTTP_STATUS.items()]
+    return "\n".join(["| code | HTTP | what it says |", "|---|---|---|", *rows]) + "\n"
 
 
 def heading_ids(page: str) -> set[str]:
@@ -69,6 +77,17 @@ def test_a_link_to_nowhere_would_be_found() -> None:
 def test_the_table_of_settings_is_current() -> None:
     page = OPERATIONS.read_text()
     assert page == with_table(page), "run: python -m tests.unit.test_docs"
+
+
+def test_the_table_of_problems_is_current_and_names_every_error() -> None:
+    assert problems_table() in (ROOT / "docs" / "agents.md").read_text()
+    codes = {one.code for one in _below(ReverieError)}
+    assert codes <= HTTP_STATUS.keys()
+    assert HTTP_STATUS.keys() == TITLES.keys()
+
+
+def _below(tree: type[ReverieError]) -> set[type[ReverieError]]:
+    return {tree}.union(*map(_below, tree.__subclasses__()))
 
 
 def test_the_table_of_kinds_is_current() -> None:

@@ -133,6 +133,15 @@ class Crowded(ReverieError):
 
 
 @dataclass(eq=False)
+class TooMany(ReverieError):
+    """this key may send {limit} requests a minute (rate_limit): wait {retry_after} seconds"""
+
+    code = "too_many"
+    limit: int
+    retry_after: float
+
+
+@dataclass(eq=False)
 class Misconfigured(ReverieError):
     """{setting}: {reason}"""
 

@@ -68,6 +68,9 @@ _SENT_BACK = (
     "Idempotent-Replayed",
     "Cache-Control",
     "Link",
+    "RateLimit",
+    "RateLimit-Policy",
+    "Vary",
 )
 
 

@@ -21,6 +21,8 @@ log = structlog.get_logger()
 
 TRACE_HEADER = "X-Trace-Id"
 LATER: web.RequestKey[list[AfterReply]] = web.RequestKey("LATER", list)
+LEFT: web.RequestKey[dict[str, str]] = web.RequestKey("LEFT", dict)
+"""What the key has left, as headers of the response."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _PROBES = frozenset({"/health", "/ready", "/metrics"})
 
@@ -125,9 +127,10 @@ def _log_line(request: web.Request, status: int, seconds: float, code: str | Non
     )
 
 
-async def sign_response(_: web.Request, response: web.StreamResponse) -> None:
+async def sign_response(request: web.Request, response: web.StreamResponse) -> None:
     """Headers of every response; names no version of anything."""
     response.headers["Server"] = "reverie"
+    response.headers.update(request.get(LEFT, {}))
     response.headers["X-Content-Type-Options"] = "nosniff"
     trace_id = current_trace_id()
     if trace_id is not None:

@@ -21,7 +21,8 @@ from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
-from reverie.runtime.observe import LATER
+from reverie.runtime.observe import LATER, LEFT
+from reverie.runtime.rates import Rates
 from reverie.runtime.streams import Streamed, check_packing, send, taken
 from reverie.runtime.telemetry import current_trace_id
 
@@ -60,6 +61,8 @@ class Route:
         return f"{self.method} {self.path}"
 
 
+_WORTH_PACKING = 1024
+"""Bytes above which an answer is packed for who asks for it."""
 _LONG_BODY = 256 * 1024
 """Bytes of a body that is read beside the event loop, so that others need not wait for it."""
 
@@ -76,6 +79,7 @@ class Door:
     body_limit: int
     request_timeout: float
     known_of: KnownOf | None = None
+    rates: Rates | None = None
 
 
 def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
@@ -90,7 +94,7 @@ def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
 
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
     async with asyncio.timeout(door.request_timeout):
-        holder = None if route.open else await authenticate(request.headers, door.keys)
+        holder = None if route.open else await _admit(door, request)
         data = await read_body(request, route.limit or door.body_limit, route.limit_setting)
         with await _knowing(route, door, holder):
             read = partial(_read_call, route, request, data, holder)
@@ -99,7 +103,32 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
             reply = await _answer(route, door, request, (call, data))
     if _known_already(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
-    return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    response = web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    if len(reply.body) > _WORTH_PACKING:
+        response.headers["Vary"] = "Accept-Encoding"
+        if _takes_gzip(request):
+            response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+async def _admit(door: Door, request: web.Request) -> Principal:
+    """The holder of the key, who has sent no more requests than the key may."""
+    holder = await authenticate(request.headers, door.keys)
+    if door.rates is not None:
+        left, refused = door.rates.take(holder.key_id)
+        request[LEFT] = left.headers()
+        if refused is not None:
+            raise refused
+    return holder
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    """Whether the client asked for gzip, and did not give it a weight of zero."""
+    for one in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, weight = one.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False
 
 
 def _known_already(route: Route, request: web.Request, reply: StoredReply) -> bool:
@@ -109,7 +138,7 @@ def _known_already(route: Route, request: web.Request, reply: StoredReply) -> bo
 
 
 async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.StreamResponse:
-    holder = await authenticate(request.headers, door.keys)
+    holder = await _admit(door, request)
     call = _read_call(route, request, b"", holder)
     request[LATER] = call.later
     if route.stream_limit:

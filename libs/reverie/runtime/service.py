@@ -25,6 +25,7 @@ from reverie.runtime.logs import Redact, configure_logs
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.problems import problems
+from reverie.runtime.rates import Rates
 from reverie.runtime.routes import Door, KnownOf, Route, add_routes
 from reverie.runtime.settings import Settings, base_url
 from reverie.runtime.telemetry import install_provider, telemetry
@@ -84,6 +85,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         settings.body_limit,
         settings.request_timeout,
         service.known_of,
+        Rates(settings.rate_limit) if settings.rate_limit else None,
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)

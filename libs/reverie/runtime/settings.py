@@ -146,8 +146,9 @@ class Settings(BaseSettings):
     )
 
     body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
-    git_limit: Count = Field(
-        25 * 1024 * 1024, description="bytes that a git change or a push webhook may hold"
+    git_limit: Count = Field(25 * 1024 * 1024, description="bytes that a git change may hold")
+    rate_limit: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
+        0, description="requests a minute that a key may send to one process; 0 is no limit"
     )
     import_limit: Count = Field(
         1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
@@ -158,9 +159,7 @@ class Settings(BaseSettings):
     tool_turn_chars: Count = Field(
         600, description="characters kept of a tool's output; the rest is cut on arrival"
     )
-    event_watchers: Count = Field(
-        100, description="clients that may watch the events of one ingest at once"
-    )
+    event_watchers: Count = Field(100, description="clients that may watch one ingest at once")
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_seconds: Seconds = Field(
         6.0, description="seconds that requests in flight have to finish at shutdown"
