@@ -22,10 +22,11 @@ class Where:
 
 
 def where(folder: str, named: str | None, environ: Mapping[str, str]) -> Where:
-    """Whose memories a folder's are: as it is named, here, in the environment or in git's
-    configuration (`reverie.project`); else the repository's or the folder's name."""
-    given = named or environ.get("REVERIE_PROJECT")
+    """Whose memories a folder's are: as it is named, here, in the environment, in the project's
+    `reverie.toml` or in git's configuration (`reverie.project`); else the repository's or the
+    folder's name."""
     root = _root(folder)
+    given = named or environ.get("REVERIE_PROJECT") or _named(root or folder)
     if root is None:
         return Where(folder, given or os.path.basename(folder.rstrip("/")) or "home", None)
     own = _git_folder(root)
@@ -34,6 +35,20 @@ def where(folder: str, named: str | None, environ: Mapping[str, str]) -> Where:
     settings = _settings(os.path.join(shared, "config"))
     found = given or settings.get("reverie.project") or _last(settings.get("remote.origin.url", ""))
     return Where(root, found or os.path.basename(root) or "home", _branch(own))
+
+
+def _named(root: str) -> str | None:
+    """The project that `reverie.toml` names."""
+    text = _text(os.path.join(root, "reverie.toml"))
+    if not text:
+        return None
+    import tomllib
+
+    try:
+        found = tomllib.loads(text).get("project")
+    except tomllib.TOMLDecodeError:
+        return None
+    return str(found) if found else None
 
 
 def _root(folder: str) -> str | None:
