@@ -143,6 +143,10 @@ async def _work(reverie: AsyncReverie) -> None:
     assert (await reverie.git_change(change)).duplicate
     assert [one async for one in reverie.stale(project="pier")] == []
     assert [one async for one in reverie.unanchored("pier")] == []
+    assert [one async for one in reverie.reviews()] == []
+    for decided in (reverie.accept_review(task.id), reverie.refuse_review(task.id)):
+        with pytest.raises(Refused, match="no "):
+            await decided
     anchor = {"memory": str(task.id), "git": {"commit": SHA, "files": ["src/pier.py"]}}
     assert (await reverie.anchor("pier", [anchor])).anchored == 1
     trace = await eventually(lambda: anext(reverie.traces(), None))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reverie.contracts import claims as of_claims
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import git as of_git
+    from reverie.contracts import reviews as of_reviews
     from reverie.contracts import sessions as of_sessions
     from reverie.contracts import tasks as of_tasks
     from reverie.contracts import tending as of_tending
@@ -170,6 +171,18 @@ class SyncWork(SyncBase):
     ) -> Iterator[of_git.StaleItem]:
         """The memories that commits made doubtful, with the evidence."""
         return self._portal.each(self._reverie.stale(project=project, scope=scope))
+
+    def reviews(self, *, state: str | None = None) -> Iterator[of_reviews.ReviewBody]:
+        """What a language model says of memories in doubt; without a `state`, what is open."""
+        return self._portal.each(self._reverie.reviews(state=state))
+
+    def accept_review(self, id: Id) -> of_reviews.Decided:
+        """Does to the memory what a review says."""
+        return self._portal.wait(self._reverie.accept_review(id))
+
+    def refuse_review(self, id: Id) -> of_reviews.Decided:
+        """Leaves the memory as it is."""
+        return self._portal.wait(self._reverie.refuse_review(id))
 
     def unanchored(self, project: str) -> Iterator[of_git.Lacking]:
         """Memories of which the files are known, but nothing in them."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reverie.contracts import claims as of_claims
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import git as of_git
+    from reverie.contracts import reviews as of_reviews
     from reverie.contracts import sessions as of_sessions
     from reverie.contracts import tasks as of_tasks
     from reverie.contracts import tending as of_tending
@@ -22,6 +23,7 @@ else:
     of_claims = Later("reverie.contracts.claims")
     of_dreams = Later("reverie.contracts.dreams")
     of_git = Later("reverie.contracts.git")
+    of_reviews = Later("reverie.contracts.reviews")
     of_sessions = Later("reverie.contracts.sessions")
     of_tasks = Later("reverie.contracts.tasks")
     of_tending = Later("reverie.contracts.tending")
@@ -186,6 +188,18 @@ class Work(Base):
     ) -> AsyncIterator[of_git.StaleItem]:
         """The memories that commits made doubtful, with the evidence."""
         return self.walk(of_git.StalePage, "/v1/stale", given(project=project, scope=scope))
+
+    def reviews(self, *, state: str | None = None) -> AsyncIterator[of_reviews.ReviewBody]:
+        """What a language model says of memories in doubt; without a `state`, what is open."""
+        return self.walk(of_reviews.ReviewPage, "/v1/reviews", given(state=state))
+
+    async def accept_review(self, id: Id) -> of_reviews.Decided:
+        """Does to the memory what a review says."""
+        return await self.ask(of_reviews.Decided, "POST", f"/v1/reviews/{part(id)}/accept")
+
+    async def refuse_review(self, id: Id) -> of_reviews.Decided:
+        """Leaves the memory as it is."""
+        return await self.ask(of_reviews.Decided, "POST", f"/v1/reviews/{part(id)}/refuse")
 
     def unanchored(self, project: str) -> AsyncIterator[of_git.Lacking]:
         """Memories of which the files are known, but nothing in them."""
