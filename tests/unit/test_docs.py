@@ -15,7 +15,7 @@ from typer import Context
 from typer.core import TyperGroup
 
 from reverie.cli.main import app
-from reverie.contracts.problems import HTTP_STATUS, TITLES
+from reverie.contracts.problems import GRPC_STATUS, HTTP_STATUS, TITLES
 from reverie.domain.errors import ReverieError
 from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.runtime.setting_names import describe_settings
@@ -83,7 +83,7 @@ def test_the_table_of_problems_is_current_and_names_every_error() -> None:
     assert problems_table() in (ROOT / "docs" / "agents.md").read_text()
     codes = {one.code for one in _below(ReverieError)}
     assert codes <= HTTP_STATUS.keys()
-    assert HTTP_STATUS.keys() == TITLES.keys()
+    assert HTTP_STATUS.keys() == TITLES.keys() == GRPC_STATUS.keys()
 
 
 def _below(tree: type[ReverieError]) -> set[type[ReverieError]]:

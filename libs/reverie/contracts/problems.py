@@ -34,6 +34,7 @@ GRPC_STATUS: dict[str, str] = {
     "conflict": "ABORTED",
     "precondition_failed": "FAILED_PRECONDITION",
     "idempotency_mismatch": "INVALID_ARGUMENT",
+    "too_many": "RESOURCE_EXHAUSTED",
     "unavailable": "UNAVAILABLE",
     "misconfigured": "INTERNAL",
     "internal": "INTERNAL",
