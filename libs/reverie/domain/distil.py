@@ -20,15 +20,23 @@ from uuid import UUID
 
 from reverie.domain import cues, signs
 from reverie.domain.anchors import files_of, paths
+from reverie.domain.checks_run import checks_run
 from reverie.domain.entities import entities_of
 from reverie.domain.exchanges import Exchange, exchanges_of, outcome_of
 from reverie.domain.kinds import Kind
 from reverie.domain.points import Point, points
 from reverie.domain.prose import shorten
 from reverie.domain.requests import is_command, statements
-from reverie.domain.salience import KEPT, Rated, of_agent, of_correction, of_user
+from reverie.domain.salience import (
+    KEPT,
+    Rated,
+    exact_things,
+    of_agent,
+    of_correction,
+    of_user,
+)
 from reverie.domain.slices import Slice
-from reverie.domain.turns import TurnText, trace_status, trace_target
+from reverie.domain.turns import TurnText, trace_status
 from reverie.domain.words import index_text
 
 MAX_CONTENT = 400
@@ -38,28 +46,21 @@ MAX_MEMORIES = 40
 MAX_TAGS = 12
 MAX_FILES = 16
 # Of what was said in a slice, in characters: the share that its segments, and the session's own
-# memory, may take; and what they may take however little or much was said.
-SHARE, LEAST, MOST, SLACK = 0.17, 240, 4_000, 15
-SESSION_SHARE, SESSION_LEAST, SHORTEST_LINE = 0.07, 120, 40
+# memory, may take; and what they may take however little (the session: by topic) or much was said.
+SHARE, LEAST, MOST, SLACK = 0.22, 240, 6_000, 15
+SESSION_SHARE, SESSION_LEAST, SHORTEST_LINE = 0.05, 60, 40
 RULE = 4.0
 """What a user's rule or preference is worth."""
 MIDWAY = 0.5
 """What a report in the middle of the work must be worth beyond one at its end."""
-ASKED = 180
+ASKED = 60
+"""Characters of a request that what came of it is told under."""
+NEW, MANY = 0.5, 8
+"""What an exact thing that nothing weightier names is worth, and how many count at most."""
+CUT = 90
+"""A draft too long for the room that is left is cut behind a thing said, to no less than this."""
 OUTCOME = 0.5
 """What the best of a last report is worth beyond its words."""
-
-_CHECK = re.compile(
-    r"^(?:\w+=\S+ )*(?:(?:go (?:test|build|vet|generate|mod tidy)|golangci-lint|gofmt|goreleaser"
-    r"|(?:npm|pnpm|yarn|bun)(?: run)? \w+|make|just|cargo|pytest|tox|nox|ruff|mypy|uv run|eslint"
-    r"|tsc"
-    r"|docker compose|docker build|helm|terraform|mvn|gradle|\./gradlew|dotnet|bundle exec|rake|mix"
-    r"|swift (?:build|test)|xcodebuild|bazel|ctest|cmake --build|phpunit|composer)\b)"
-)
-# A command that was for one case only.
-_ONCE = re.compile(
-    r"…|\s(?:-run|-k|-t|--grep|-m)[\s=]|::|/dev/null|/tmp/|\$\(|\s-v\b.*\.\w+:|\d{4,}"
-)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,11 @@ class _Draft:
         """The words that it says by itself."""
         return frozenset(index_text(self.about or self.content).split())
 
+    @cached_property
+    def exact(self) -> frozenset[str]:
+        """The exact things that it names by itself."""
+        return exact_things(self.about or self.content)
+
 
 def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled]:
     """The lasting memories of a session's slices, in order of time, near-copies collapsed.
@@ -104,8 +110,7 @@ def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled
     that absolute paths are relative to. The same slices give the same memories.
     """
     known = [file for part in slices for turn in part.turns for file in _worked_on(turn, roots)]
-    drafts = [draft for part in slices for draft in _chosen(part)]
-    return distinct(_made(draft, roots, known) for draft in drafts)
+    return distinct(_made(draft, roots, known) for part in slices for draft in _chosen(part))
 
 
 def distinct(segments: Iterable[Distilled]) -> list[Distilled]:
@@ -122,7 +127,7 @@ def session_memory(slices: Sequence[Slice], roots: Sequence[str] = ()) -> Distil
     if not requests or not requests[0].opening:
         return None
     everything = [turn for part in slices for turn in part.turns]
-    room = _room(everything, SESSION_SHARE, SESSION_LEAST, MAX_SESSION)
+    room = _room(everything, SESSION_SHARE, SESSION_LEAST * len(slices), MAX_SESSION)
     lines, cited = _told(requests, room)
     draft = _Draft("\n".join(lines), cited, Kind.SESSION, KEPT, changed=_writers(everything))
     known = [file for turn in everything for file in _worked_on(turn, roots)]
@@ -138,9 +143,9 @@ def _told(requests: list[Exchange], room: int) -> tuple[list[str], list[TurnText
     for exchange in dict.fromkeys([told[-1], told[0], *reversed(told)]):
         line, turns = _line(exchange, lines[0])
         left = room - sum(map(len, lines))
-        if len(lines) == 1:
-            line = shorten(line, max(left, SHORTEST_LINE))
-        if line and line not in lines and (len(line) <= left or len(lines) == 1):
+        if len(lines) == 1 and left >= SHORTEST_LINE:
+            line = shorten(line, left)
+        if line and line not in lines and len(line) <= left:
             lines.insert(1, line)
             cited += turns
     head, *rest = lines
@@ -156,7 +161,7 @@ def _title(requests: list[Exchange]) -> str:
     first, *rest = (exchange.request for exchange in requests)
     if is_command(first) and rest and not is_command(rest[0]):
         return shorten(f"{first} ({rest[0]})", 100)
-    return shorten(requests[0].subject or first, 80)
+    return shorten(requests[0].subject or first, 70)
 
 
 def _line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:
@@ -173,19 +178,39 @@ def _line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:
 def _chosen(part: Slice) -> list[_Draft]:
     """The weightiest drafts of a slice that there is room for, in order of time.
 
-    A user's rules need no room. What a weightier one says too is left to it, with its turns.
+    What names exact things that none of those taken before it names weighs more. A user's rules
+    need no room. What a weightier one says too is left to it, with its turns.
     """
     drafts = [draft for draft in _drafts(part) if len(draft.content) >= MIN_CONTENT]
     room = _room(part.turns, SHARE, LEAST, MOST)
     chosen: list[_Draft] = []
-    for draft in sorted(drafts, key=lambda one: -one.worth):
+    for draft in _by_weight(drafts, chosen):
         twin = next((one for one in chosen if _says_too(one, draft)), None)
         if twin:
             twin.turns += draft.turns
-        elif draft.worth >= RULE or len(draft.content) <= room + SLACK:
+        elif draft.worth >= RULE or _fits(draft, room):
             chosen.append(draft)
             room -= len(draft.content)
-    return [draft for draft in drafts if draft in chosen] + _commands(part.turns)
+    taken = {id(draft) for draft in chosen}
+    return [draft for draft in drafts if id(draft) in taken] + _commands(part.turns)
+
+
+def _by_weight(drafts: Sequence[_Draft], chosen: Sequence[_Draft]) -> Iterator[_Draft]:
+    """The drafts, each time the one that adds most to those `chosen` by then."""
+    waiting = list(drafts)
+    while waiting:
+        told = frozenset[str]().union(*(one.exact for one in chosen))
+        weights = [one.worth + NEW * min(len(one.exact - told), MANY) for one in waiting]
+        yield waiting.pop(weights.index(max(weights)))
+
+
+def _fits(draft: _Draft, room: int) -> bool:
+    """Whether there is room for it, cut between two things said where that makes it fit."""
+    if len(draft.content) > room + SLACK >= CUT:
+        cut = shorten(draft.content, room + SLACK)
+        if len(cut) >= CUT and not cut.endswith("…"):
+            draft.content = cut
+    return len(draft.content) <= room + SLACK
 
 
 def _says_too(one: _Draft, other: _Draft) -> bool:
@@ -240,7 +265,7 @@ def _word_of_the_user(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
 def _report(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
     """What a message of the agent reports; at the end of an exchange more counts."""
     final = exchange.last is turn
-    found = [point for point in points(turn.content) if not point.text.endswith(("?", "？"))]
+    found = [point for point in points(turn.content) if _tells(point)]
     rated = [of_agent(point.text, point.lead) for point in found]
     lifts = [
         0.5 * (exchange.assent is not None) + 0.5 * (final and n == 0) for n in range(len(found))
@@ -259,14 +284,19 @@ def _report(turn: TurnText, exchange: Exchange) -> Iterator[_Draft]:
             yield _reported(turn, exchange, point, Rated(one.kind, worth), n == best)
 
 
+def _tells(point: Point) -> bool:
+    """Whether a point is no question, and more than a word on how it went."""
+    few = len(point.said.encode()) < MIN_CONTENT
+    return not point.text.endswith(("?", "？")) and not (few and not exact_things(point.text))
+
+
 def _reported(turn: TurnText, exchange: Exchange, point: Point, rated: Rated, came: bool) -> _Draft:
     """`came`: it is what came of the request, under which it is told."""
     final = exchange.last is turn
     trouble = exchange.trouble if rated.kind is Kind.BUG else ""
     text = _alone(point, trouble or exchange.subject, bool(trouble))
     if came and not trouble:
-        asked = exchange.request if len(exchange.request) > len(exchange.subject) else ""
-        text = f"{shorten(asked or exchange.subject, ASKED)} → {point.said}"
+        text = f"{shorten(exchange.subject, ASKED)} → {point.said}"
         text = shorten(text if exchange.subject else point.said, MAX_CONTENT)
     draft = _Draft(text, [turn], rated.kind, rated.worth + bool(trouble), about=point.said)
     draft.asked = exchange.request
@@ -284,24 +314,14 @@ def _alone(point: Point, subject: str, always: bool = False) -> str:
     text = point.said
     alone = bool(paths(text)) or ("`" in text and not point.lead)
     if subject and (always or cues.LEANING.match(text) or not alone):
-        text = f"{shorten(subject, 90)}: {text}"
+        text = f"{shorten(subject, ASKED)}: {text}"
     return shorten(text, MAX_CONTENT)
 
 
 def _commands(turns: Iterable[TurnText]) -> list[_Draft]:
-    """The commands that built, tested or released with success, the frequent ones first."""
-    used: dict[str, list[TurnText]] = {}
-    for turn in turns:
-        if turn.role != "tool" or trace_status(turn.content) != "ok":
-            continue
-        for command in re.split(r"\s+&&\s+|;\s+", trace_target(turn.content)):
-            clean = re.split(r"\s+(?:2>|>|\|)", command)[0].strip()
-            if _CHECK.match(clean) and len(clean) <= 60 and not _ONCE.search(clean):
-                used.setdefault(clean, []).append(turn)
-    best = sorted(used, key=lambda command: -len(used[command]))[:3]
     return [
-        _Draft(f"Command that checks the work here: `{one}`", [used[one][-1]], Kind.SKILL, 2.0)
-        for one in best
+        _Draft(f"Command that checks the work here: `{one}`", [turn], Kind.SKILL, 2.0)
+        for one, turn in checks_run(turns)
     ]
 
 

@@ -33,10 +33,17 @@ _ERROR_LINE = re.compile(r"\b(?:ERROR|[Ee]rror|FAIL(?:ED)?|fatal|panic|not found
 _POLITE = re.compile(
     r"^(?:(?:please|ok(?:ay)?|so|now|hey|hi|also|and|yup|yes|that'?s good|but|can you|could you"
     r"|let'?s (?!not)"
-    r"(?:go ahead and |also )?|i(?:'d| would) like you to|we need to|go ahead and)[,!.:]?\s+)+",
+    r"(?:go ahead and |also )?|i(?:'d| would) like you to|i want(?: you)? to|we need(?: to)?"
+    r"|(?:it'?s )?time to|go ahead and)[,!.:]?\s+)+",
     re.I,
 )
 
+# Says of what was just reported how it went, and not what it is about.
+_REMARK = re.compile(
+    r"(?:confirmed|looks? (?:good|great)|(?:that|it|this) (?:fixed|works?|worked|did)|down to"
+    r"|down from|works\b|great|perfect|nice|good|thanks|i (?:ran|tested|added|did|already)\b)",
+    re.I,
+)
 _OPENINGS = re.compile(
     r"^(?:u+m+|uh|hm+|(?:also|ok(?:ay)?|so|and|but|oh|well|now|hey|hi|yes|yup|yep|yeah|no|nope|sure"
     r"|great|good"
@@ -102,7 +109,8 @@ def subject_of(content: str, request: str) -> str:
     """A few words for what a request is about, or "" where it says too little."""
     first = next(iter(sentences(request)), "")
     subject = _POLITE.sub("", first).strip(" .:;,")
-    return shorten(subject, 110) if len(subject) >= 16 else ""
+    tells = len(subject) >= 16 and not _REMARK.match(subject)
+    return shorten(subject, 110) if tells else ""
 
 
 def _command(content: str) -> str:

@@ -26,6 +26,8 @@ _NAME = re.compile(
     r"|\b(?:GET|POST|PUT|PATCH|DELETE) /\S*|\bv?\d+\.\d+\b|\b[A-Z][\w.]+ (?:and|or|with|for) [A-Z]"
 )
 
+_FIGURE = re.compile(r"\b\d[\d.,:]*\b")
+
 
 @dataclass(frozen=True)
 class Rated:
@@ -85,7 +87,7 @@ def of_user(sentence: str, quoted: bool = False) -> Rated | None:
 def of_correction(sentence: str) -> Rated | None:
     """What a user says in putting an agent right."""
     told = len(sentence.split()) >= 6 or len(sentence.encode()) > 1.5 * len(sentence) > 12
-    return Rated(Kind.LESSON, 3.0) if told and not is_question(sentence) else None
+    return Rated(Kind.LESSON, 4.0) if told and not is_question(sentence) else None
 
 
 def is_question(text: str) -> bool:
@@ -153,5 +155,12 @@ def _worth(text: str, bare: str, whole: str) -> float:
 
 
 def _details(text: str) -> int:
-    """How many sorts of exact things it names: files, names, measures; at most three."""
-    return bool(paths(text)) + bool(_NAME.search(text)) + bool(_MEASURE.search(text))
+    """How many sorts of exact things it names: files, names, measures, and two measures."""
+    measures = len(set(_MEASURE.findall(text)))
+    return bool(paths(text)) + bool(_NAME.search(text)) + min(measures, 2)
+
+
+def exact_things(text: str) -> frozenset[str]:
+    """The names, measures and figures in a text, as one would look for them."""
+    found = (one[0] for sort in (_NAME, _MEASURE, _FIGURE) for one in sort.finditer(text))
+    return frozenset(one.strip("`").lower() for one in found)

@@ -155,7 +155,7 @@ PENDING = re.compile(
     r"|are)"
     r" (?:a )?separate (?:concern|pr|issue)|out of scope|(?:is|are|still) pending|pending:"
     r"|before (?:merge|merging|release|launch)"
-    r"|not (?:yet )?implemented|not done yet)\b|待办|下一步|尚未|还需要|后续",
+    r"|not (?:yet )?(?:implemented|started)|not done yet)\b|待办|下一步|尚未|还需要|后续",
     re.I,
 )
 CHECKED = re.compile(
