@@ -39,6 +39,7 @@ async def _body(stack: Stack, route: str) -> dict[str, Any]:
         case "sessions/start":
             return {"agent": "claude", "project": "shop"}
         case "git/changes":
+            await _session(stack)
             return CHANGE
         case _:
             return {"scope": "project/shop"}
@@ -194,6 +195,7 @@ async def test_a_key_superseded_ten_times_at_once_has_one_active_memory(stack: S
 
 
 async def test_a_change_told_ten_times_at_once_is_one_change(stack: Stack) -> None:
+    await _session(stack)
     told = await asyncio.gather(*(stack.post("/v1/git/changes", CHANGE) for _ in range(10)))
     assert len({one["event"] for one in told}) == 1
     assert Counter(one["duplicate"] for one in told) == {True: 9, False: 1}

@@ -39,7 +39,7 @@ select format('insert into %%I (%%s) values (%%s)', c.relname,
     when t.typname in ('int2', 'int4', 'int8', 'float4') then '1'
     when t.typname = 'bytea' then 'uuid_send(gen_random_uuid())'
     when t.typname = 'jsonb' then '''{{}}'''
-    when t.typname = 'timestamptz' then 'now()'
+    when t.typname in ('timestamptz', 'date') then 'now()'
     when t.typname = 'bool' then 'false'
     when t.typcategory = 'A' then '''{{}}'''
     when t.typname = 'halfvec' then 'array_fill(0.5::real, array[384])::halfvec'

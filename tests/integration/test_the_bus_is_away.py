@@ -194,6 +194,7 @@ async def test_without_postgres_every_call_says_so_in_time_and_works_again_after
     database: Database, nats_url: str, fault: str
 ) -> None:
     async with _behind_a_proxy(database, nats_url, request_timeout=3.0) as (stack, proxy):
+        await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
         assert await _works(stack)
         before = value(stack.admin_url, "select count(*) from memory")
         _strike(proxy, fault)

@@ -105,7 +105,7 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
         "after": "a" * 64,
         "commits": [{"sha": "a" * 64, "committed_at": "9999-12-29T23:59:59-00:00"}],
         "files": [
-            {"path": path, "status": "modified", "hunks": [[0, 2**31 - 1, 2**31 - 1, 0]] * 100},
+            {"path": path, "status": "modified", "hunks": [[2**31 - 2, 1, 2**31 - 2, 1]]},
             {"path": path + "y", "old_path": path, "status": "renamed"},
         ],
     }

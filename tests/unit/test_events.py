@@ -25,7 +25,7 @@ from reverie.contracts.events import (
 
 EVENTS: list[tuple[type[Event], dict[str, object]]] = [
     (MemoryEvent, {"id": str(uuid4()), "version": 3}),
-    (GitEvent, {"id": str(uuid4()), "project": "p"}),
+    (GitEvent, {"id": str(uuid4()), "project": "p", "memory": None}),
 ]
 
 
