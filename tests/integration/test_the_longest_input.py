@@ -102,10 +102,11 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
     change = {
         "project": "shop",
         "branch": "\U00020000" * 200,
+        "default_branch": "\U00020000" * 200,
         "after": "a" * 64,
         "commits": [{"sha": "a" * 64, "committed_at": "9999-12-29T23:59:59-00:00"}],
         "files": [
-            {"path": path, "status": "modified", "hunks": [[2**31 - 2, 1, 2**31 - 2, 1]]},
+            {"path": path, "status": "modified", "hunks": [[1, 2**31 - 2, 0, 0]]},
             {"path": path + "y", "old_path": path, "status": "renamed"},
         ],
     }
