@@ -93,6 +93,22 @@ def test_a_preference_is_kept_in_the_users_words_and_dated_by_its_turn() -> None
     assert wish.at >= START + timedelta(minutes=7)
 
 
+def test_a_clause_that_begins_with_when_is_no_question() -> None:
+    said = "When I work on TypeScript projects I always use bun, not npm or yarn."
+    kept = memories(turns(("user", f"That's it for now. {said}"), ("assistant", "Got it.")))
+    assert any(said in one.content and one.kind is Kind.PREFERENCE for one in kept)
+
+
+def test_a_short_talk_keeps_the_figures_rather_than_the_remarks() -> None:
+    found = turns(
+        ("user", "We need rate limiting on the upload endpoints of the service."),
+        ("assistant", "Limits per address:\n\n- `/upload`: 10 requests/minute\n- `/list`: 300\n"),
+        ("user", "That works. Is it fine to keep it as it is for the time being?"),
+        ("assistant", "Implemented. It is fine in practice because nobody is likely to notice it."),
+    )
+    assert any("10 requests/minute" in one.content for one in memories(found))
+
+
 def test_the_commands_that_passed_are_kept() -> None:
     assert containing("`go test ./...`").kind is Kind.SKILL
 

@@ -48,7 +48,7 @@ MAX_FILES = 16
 # Of what was said in a slice, in characters: the share that its segments, and the session's own
 # memory, may take; and what they may take however little (the session: by topic) or much was said.
 SHARE, LEAST, MOST, SLACK = 0.22, 240, 6_000, 15
-SESSION_SHARE, SESSION_LEAST, SHORTEST_LINE = 0.05, 60, 40
+SESSION_SHARE, SESSION_LEAST, SHORTEST_LINE = 0.04, 55, 40
 RULE = 4.0
 """What a user's rule or preference is worth."""
 MIDWAY = 0.5
@@ -161,7 +161,7 @@ def _title(requests: list[Exchange]) -> str:
     first, *rest = (exchange.request for exchange in requests)
     if is_command(first) and rest and not is_command(rest[0]):
         return shorten(f"{first} ({rest[0]})", 100)
-    return shorten(requests[0].subject or first, 70)
+    return shorten(requests[0].subject or first, 54)
 
 
 def _line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:

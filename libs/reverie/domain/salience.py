@@ -41,8 +41,8 @@ KEPT = 1.0
 
 # In order of precedence: the first that fits names the kind of what a user says.
 _USERS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
-    (Kind.IDENTITY, cues.IDENTITY, 3.0),
     (Kind.PREFERENCE, signs.HABIT, 4.0),
+    (Kind.IDENTITY, cues.IDENTITY, 3.0),
     (Kind.CONVENTION, signs.RULE, 4.0),
     (Kind.PREFERENCE, signs.MANNERS, 4.0),
     (Kind.TASK, signs.LATER, 3.0),

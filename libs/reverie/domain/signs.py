@@ -78,7 +78,8 @@ STATE = re.compile(
     re.I,
 )
 ASKS = re.compile(
-    r"^(?:(?:so|and|but|ok(?:ay)?|hey|hm+|um+),? )*(?:what|why|how|where|when|which|who|can you"
+    r"^(?:(?:so|and|but|ok(?:ay)?|hey|hm+|um+),? )*(?:what|why|how|which|who|can you"
+    r"|(?:where|when) (?:exactly|is|are|was|were|do|does|did|will|would|can|could|should|has|have)"
     r"|could you"
     r"|would you|do we|does|did|is (?:it|this|that|there)|are (?:there|we|you|they)|should we"
     r"|have you"
