@@ -13,6 +13,7 @@ class TendAnswer(Answer):
     """`POST /v1/dream/tend`: how many memories were looked at, and what was done to how many.
 
     `collected`: files and entities that nothing touches; `restored`: those touched again;
+    `topics`: nodes of what memories keep being about that arose, changed or dissolved;
     `ranked`: memories whose weight in the graph was computed; `proposed`: for the vault;
     `derived`: lessons that several memories show; `reviewed`: memories in doubt that the language
     model looked over; `unfinished`: passes whose time was over.
@@ -25,6 +26,7 @@ class TendAnswer(Answer):
     restored: int = 0
     merged: int = 0
     contradicted: int = 0
+    topics: int = 0
     ranked: int = 0
     proposed: int = 0
     derived: int = 0

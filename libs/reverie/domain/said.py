@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from reverie.domain.fence import LEFT_OUT
 from reverie.domain.words import index_text
 
-MADE_KEYS = ("file:", "session:", "entity:")
+MADE_KEYS = ("file:", "session:", "entity:", "topic:")
 """Beginnings of the keys that the system itself gives: nobody searches for them."""
 
 

@@ -13,8 +13,15 @@ from reverie.domain.access import Principal
 from reverie.domain.dreaming import Record
 from reverie.domain.errors import Conflict, Forbidden, NotFound
 from reverie.domain.ids import new_id
-from reverie.domain.memory import Memory, NewMemory
+from reverie.domain.memory import Memory, NewMemory, content_hash
 from reverie.domain.promotion import AGENT_FILES, PROMOTED, Evidence
+from reverie.domain.topics import (
+    LEAST_MEMORIES,
+    LEAST_SESSIONS,
+    MOST_MEMORIES,
+    Centre,
+    Topic,
+)
 from reverie.store import rows
 from reverie.store.database import Database
 from reverie.store.vault import MANY_VERSIONS
@@ -54,6 +61,15 @@ class BusyKey:
     id: UUID
     key: str
     versions: int
+
+
+@dataclass(frozen=True)
+class ChangedTopic:
+    """A topic that arose, has other members, or dissolved (then it has none)."""
+
+    id: UUID
+    name: str
+    members: int
 
 
 class Tending:
@@ -157,6 +173,28 @@ class Tending:
             async with self._db.tenant(garden.tenant) as tenant:
                 await tenant.rows("tend_pass_put", name, above, looked, above == FIRST)
 
+    async def topic_scopes(self, garden: Garden, above: UUID, limit: int) -> list[tuple[str, UUID]]:
+        """Projects, each with the id of its first file or entity, by that id above `above`."""
+        async with self._db.tenant(garden.tenant) as tenant:
+            found = await tenant.rows("topic_scopes", list(garden.scopes), above, limit)
+        return [(row["scope"], row["first"]) for row in found]
+
+    async def centres(self, tenant: int, scope: str) -> list[Centre]:
+        """What enough memories of enough sessions of a scope touch."""
+        async with self._db.tenant(tenant) as t:
+            found = await t.rows(
+                "topic_centres", scope, LEAST_MEMORIES, LEAST_SESSIONS, MOST_MEMORIES
+            )
+        return [Centre(row["name"], frozenset(row["memories"])) for row in found]
+
+    async def put_topics(
+        self, tenant: int, scope: str, topics: Sequence[Topic]
+    ) -> list[ChangedTopic]:
+        """Makes these the topics of a scope; answers those that changed."""
+        items = [_topic(one) for one in topics]
+        found = await self._db.rows("topics_put", tenant, scope, items)
+        return [ChangedTopic(row["node"], row["name"], row["members"]) for row in found]
+
     async def stateful(self, garden: Garden, above: UUID, limit: int) -> list[Ground]:
         """Active memories that look like state, by id above `above`."""
         async with self._db.tenant(garden.tenant) as tenant:
@@ -238,6 +276,16 @@ class Tending:
         body = {"id": str(memory), "version": found["version"]}
         subject = memory_subject(who.tenant_name, "restored")
         return found["version"], outgoing(who.tenant, subject, body, {}, event)
+
+
+def _topic(one: Topic) -> dict[str, Any]:
+    return {
+        "id": str(new_id()),
+        "key": one.key,
+        "name": one.head.name,
+        "hash": content_hash(one.head.name),
+        "members": [str(member) for member in sorted(one.members)],
+    }
 
 
 def _check(memory: UUID, found: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.domain.known_secrets import knowing
 from reverie.domain.pagerank import pagerank, votes
 from reverie.domain.promotion import convention
+from reverie.domain.topics import topics
 from reverie.dream.parts import Parts
 from reverie.dream.reflect import propose_vault, reflect
 from reverie.dream.review import review
@@ -80,6 +81,19 @@ async def liken(parts: Parts, work: Work, above: UUID) -> Page:
     return _page(ids, FEW)
 
 
+async def cluster(parts: Parts, work: Work, above: UUID) -> Page:
+    """Makes a topic of what the memories of a project keep being about, and ends what it was."""
+    tenant, looked = work.garden.tenant, 0
+    scopes = await parts.tending.topic_scopes(work.garden, above, FEW)
+    for scope, _ in scopes:
+        found = topics(await parts.tending.centres(tenant, scope))
+        looked += sum(len(one.members) for one in found)
+        for one in await parts.tending.put_topics(tenant, scope, found):
+            work.did("topics", one.id, f"{one.members} memories are about {one.name}")
+    last = scopes[-1][1] if len(scopes) == FEW else None
+    return Page(looked, last)
+
+
 async def centre(parts: Parts, work: Work, _: UUID) -> Page:
     """Computes anew how much the graph leans on each memory, where edges changed since."""
     standing = await parts.ranks.standing(work.garden.tenant)
@@ -101,6 +115,7 @@ PASSES: dict[str, Step] = {
     "archive": archive,
     "collect": collect,
     "liken": liken,
+    "cluster": cluster,
     "centre": centre,
     "forget": forget,
 }

@@ -30,6 +30,7 @@ from reverie.ingest.settings import IngestSettings
 from reverie.store.sessions import NewTurn
 
 MINOR = "minor correction"
+_MADE_KEY = "keys beginning with file:, session:, entity: or topic: are the system's own"
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def check_validity(start: datetime | None, stop: datetime | None) -> None:
 
 def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> None:
     if key is not None and key.lower().startswith(MADE_KEYS):
-        raise Invalid("key", "keys beginning with file:, session: or entity: are the system's own")
+        raise Invalid("key", _MADE_KEY)
     if supersede_reason is not None and key is None:
         raise Invalid("supersede_reason", "says why a key is replaced: give the key too")
     if soft and key is None:

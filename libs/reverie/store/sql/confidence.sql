@@ -112,6 +112,39 @@ where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('fi
   and m.status = 'active'
 order by m.id limit $4;
 
+-- name: topic_scopes
+-- Projects in scopes $2 with files or entities, each by the first of those; above $3, at most $4.
+select p.scope, p.first from (
+  select m.scope, min(m.id::text)::uuid as first from memory m
+  where m.tenant = $1 and covers($2, m.scope) and m.kind in ('file', 'entity')
+    and m.scope ~ '^project/[^/]+$'
+  group by m.scope
+) p where p.first > $3 order by p.first limit $4;
+
+-- name: topic_centres
+-- Files and entities of scope $2 that at least $3 of its active memories of at least $4 sessions touch,
+-- with those memories; what over $5 memories touch is left out.
+select a.content as name, t.memories
+from memory a
+cross join lateral (
+  select array_agg(distinct m.id) as memories
+  from edge e join memory m on m.tenant = $1 and m.id = e.src
+  left join memory_said s on s.tenant = $1 and s.memory = m.id
+    and s.session <> '00000000-0000-0000-0000-000000000000'
+  where e.tenant = $1 and e.dst = a.id and e.kind = 'touches' and e.known_to is null
+    and m.scope = $2 and m.status = 'active' and m.kind not in ('file', 'entity', 'session')
+  having count(distinct m.id) >= $3 and count(distinct coalesce(s.session, m.session)) >= $4
+) t
+where a.tenant = $1 and a.scope = $2 and a.kind in ('file', 'entity') and a.status = 'active'
+  and (select count(*) from (
+         select from edge x where x.tenant = $1 and x.dst = a.id and x.kind = 'touches'
+           and x.known_to is null limit $5 + 1) few) between $3 and $5
+order by a.id;
+
+-- name: topics_put
+-- Makes $3 the topics of scope $2; answers what changed.
+select node, name, members from topics_put($1, $2, $3);
+
 -- name: tend_stateful
 -- Active memories above id $3 in scopes $2 that may be a number or a JSON object or array.
 select m.id, m.kind, m.content from memory m
