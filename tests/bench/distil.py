@@ -11,7 +11,7 @@ import random
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -19,9 +19,18 @@ from uuid import UUID
 
 from reverie.agent.specstory import read_transcript
 from reverie.domain import cues
+from reverie.domain.anchors import paths
 from reverie.domain.distil import Distilled, distil, session_memory
+from reverie.domain.entities import entities_of
 from reverie.domain.kinds import Kind
 from reverie.domain.slices import slice_turns
+from reverie.domain.topics import (
+    LEAST_MEMORIES,
+    LEAST_SESSIONS,
+    MOST_MEMORIES,
+    Centre,
+    topics,
+)
 from reverie.domain.turns import TurnText, condense_tool
 from reverie.domain.words import index_text
 
@@ -99,6 +108,27 @@ def duplicates(memories: list[Distilled]) -> tuple[int, int]:
     return near, sum(count - 1 for count in texts.values())
 
 
+def show_topics(sessions: list[list[Distilled]]) -> None:
+    """Prints what the sessions, as those of one project, keep being about."""
+    said: dict[str, UUID] = {}
+    touched: defaultdict[str, dict[UUID, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for session, memories in enumerate(sessions):
+        for memory in (one for one in memories if one.kind is not Kind.SESSION):
+            names = {*memory.files, *paths(memory.content)}
+            names |= {entity.label for entity in entities_of(memory.content)}
+            for name in names:
+                one = said.setdefault(memory.content, UUID(int=len(said)))
+                touched[name][one].add(session)
+    found = topics(
+        Centre(name, frozenset(memories))
+        for name, memories in touched.items()
+        if LEAST_MEMORIES <= len(memories) <= MOST_MEMORIES
+        and len(set().union(*memories.values())) >= LEAST_SESSIONS
+    )
+    listed = ", ".join(f"{one.head.name} {len(one.members)}" for one in found)
+    print(f"topics, as of one project: {len(found)}, with their memories: {listed or 'none'}")
+
+
 SHARES = {
     "stand alone": stands_alone,
     "stand alone and name a path, code, a number or a reason": names_or_reasons,
@@ -112,7 +142,8 @@ def main(folder: Path, samples: int) -> int:
     if not files:
         print(f"distil is left out: there are no transcripts in {folder}")
         return 2
-    memories = [memory for path in files for memory in report(path)]
+    sessions = [report(path) for path in files]
+    memories = [memory for session in sessions for memory in session]
     size = sum(len(memory.content) for memory in memories) / len(memories)
     each = len(memories) / len(files)
     print(f"\n{len(memories)} memories, {each:.1f} a session, {size:.0f} characters each")
@@ -121,6 +152,7 @@ def main(folder: Path, samples: int) -> int:
         print(f"{label}: {len(found)}, {len(found) / len(memories):.1%}")
     left, same = duplicates(memories)
     print(f"said in several sessions with the same words: {same}; near-copies left: {left}")
+    show_topics(sessions)
     lasting = [memory for memory in memories if memory.kind is not Kind.SESSION]
     chosen = random.Random(SEED).sample(lasting, min(samples, len(lasting)))
     for memory in chosen:
