@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import to_thread
 from typing import Any
 
+from reverie.domain.access import Role
 from tests.stack import Stack, eventually
 from tests.tables import BUSY, rows, value
 
@@ -14,9 +15,7 @@ SAID = (
     "We decided that `src/pool.py` retries with jitter instead of failing at once",
     "Tests replace `src/pool.py` by a socket pair, which made them twice as quick",
 )
-EDGES = (
-    "select id, known_to from edge where kind = 'part_of' and meta ->> 'rule' = 'topic' order by id"
-)
+EDGES = "select id, known_to from edge where meta ->> 'rule' = 'topic' and tenant = 1 order by id"
 
 
 async def _rest(stack: Stack) -> None:
@@ -40,11 +39,30 @@ async def _learned(stack: Stack) -> list[str]:
     return made
 
 
+async def _carried(stack: Stack, key: str) -> Any:
+    """What importing all into the tenant of a key answers."""
+    mine = {"Authorization": f"Bearer {stack.key}"}
+    async with stack.http.get(f"{stack.url}/v1/export", headers=mine) as answer:
+        data = await answer.read()
+    theirs = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+    async with stack.http.post(f"{stack.url}/v1/import", data=data, headers=theirs) as answer:
+        assert answer.status == 200
+        return await answer.json()
+
+
+async def _cut(stack: Stack, trace: str, node: str) -> tuple[str, str]:
+    """Why a node that a recall came over is not in its answer, and along what it came there."""
+    told = await stack.get(f"/v1/traces/{trace}")
+    [one] = [one for one in told["candidates"] if one["id"] == node]
+    return one["cut"], one["hops"][0]["type"]
+
+
 async def _topics(stack: Stack) -> list[Any]:
     return await to_thread(
         rows,
         stack.admin_url,
-        "select id::text, key, content, status, version from memory where key like 'topic:%%'",
+        "select id::text, key, content, status, version from memory where key like 'topic:%%'"
+        " and tenant = 1",
     )
 
 
@@ -71,7 +89,9 @@ async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memorie
         (one["from"], one["to"]) for one in around["edges"] if one["type"] == "part_of"
     }
     asked = {"query": "src/pool.py", "project": "shop", "depth": 3, "limit": 50}
-    found = {hit["id"] for hit in (await stack.post("/v1/recall", asked))["memories"]}
+    answer = await stack.post("/v1/recall", asked)
+    found = {hit["id"] for hit in answer["memories"]}
+    assert await _cut(stack, answer["trace_id"], topic) == ("anchor", "part_of")
     assert set(memories) <= found
     assert topic not in found
     listed = {one["id"] for one in (await stack.get("/v1/memories?limit=100"))["items"]}
@@ -82,6 +102,13 @@ async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memorie
     assert key not in str(context)
     ours = {"content": "x", "scope": "project/shop", "key": key}
     assert (await stack.call("POST", "/v1/remember", ours)).status == 422
+
+    # Another tenant that takes a file of it all has the same topic, and nothing to change in it.
+    other = stack.key_of(tenant="two", role=Role.ADMIN)
+    assert (await _carried(stack, other))["refused"] == 0
+    await _rest(stack)
+    assert (await stack.post("/v1/dream/tend", {}, key=other))["topics"] == 0
+    assert (await stack.get(f"/v1/memories/{topic}", key=other))["key"] == key
 
     # One of four is forgotten: three are no topic. Another says it again: the same node is back.
     assert (await stack.call("DELETE", f"/v1/memories/{memories[3]}")).status < 300

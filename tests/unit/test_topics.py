@@ -34,3 +34,6 @@ def test_centres_of_one_name_are_one_topic_and_like_names_are_two() -> None:
     paths = topics([_centre("src/a.py", 1, 2, 3, 4), _centre("src-a-py", 5, 6, 7, 8)])
     assert len({topic.key for topic in paths}) == 2
     assert topics([]) == []
+    assert [one.head.name for one in topics([one, *(topic.head for topic in paths)], 1)] == [
+        "redis"
+    ]

@@ -19,6 +19,8 @@ MOST_MEMORIES: Final = 50
 """A centre that more memories touch counts nothing."""
 SAME: Final = 0.6
 """From this share in common (Jaccard) on, two centres are one topic."""
+MOST_TOPICS: Final = 100
+"""Topics of a scope: the largest."""
 PREFIX: Final = "topic:"
 
 
@@ -43,16 +45,18 @@ class Topic:
         return PREFIX + slug(self.head.name)
 
 
-def topics(centres: Iterable[Centre]) -> list[Topic]:
+def topics(centres: Iterable[Centre], most: int = MOST_TOPICS) -> list[Topic]:
     """The topics of a scope, the largest centre first; each centre is compared with the heads."""
     found: dict[str, Topic] = {}
     for centre in sorted(centres, key=lambda one: (-len(one.memories), one.name)):
         one = next((t for t in found.values() if _same(t.head, centre)), Topic(centre))
-        one = found.setdefault(one.key, one)
-        one.members |= centre.memories
+        if one.key in found or len(found) < most:
+            found.setdefault(one.key, one).members |= centre.memories
     return list(found.values())
 
 
-def _same(one: Centre, other: Centre) -> bool:
-    shared = len(one.memories & other.memories)
-    return shared >= SAME * len(one.memories | other.memories)
+def _same(head: Centre, other: Centre) -> bool:
+    if len(other.memories) < SAME * len(head.memories):
+        return False
+    shared = len(head.memories & other.memories)
+    return shared >= SAME * (len(head.memories) + len(other.memories) - shared)

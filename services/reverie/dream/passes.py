@@ -86,7 +86,7 @@ async def cluster(parts: Parts, work: Work, above: UUID) -> Page:
     tenant, looked = work.garden.tenant, 0
     scopes = await parts.tending.topic_scopes(work.garden, above, FEW)
     for scope, _ in scopes:
-        found = topics(await parts.tending.centres(tenant, scope))
+        found = await asyncio.to_thread(topics, await parts.tending.centres(tenant, scope))
         looked += sum(len(one.members) for one in found)
         for one in await parts.tending.put_topics(tenant, scope, found):
             work.did("topics", one.id, f"{one.members} memories are about {one.name}")
