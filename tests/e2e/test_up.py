@@ -137,6 +137,6 @@ def test_a_setting_that_cannot_be_is_one_line_and_leaves_nothing(
 ) -> None:
     code, said = start(reverie_home, "--host", "203.0.113.7").end_by_itself()
     assert code == 1
-    assert said.startswith("reverie: host: cannot listen on 203.0.113.7")
+    assert json.loads(said)["detail"].startswith("host: cannot listen on 203.0.113.7")
     assert len(said.splitlines()) == 1
     assert not (reverie_home / "postgres" / "postmaster.pid").exists()

@@ -13,7 +13,7 @@ from reverie.agent.anchoring import find
 from reverie.agent.transcripts import Transcript
 from reverie.domain.anchors import same_file
 from reverie.domain.code_names import code_names
-from reverie.domain.distil import Distilled, distil
+from reverie.domain.distil import Distilled, distil, session_memory
 from reverie.domain.following import Trail, follow
 from reverie.domain.lines import Part
 from reverie.domain.slices import slice_turns
@@ -39,7 +39,9 @@ def dreamt() -> list[Dreamt]:
     found = []
     for stem, transcript in transcripts().items():
         read = _read(transcript)
-        for n, one in enumerate(distil(slice_turns(_turns(stem, transcript)))):
+        slices = slice_turns(_turns(stem, transcript))
+        session = session_memory(slices)
+        for n, one in enumerate([*distil(slices), *([session] if session else [])]):
             memory = uuid5(_SPACE, f"{stem} {n}")
             anchors = tuple(_anchor(memory, one, path, read) for path in one.files)
             found.append(Dreamt(one.content, anchors))

@@ -53,5 +53,5 @@ async def test_the_key_of_a_home_is_not_sent_to_another_reverie(reverie_home: Pa
 async def test_why_it_does_not_start_is_told(reverie_home: Path) -> None:
     settings = Settings(home=reverie_home, recall_port=NOWHERE)
     local = LocalGateway(settings, ["pool_max=many"])
-    with pytest.raises(Unavailable, match="`reverie up` ended: reverie: pool_max:"):
+    with pytest.raises(Unavailable, match="`reverie up` ended: pool_max:"):
         await local("GET", "/ready")

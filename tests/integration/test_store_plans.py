@@ -1,7 +1,4 @@
-"""At 100,000 memories every hot statement reads one partition, and by an index.
-
-One database for the whole file: it is only read, or written and rolled back.
-"""
+"""At 100,000 memories, in one database, every hot statement reads one partition, by an index."""
 
 from __future__ import annotations
 

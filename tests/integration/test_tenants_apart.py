@@ -179,7 +179,18 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
 }
 PLAIN = {
     *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
-    *("format", "include", "kind", "limit", "profile", "state", "status", "strategy", "valid_at"),
+    *(
+        "format",
+        "include",
+        "kind",
+        "limit",
+        "only",
+        "profile",
+        "state",
+        "status",
+        "strategy",
+        "valid_at",
+    ),
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -11,8 +10,9 @@ import typer
 
 from reverie.cli import keys, webhooks
 from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
-from reverie.domain.access import Principal, Role
-from reverie.domain.errors import Invalid, NotFound
+from reverie.cli.operating import run_on, tenant_number
+from reverie.domain.access import Principal
+from reverie.domain.errors import Invalid
 
 if TYPE_CHECKING:
     from reverie.bus.port import Bus
@@ -182,7 +182,7 @@ def delete_tenant(
     from reverie.cli.dead import on_bus
 
     settings = settings_from(home, sets)
-    _number(settings, name)
+    tenant_number(settings, name)
     _sure(f"the tenant {name} with everything in it", yes)
     messages = Counter(on_bus(settings, lambda bus: forget_tenant(bus, name)))
     rows = _run(settings, name, _counted(lambda admin, who: admin.delete_tenant(who)))
@@ -199,7 +199,7 @@ def _delete_scope(
     from reverie.store.administration import whole_project
 
     scope = parse_scope(text)
-    _number(settings, tenant)
+    tenant_number(settings, tenant)
     patterns = [scope, f"{scope}/*"] if below else [scope]
     _sure(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
     rows = _run(settings, tenant, _counted(lambda a, who: a.delete_scope(who, patterns)))
@@ -214,17 +214,6 @@ def _delete_scope(
         return await on_bus_now(settings, on)
 
     _tell(rows, _run(settings, tenant, forget), json)
-
-
-def _number(settings: Settings, tenant: str) -> int:
-    """The number of a tenant. Raises `NotFound`."""
-    from reverie.cli.place import admin_url
-    from reverie.store.bootstrap import tenant_names
-
-    for number, name in tenant_names(admin_url(settings)):
-        if name == tenant:
-            return number
-    raise NotFound("tenant", tenant)
 
 
 def _numbers(changes: Sequence[str]) -> dict[str, int]:
@@ -247,23 +236,6 @@ def _run(settings: Settings, tenant: str, work: Work[T]) -> T:
     from reverie.store.administration import Administration
 
     return run_on(settings, tenant, lambda database, who: work(Administration(database), who))
-
-
-def run_on(
-    settings: Settings, tenant: str, work: Callable[[Database, Principal], Awaitable[T]]
-) -> T:
-    """Work on one tenant, under the role that row-level security holds."""
-    from reverie.cli.place import admin_url
-    from reverie.store.database import open_database
-
-    url = admin_url(settings)
-    who = Principal(_number(settings, tenant), tenant, "operator", Role.ADMIN, ("*",), ("*",))
-
-    async def run() -> T:
-        async with open_database(url, size=2) as database:
-            return await work(database, who)
-
-    return asyncio.run(run())
 
 
 def _pages(

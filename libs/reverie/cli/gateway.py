@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +188,14 @@ class LocalGateway:
         if starting:
             return f"it is still starting: try again later; {log} may say more"
         said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-        return f"`reverie up` ended: {said[-1] if said else 'it said nothing'} ({log})"
+        return f"`reverie up` ended: {_detail(said[-1]) if said else 'it said nothing'} ({log})"
+
+
+def _detail(line: str) -> str:
+    """What went wrong, of an error as `--json` prints it."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(line)["detail"])
+    return line
 
 
 def _caller(place: Place, settings: Settings) -> Caller:

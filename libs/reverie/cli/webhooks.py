@@ -126,7 +126,7 @@ def _named(project: str, kind: str) -> tuple[str, str]:
 
 
 def _on(settings: Settings, tenant: str, work: Work) -> list[Hook]:
-    from reverie.cli.admin import run_on
+    from reverie.cli.operating import run_on
     from reverie.cli.vault import master_keys
     from reverie.store.hooks import Hooks
     from reverie.store.sealing import sealer_of

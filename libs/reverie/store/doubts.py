@@ -194,8 +194,12 @@ class Project:
     ) -> list[Outgoing]:
         """Puts the marks in place of those that stood; answers the events of who is in doubt now
         and was not by that, and of who is in none any more."""
+        once: dict[tuple[object, ...], Mapping[str, Any]] = {}
+        for mark in sorted(marks, key=lambda one: float(one["score"])):
+            # One commit may touch a file in several of its steps: the gravest stands for it.
+            once[mark["memory"], mark["commit"], mark["path"], mark["origin"]] = mark
         found = await self._t.rows(
-            "marks_replace", list(origins), list(nodes), event, [dict(mark) for mark in marks]
+            "marks_replace", list(origins), list(nodes), event, [dict(m) for m in once.values()]
         )
         told: list[Outgoing] = []
         for name, doubted in (("staled", True), ("cleared", False)):
