@@ -177,10 +177,11 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "cursor": lambda of: [encode_cursor(ById(id=UUID(of.memory))), of.place],
     "after": lambda of: [of.place],
 }
-PLAIN = frozenset(
-    """as_of below budget_tokens claimable depth dry_run event fan_out format include kind limit only
-    profile state status strategy valid_at""".split()
-)
+PLAIN = {
+    *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
+    *("format", "include", "kind", "limit", "only", "profile", "state", "status"),
+    *("strategy", "valid_at"),
+}
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}
 """Lists of what the caller itself sent before, to that route."""
