@@ -26,9 +26,14 @@ async def on_remembered(parts: Parts, message: Message) -> None:
     tenant = event.tenant, message.subject.split(".")[1]
     await _model_tried(parts)
     raw = await parts.enrichment.read(event.tenant, event.id)
-    if raw is not None and one_tenant(tenant[1], raw.tenant_name):
-        await enrich(parts, tenant[0], raw)
-        await reconcile(parts, *tenant, event.id)
+    if raw is None or not one_tenant(tenant[1], raw.tenant_name):
+        return
+    # What was superseded meanwhile is told to nobody who derives from it.
+    while raw and not await enrich(parts, tenant[0], raw):
+        seen, raw = raw.version, await parts.enrichment.read(event.tenant, event.id)
+        if raw and raw.version == seen:
+            break
+    await reconcile(parts, *tenant, event.id)
 
 
 async def _model_tried(parts: Parts) -> None:
