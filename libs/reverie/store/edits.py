@@ -15,7 +15,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.domain.memory import content_hash
-from reverie.domain.words import index_text
+from reverie.domain.said import memory_words
 from reverie.store.database import Database
 from reverie.store.links import refused_ring
 from reverie.store.races import retried
@@ -130,7 +130,7 @@ def worded(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]
     return {
         "content": content,
         "hash": "\\x" + content_hash(content),
-        "index_text": index_text(" ".join(filter(None, (key, content, *tags)))),
+        "index_text": memory_words(key, content, tags),
     }
 
 

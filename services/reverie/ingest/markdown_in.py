@@ -15,8 +15,8 @@ from reverie.domain.errors import Invalid, ReverieError
 from reverie.domain.kinds import parse_kind
 from reverie.domain.memory import Memory, NewMemory, Outcome, content_hash
 from reverie.domain.redaction import redact, redact_value
+from reverie.domain.said import memory_words
 from reverie.domain.segments import MemoryFile, Segment, parse_file, segment_of
-from reverie.domain.words import index_text
 from reverie.ingest.accept import accept, check_size
 from reverie.ingest.carry_in import Tally
 from reverie.ingest.markdown_standing import Standing
@@ -157,7 +157,7 @@ def _differences(segment: Segment, known: Memory) -> dict[str, Any]:
     if fields.keys() & {"content", "tags", "key"}:
         tags = fields.get("tags", known.tags)
         key = fields.get("key", known.key)
-        fields["index_text"] = index_text(" ".join(filter(None, (key, segment.text, *tags))))
+        fields["index_text"] = memory_words(key, segment.text, tags)
     return fields
 
 
