@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from reverie.bus.relay import publish_now
 from reverie.domain.access import Principal, Role
+from reverie.domain.errors import Conflict, Moved
 from reverie.domain.grounding import gives_orders, is_grounded
 from reverie.domain.known_secrets import knowing
 from reverie.domain.redaction import redact
@@ -54,7 +56,9 @@ async def review(parts: Parts, work: Work, above: UUID) -> Page:
         made = await parts.reviews.put(work.garden.tenant, one, said)
         work.did("reviewed", one.id, f"{said.verdict}: {said.why}", one.kind)
         if parts.settings.review == "apply" and said.verdict != "unsure":
-            await _carry_out(parts, work.garden, made)
+            # Who changed the memory meanwhile was first: it is looked over anew.
+            with suppress(Conflict, Moved):
+                await _carry_out(parts, work.garden, made)
     return Page(len(due), due[-1].id if len(due) == PAGE else None)
 
 
