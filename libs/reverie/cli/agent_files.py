@@ -67,7 +67,7 @@ def import_(
 
     Example: [bold]reverie agent-files import --dry-run[/]
 
-    Exit codes: 0 ok, 1 failed or there are conflicts, 2 usage.
+    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
     """
     _run(_sync(root, project, dry_run, prefer), settings_from(home, sets), json, _take_in)
 
@@ -87,7 +87,7 @@ def export(
 
     Example: [bold]reverie agent-files export AGENTS.md[/]
 
-    Exit codes: 0 ok, 1 failed or there are conflicts, 2 usage.
+    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
     """
     settings, make = settings_from(home, sets), _sync(root, project, dry_run, prefer)
     names = _named(files, root.resolve(), asked=True)
@@ -109,7 +109,7 @@ def sync(
 
     Example: [bold]reverie agent-files sync AGENTS.md[/]
 
-    Exit codes: 0 ok, 1 failed or there are conflicts, 2 usage.
+    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
     """
     settings, make = settings_from(home, sets), _sync(root, project, dry_run, prefer)
     names = _named(files, root.resolve())

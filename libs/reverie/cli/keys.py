@@ -91,7 +91,7 @@ def revoke(
 
     Example: [bold]reverie key revoke 3fb2a91c04d7[/]
 
-    Exit codes: 0 ok, 1 no such key.
+    Exit codes: 0 ok, 4 no such key; the others as `reverie --help` tells.
     """
     from reverie.cli.place import admin_url
     from reverie.store.bootstrap import revoke_key
