@@ -75,6 +75,7 @@ DISTINCT = {
     "headers": "authorization: bearer {0}{0} ",
     "elements": "<password x>{}</password>",
     "rows": "insert into t (password) values ('{}');",
+    "among labels": "".join(f"token_{{0}}_{n}: value {n}\n" for n in range(9)) + "pw={0}Zk7\n",
 }
 """Texts in which no value stands twice."""
 
