@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.distil import (
-    MAX_CONTENT,
     MAX_MEMORIES,
     MAX_SESSION,
-    MIN_CONTENT,
     Distilled,
     distil,
     session_memory,
 )
+from reverie.domain.drafts import MAX_CONTENT, MIN_CONTENT
 from reverie.domain.kinds import Kind
 from reverie.domain.points import points
 from reverie.domain.requests import asked

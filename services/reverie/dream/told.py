@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import structlog
 from pydantic import BaseModel, Field
 
-from reverie.domain.distil import MAX_CONTENT, MAX_FILES, MAX_TAGS, Distilled
+from reverie.domain.distil import MAX_FILES, MAX_TAGS, Distilled
+from reverie.domain.drafts import MAX_CONTENT
 from reverie.domain.grounding import gives_orders, is_grounded
 from reverie.domain.kinds import Kind
 from reverie.domain.known_secrets import Known, knowing
