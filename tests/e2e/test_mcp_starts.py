@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
-from reverie.cli.common import USAGE
+from reverie.cli.common import NOT_RUNNING, OK, USAGE
 from reverie.embedded.processes import alive
 from reverie.testing.models import model_home
-from tests.e2e.runner import until
 from tests.mcp_clients import COMMAND, call, over_stdio, refused
 
 PORTS = ("recall", "ingest", "dream", "staleness", "postgres", "nats")
@@ -45,6 +43,7 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_
         assert "ask the user to run `reverie up`" in words
         assert not (reverie_home / "postgres").exists()
     try:
+        assert _down(reverie_home, env) == NOT_RUNNING
         async with over_stdio(reverie_home, **env) as client:
             assert (await client.list_tools()).tools
             told = await call(client, "remember", content="Herons nest behind the mill.")
@@ -53,10 +52,19 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_
             found = await call(client, "recall", query="where do herons nest")
             assert found["memories"][0]["id"] == told["id"]
             assert _noted(reverie_home) == up
+        assert _down(reverie_home, env) == OK
+        assert not alive(up)
+        assert _down(reverie_home, env) == NOT_RUNNING
     finally:
-        if (reverie_home / "run" / "up.json").exists():
-            os.kill(_noted(reverie_home), signal.SIGTERM)
-    until(lambda: not alive(up) or psutil.Process(up).status() == psutil.STATUS_ZOMBIE)
+        _down(reverie_home, env)
+
+
+def _down(home: Path, env: dict[str, str]) -> int:
+    """The exit code of `reverie down`."""
+    command = [sys.executable, *COMMAND[:-1], "down", "--home", str(home)]
+    return subprocess.run(
+        command, env={**os.environ, **env}, cwd="/", capture_output=True, check=False
+    ).returncode
 
 
 def test_a_wrong_setting_ends_it_with_one_line_and_no_answer(reverie_home: Path) -> None:

@@ -132,6 +132,7 @@ async def _work(reverie: AsyncReverie) -> None:
     assert (await reverie.dream_run(first.id)).id == first.id
     assert [one async for one in reverie.summaries(scope="project/none")] == []
     assert [one async for one in reverie.summary_history("project/none")] == []
+    assert (await reverie.tend(only=["archive"], dry_run=True)).archived == 0
     await reverie.tend()
     change = {
         "project": "pier",

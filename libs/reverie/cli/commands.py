@@ -92,6 +92,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Running it": {
         "up": ("up:up", "Start Postgres, NATS and the four services; Ctrl-C stops them."),
+        "down": ("down:down", "Stop the Reverie that runs on the home folder, whoever started it."),
         "demo": (
             "demo:demo",
             "Start everything, play a sample day on it, and stay up until Ctrl-C.",

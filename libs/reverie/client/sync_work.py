@@ -158,9 +158,16 @@ class SyncWork(SyncBase):
         """The versions of a scope's summary, the newest first."""
         return self._portal.each(self._reverie.summary_history(scope))
 
-    def tend(self) -> of_tending.TendAnswer:
-        """Tends the graph of the tenant now: archives, promotes, merges, ranks."""
-        return self._portal.wait(self._reverie.tend())
+    def tend(
+        self, *, only: Sequence[str] | None = None, dry_run: bool = False
+    ) -> of_tending.TendAnswer:
+        """Tends the graph of the tenant now: archives, promotes, merges, ranks.
+
+        `only`: these passes, as `archive` and `collect`; `dry_run`: counts what would be done by
+        the passes that can tell, and changes nothing. Raises `Refused` with `forbidden` where the
+        key may not.
+        """
+        return self._portal.wait(self._reverie.tend(only=only, dry_run=dry_run))
 
     def git_change(self, change: of_git.GitChange | Mapping[str, Any]) -> of_git.GitAccepted:
         """Tells what a push changed; the same change told again is a duplicate."""

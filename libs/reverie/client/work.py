@@ -175,9 +175,17 @@ class Work(Base):
         path = "/v1/dream/summaries/history"
         return self.walk(of_dreams.SummaryPage, path, given(scope=scope))
 
-    async def tend(self) -> of_tending.TendAnswer:
-        """Tends the graph of the tenant now: archives, promotes, merges, ranks."""
-        return await self.ask(of_tending.TendAnswer, "POST", "/v1/dream/tend")
+    async def tend(
+        self, *, only: Sequence[str] | None = None, dry_run: bool = False
+    ) -> of_tending.TendAnswer:
+        """Tends the graph of the tenant now: archives, promotes, merges, ranks.
+
+        `only`: these passes, as `archive` and `collect`; `dry_run`: counts what would be done by
+        the passes that can tell, and changes nothing. Raises `Refused` with `forbidden` where the
+        key may not.
+        """
+        query = {"dry_run": dry_run, **given(only=only)}
+        return await self.ask(of_tending.TendAnswer, "POST", "/v1/dream/tend", query=query)
 
     async def git_change(self, change: of_git.GitChange | Mapping[str, Any]) -> of_git.GitAccepted:
         """Tells what a push changed; the same change told again is a duplicate."""
