@@ -27,6 +27,7 @@ ELSEWHERE = {
     "POST /v1/git/gitlab/{tenant}/{project}",
     "GET /v1/export",
     "GET /v1/events",
+    "GET /v1/events/ws",
     "POST /v1/import",
 }
 """Another protocol, a second name, deliveries that a forge signs, and what streams."""

@@ -83,6 +83,7 @@ QUERIES: dict[str, Json] = {
     "GET /v1/tasks": {**_PAGE, "state": ["todo"]},
     "GET /v1/claims": {"topic": "postgres"},
     "GET /v1/events": {"scope": ["project/shop"], "event": ["remembered"]},
+    "GET /v1/events/ws": {"scope": ["project/shop"], "event": ["remembered"]},
     "GET /v1/export": {"format": "jsonl", "scope": ["project/shop"]},
     "GET /v1/git/anchors": {**_PAGE, "project": "shop"},
     "GET /v1/git/webhooks": {"project": "shop"},

@@ -16,6 +16,8 @@ log = structlog.get_logger()
 
 _CACHED_KEYS = 10_000
 _LONGEST_KEY = 512
+KEY_PROTOCOL = "reverie.key."
+"""What comes before the key among the protocols that a WebSocket offers."""
 
 
 class KeyFinder(Protocol):
@@ -67,13 +69,22 @@ class CachedKeys:
 
 
 async def authenticate(headers: Mapping[str, str], keys: KeyFinder) -> Principal:
-    """The holder of the key in `Authorization`; raises `Unauthenticated`."""
-    key = bearer(headers.get("Authorization", ""))
+    """The holder of the key that is sent; raises `Unauthenticated`."""
+    key = bearer_of(headers)
     principal = await keys.find(key_hash(key)) if key else None
     if principal is None:
         raise Unauthenticated
     structlog.contextvars.bind_contextvars(tenant=principal.tenant_name)
     return principal
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """The key that a request brings: a page opens a WebSocket with no headers but protocols."""
+    if "Authorization" in headers:
+        return bearer(headers["Authorization"])
+    offered = headers.get("Sec-WebSocket-Protocol", "").split(",")
+    keys = [one.strip().removeprefix(KEY_PROTOCOL) for one in offered if KEY_PROTOCOL in one]
+    return bearer(f"Bearer {keys[0]}") if keys else None
 
 
 def bearer(header: str) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -23,9 +25,12 @@ from opentelemetry import trace
 from yarl import URL
 
 from reverie.domain.errors import ReverieError, Unavailable
+from reverie.domain.idempotency import StoredReply
+from reverie.runtime.auth import bearer_of
 from reverie.runtime.endless import until_over
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
+from reverie.runtime.sockets import PATH_END, Asked, Refused, speak
 from reverie.runtime.streams import taken
 from reverie.runtime.telemetry import inject_headers, mark_failed
 
@@ -115,6 +120,8 @@ async def _session(seconds: float, app: web.Application) -> AsyncIterator[None]:
 
 
 async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> web.StreamResponse:
+    if forward.endless and request.path.endswith(PATH_END):
+        return await speak(request, partial(_opened, forward, request), _SILENCE_SECONDS)
     refused: list[ReverieError] = []
     if forward.stream_limit:
         body: Body = _noting(taken(request, forward.stream_limit, "import_limit"), refused)
@@ -143,6 +150,31 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
         )
 
 
+@asynccontextmanager
+async def _opened(
+    forward: Forward, request: web.Request, asked: Asked | None
+) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The stream of events whose socket is asked for, from the service that has it."""
+    url = request.rel_url.with_path(request.path.removesuffix(PATH_END), keep_query=True)
+    if asked is not None:
+        url = url.with_query([(name, one) for name, many in asked.items() for one in many])
+    headers = _headers_on(request)
+    if asked is not None:
+        headers.popall("Last-Event-ID", None)
+    if key := bearer_of(request.headers):
+        headers["Authorization"] = f"Bearer {key}"
+    try:
+        answer = await _ask(forward, request, None, url, headers)
+    except (ClientError, TimeoutError, OSError) as error:
+        raise _down(forward, error) from error
+    async with answer:
+        if answer.status != HTTPStatus.OK:
+            told = dict(_picked(answer.headers, _SENT_BACK))
+            raise Refused(StoredReply(answer.status, await answer.read(), told))
+        async with aclosing(until_over(request, answer.content.iter_any())) as pieces:
+            yield pieces
+
+
 async def _noting(
     pieces: AsyncIterator[bytes], refused: list[ReverieError]
 ) -> AsyncIterator[bytes]:
@@ -155,14 +187,21 @@ async def _noting(
         raise
 
 
-async def _ask(forward: Forward, request: web.Request, body: Body) -> ClientResponse:
-    url = URL(forward.url.rstrip("/") + request.rel_url.raw_path_qs, encoded=True)
+async def _ask(
+    forward: Forward,
+    request: web.Request,
+    body: Body,
+    asked: URL | None = None,
+    headers: CIMultiDict[str] | None = None,
+) -> ClientResponse:
+    path = (asked or request.rel_url).raw_path_qs
+    url = URL(forward.url.rstrip("/") + path, encoded=True)
     return await request.app[SESSION].request(
         request.method,
         url,
         # A file is sent in pieces, so that a long body does not hold up the others.
         data=io.BytesIO(body) if isinstance(body, bytes) else body,
-        headers=_headers_on(request),
+        headers=headers or _headers_on(request),
         allow_redirects=False,
         **_patience(forward),
     )

@@ -186,7 +186,7 @@ def _headers(route: Route) -> Iterator[Json]:
     if route.tagged:
         which = "IfNoneMatch" if route.method == "GET" else "IfMatch"
         yield {"$ref": f"#/components/parameters/{which}"}
-    if "text/event-stream" in route.gives:
+    if route.socket or "text/event-stream" in route.gives:
         yield {"$ref": "#/components/parameters/LastEventId"}
 
 

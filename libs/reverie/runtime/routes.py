@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from multidict import MultiDict
 from pydantic import BaseModel
 
 from reverie.domain.access import Principal
@@ -20,9 +21,11 @@ from reverie.domain.known_secrets import Known, knowing
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
+from reverie.runtime.endless import until_over
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
 from reverie.runtime.observe import LATER, LEFT
 from reverie.runtime.rates import Rates
+from reverie.runtime.sockets import Asked, speak
 from reverie.runtime.streams import Streamed, check_packing, send, taken
 from reverie.runtime.telemetry import current_trace_id
 
@@ -34,8 +37,9 @@ class Route:
     `path` has its variables in braces. `open`: no key at all. `streams`: the body is taken, or the
     answer made, piece by piece, without the time limit of requests; `stream_limit` bounds the body.
     `limit`: bytes of a whole body, where they are not those of all calls, and the setting they are.
-    `tagged`: it knows versions, by ETag. `takes`: media types of a body that is no model; `gives`:
-    those of answers beside `answer`, each with an example.
+    `socket`: its stream of events is told over a WebSocket. `tagged`: it knows versions, by ETag.
+    `takes`: media types of a body that is no model; `gives`: those of answers beside `answer`, each
+    with an example.
     """
 
     method: str
@@ -51,6 +55,7 @@ class Route:
     stream_limit: int = 0
     limit: int = 0
     limit_setting: str = "body_limit"
+    socket: bool = False
     tagged: bool = False
     takes: tuple[str, ...] = ()
     gives: Mapping[str, str] = field(default_factory=dict)
@@ -85,11 +90,17 @@ class Door:
 def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
     """Adds the routes to the app; a GET answers HEAD too."""
     for route in routes:
-        handler = partial(_handle_stream if route.streams else _handle, route, door)
+        handler = partial(_way_of(route), route, door)
         if route.method == "GET":
             app.router.add_get(route.path, handler, allow_head=True)
         else:
             app.router.add_route(route.method, route.path, handler)
+
+
+def _way_of(route: Route) -> Callable[[Route, Door, web.Request], Awaitable[web.StreamResponse]]:
+    if route.socket:
+        return _handle_socket
+    return _handle_stream if route.streams else _handle
 
 
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
@@ -149,6 +160,27 @@ async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.
         return await send(request, result, door.request_timeout)
     reply = rendered(result)
     return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+
+
+async def _handle_socket(route: Route, door: Door, request: web.Request) -> web.StreamResponse:
+    holder = await _admit(door, request)
+    call = _read_call(route, request, b"", holder)
+
+    @asynccontextmanager
+    async def opened(asked: Asked | None) -> AsyncIterator[AsyncIterator[bytes]]:
+        result = await route.handler(call if asked is None else _asking(route, call, asked))
+        if not isinstance(result, Streamed):
+            raise TypeError("only a stream can be told over a WebSocket")
+        async with aclosing(until_over(request, result.pieces)) as pieces:
+            yield pieces
+
+    return await speak(request, opened, door.request_timeout)
+
+
+def _asking(route: Route, call: Call[Any, Any], asked: Asked) -> Call[Any, Any]:
+    """The call with other parameters; where to go on, they say, and no header."""
+    given = MultiDict((name, one) for name, many in asked.items() for one in many)
+    return replace(call, query=parse_query(route.query, given), headers={})
 
 
 async def _knowing(

@@ -39,6 +39,10 @@ _EXAMPLE = (
     "id: p1.3f9c\nevent: remembered\n"
     'data: {"event": "remembered", "scope": "project/shop", "kind": "decision"}\n\n'
 )
+_MESSAGE = (
+    '{"id": "p1.3f9c", "event": "remembered", '
+    '"data": {"event": "remembered", "scope": "project/shop", "kind": "decision"}}'
+)
 _ENDS = ("from", "to")
 _OTHERS = ("merged", "by", "into")
 
@@ -81,6 +85,9 @@ def routes(parts: Parts) -> list[Route]:
         Route("GET", "/v1/events", doors.events, query=EventQuery, streams=True,
               gives={"text/event-stream": _EXAMPLE},
               summary="What happens to memories, as server-sent events"),
+        Route("GET", "/v1/events/ws", doors.events, query=EventQuery, streams=True, socket=True,
+              status=101, gives={"application/json": _MESSAGE},
+              summary="The same over a WebSocket; a message of the client asks for other events"),
     ]  # fmt: skip
 
 
