@@ -239,6 +239,21 @@ async def test_readiness_names_what_fails_and_what_to_do(sample: Sample) -> None
     assert answer["checks"]["disk"]["hint"] == "RuntimeError"
 
 
+async def test_a_probe_may_leave_out_what_all_replicas_share(sample: Sample) -> None:
+    async def down() -> None:
+        raise Unavailable("Postgres", "is it running?")
+
+    async def fine() -> None: ...
+
+    service = sample.service(checks={"postgres": down, "model": fine})
+    async with running(service, Settings()) as url, aiohttp.ClientSession(url) as client:
+        async with client.get("/ready") as response:
+            assert response.status == 503
+        async with client.get("/ready?own=true") as response:
+            answer = await response.json()
+            assert (response.status, list(answer["checks"])) == (200, ["model"])
+
+
 async def test_metrics_count_requests_errors_and_durations_by_route(
     http: aiohttp.ClientSession,
 ) -> None:

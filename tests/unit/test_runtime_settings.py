@@ -218,6 +218,7 @@ def test_every_setting_is_documented() -> None:
     secrets = {doc.name for doc in docs if doc.secret}
     assert secrets == {
         "database_url",
+        "database_read_url",
         "migrate_database_url",
         "nats_url",
         "vault_key",

@@ -2,42 +2,95 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from reverie.cli.common import Home, Json, Sets, out, print_json, settings_from
+import typer
+
+from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
+from reverie.domain.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
     from reverie.runtime.settings import Settings
 
+T = TypeVar("T")
 
-def migrate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
+PAUSE_SECONDS = 1.0
+
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0, metavar="SECONDS", help="Try so long for servers to answer."),
+]
+Login = Annotated[
+    bool, typer.Option("--login", help="Make the login that REVERIE_DATABASE_URL names.")
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Change nothing: succeed once nothing is pending.")
+]
+
+
+def migrate(
+    wait: Wait = 0.0,
+    login: Login = False,
+    check: Check = False,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
     """Bring the database schema up to date, and the streams where a NATS is set.
 
     Works on REVERIE_MIGRATE_DATABASE_URL, else REVERIE_DATABASE_URL, else the
-    running embedded Postgres. Safe to repeat, also by several at once.
+    running embedded Postgres. Safe to repeat, also by several at once, and
+    while services of the version before run.
 
-    With REVERIE_API_KEY set, that key stands afterwards.
+    With REVERIE_API_KEY set, that key stands afterwards. --check asks with
+    REVERIE_DATABASE_URL and needs no other right than a service has.
 
-    Example: [bold]reverie migrate --set database_url=postgresql://me@db/reverie[/]
+    Example: [bold]reverie migrate --wait 60 --login[/]
 
-    Exit codes: 0 ok, 1 failed or not reachable, 2 usage.
+    Exit codes: 0 ok, 1 failed or something is pending (--check), 2 usage,
+    3 not reachable.
     """
-    from reverie.cli.place import admin_url
-    from reverie.store.bootstrap import ensure_key
-    from reverie.store.migrate import migrate as bring_up
-
     settings = settings_from(home, sets)
-    url = admin_url(settings)
-    applied = bring_up(url)
-    if settings.api_key is not None:
-        ensure_key(url, settings.api_key.get_secret_value())
-    streams = _streams(settings)
+    if check:
+        _check(settings, wait, json)
+        return
+    applied = _patiently(wait, lambda: _schema(settings, login))
+    streams = _patiently(wait, lambda: _streams(settings))
     if json:
         print_json({"applied": applied, "streams": streams})
         return
     out().print("\n".join(f"applied {name}" for name in applied) or "the schema is current")
     if streams:
         out().print("streams and consumers stand")
+
+
+def _schema(settings: Settings, login: bool) -> list[str]:
+    from reverie.cli.place import admin_url
+    from reverie.store.admin import APP_ROLE, ensure_login
+    from reverie.store.bootstrap import ensure_key
+    from reverie.store.migrate import migrate as bring_up
+
+    url = admin_url(settings)
+    user = _login(settings, url) if login else None
+    applied = bring_up(url)
+    if user is not None:
+        ensure_login(url, *user, APP_ROLE)
+    if settings.api_key is not None:
+        ensure_key(url, settings.api_key.get_secret_value())
+    return applied
+
+
+def _login(settings: Settings, url: str) -> tuple[str, str]:
+    """User and password of `database_url`, which row-level security is to hold."""
+    from urllib.parse import unquote, urlsplit
+
+    named = urlsplit(settings.database_url.get_secret_value() if settings.database_url else "")
+    if not named.username or not named.password:
+        raise Misconfigured("database_url", "names no user and password to make a login of")
+    if named.username == urlsplit(url).username:
+        raise Misconfigured("database_url", "names the user that migrates: give services their own")
+    return unquote(named.username), unquote(named.password)
 
 
 def _streams(settings: Settings) -> bool:
@@ -47,5 +100,64 @@ def _streams(settings: Settings) -> bool:
 
     from reverie.bus.streams import ensure_streams
 
-    asyncio.run(ensure_streams(settings.nats_url.get_secret_value()))
+    asyncio.run(ensure_streams(settings.nats_url.get_secret_value(), settings.nats_replicas))
     return True
+
+
+def _check(settings: Settings, wait: float, json: bool) -> None:
+    from reverie.cli.place import admin_url
+    from reverie.store.migrate import pending_migrations
+
+    asked = settings.database_url
+    url = asked.get_secret_value() if asked else admin_url(settings)
+
+    def current() -> list[str]:
+        pending = pending_migrations(url)
+        if pending:
+            raise _Pending(pending)
+        return pending
+
+    try:
+        pending = _patiently(wait, current)
+    except _Pending as found:
+        pending = found.names
+    if json:
+        print_json({"pending": pending})
+    else:
+        out().print(f"{len(pending)} migrations are missing" if pending else "nothing is missing")
+    if pending:
+        raise typer.Exit(FAILED)
+
+
+class _Pending(Exception):
+    """Migrations that the database lacks still."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self.names = names
+
+
+def _patiently(seconds: float, work: Callable[[], T]) -> T:
+    """What `work` answers, tried again for so long while a server is away or work is left."""
+    from tenacity import (
+        RetryCallState,
+        Retrying,
+        retry_if_exception_type,
+        stop_after_delay,
+        wait_fixed,
+    )
+
+    def tell(state: RetryCallState) -> None:
+        if state.attempt_number == 1 and state.outcome is not None:
+            why = state.outcome.exception()
+            waits_for = str(why) if isinstance(why, Unavailable) else "the schema is not there yet"
+            err().print(f"waiting: {waits_for}", markup=False)
+
+    again = Retrying(
+        retry=retry_if_exception_type((Unavailable, _Pending)),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(PAUSE_SECONDS),
+        before_sleep=tell,
+        reraise=True,
+    )
+    return again(work)

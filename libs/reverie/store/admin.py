@@ -13,6 +13,8 @@ from psycopg import sql
 from reverie.domain.errors import Unavailable
 
 CONNECT_SECONDS = 5
+APP_ROLE = "reverie_app"
+"""The role with the services' grants; migrations make it."""
 
 
 @dataclass(frozen=True)

@@ -44,21 +44,30 @@ def migrate(url: str) -> list[str]:
 
 
 def pending_migrations(url: str) -> list[str]:
-    """Names of the migrations that the database lacks. Writes nothing."""
+    """Names of the migrations that the database lacks. Writes nothing; any service's role may ask.
+
+    Raises `Unavailable` where it cannot be reached.
+    """
     with as_file(files("reverie.store") / "migrations") as folder:
-        known = read_migrations(str(folder))
-        if not _begun(url):
-            return [m.id for m in known]
-        with get_backend(_yoyo_url(url)) as backend:
-            return [m.id for m in backend.to_apply(known)]
-
-
-def _begun(url: str) -> bool:
-    """Whether any migration was ever tried: only then yoyo may look, for it makes its tables."""
+        known = [m.id for m in read_migrations(str(folder))]
     with _connect(url) as connection:
-        found = connection.execute(
-            "select to_regclass(%s) is not null", (f"{SCHEMA}._yoyo_version",)
-        ).fetchone()
+        if not _may_ask(connection):
+            return known
+        connection.execute("select set_config('search_path', %s, false)", (SCHEMA,))
+        rows = connection.execute("select migration_id from _yoyo_migration")
+        applied = {str(row[0]) for row in rows}
+    return [name for name in known if name not in applied]
+
+
+def _may_ask(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Whether the list of what was applied is there for this role; it becomes so by a migration."""
+    found = connection.execute(
+        "select coalesce(bool_or(has_table_privilege(c.oid, 'select')"
+        " and has_schema_privilege(n.oid, 'usage')), false)"
+        " from pg_class c join pg_namespace n on n.oid = c.relnamespace"
+        " where n.nspname = %s and c.relname = '_yoyo_migration'",
+        (SCHEMA,),
+    ).fetchone()
     return found == (True,)
 
 

@@ -26,6 +26,7 @@ from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
 from reverie.inference.slot import ModelSlot
 from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
@@ -57,7 +58,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             settings.pool_max,
             min_size=settings.pool_min,
         ) as database,
-        connect(required(settings.nats_url, "nats_url"), "dream") as bus,
+        connect(
+            required(settings.nats_url, "nats_url"), "dream", replicas=settings.nats_replicas
+        ) as bus,
         open_language(
             language_endpoint(settings),
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
@@ -92,7 +95,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             extractor=ModelExtractor(llm, vault.known, Rules()) if llm else Rules(),
             meters=Meters(registry),
         )
-        worker = Worker(parts)
         yield Service(
             name="dream",
             port=settings.dream_port,
@@ -105,8 +107,15 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             registry=registry,
             background=[
                 model.keep_loaded,
-                partial(consume, bus, DREAM_WORKERS, partial(on_ticket, parts, worker)),
-                worker.keep_looking,
                 partial(keep_tending, parts),
+                *(_work(parts) if settings.dream_work else ()),
             ],
         )
+
+
+def _work(parts: Parts) -> list[Background]:
+    worker = Worker(parts)
+    return [
+        partial(consume, parts.bus, DREAM_WORKERS, partial(on_ticket, parts, worker)),
+        worker.keep_looking,
+    ]

@@ -87,7 +87,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
             readers=READERS,
         ) as database,
-        connect(required(settings.nats_url, "nats_url"), "ingest") as bus,
+        connect(
+            required(settings.nats_url, "nats_url"), "ingest", replicas=settings.nats_replicas
+        ) as bus,
         open_language(
             language_endpoint(settings), ledger_of(settings, database), registry := new_registry()
         ) as language,

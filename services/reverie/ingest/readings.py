@@ -22,6 +22,9 @@ def readings(parts: Parts) -> list[Reading]:
     async def queued() -> float:
         return float((await parts.dreams.queue()).queued)
 
+    async def running() -> float:
+        return float((await parts.dreams.queue()).running)
+
     async def asked() -> float:
         return (await parts.dreams.queue()).oldest_seconds
 
@@ -29,6 +32,7 @@ def readings(parts: Parts) -> list[Reading]:
         Reading("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
         Reading("reverie_outbox_oldest_seconds", "Age of the oldest of them.", oldest),
         Reading("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
+        Reading("reverie_dreams_running", "Scopes that a worker digests.", running),
         Reading("reverie_dreams_oldest_seconds", "Age of the oldest request.", asked),
         Reading("reverie_memories_unenriched", "Memories the slow path has not reached.", behind),
     ]

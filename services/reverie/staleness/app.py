@@ -41,7 +41,9 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             settings.pool_max,
             min_size=settings.pool_min,
         ) as database,
-        connect(required(settings.nats_url, "nats_url"), "staleness") as bus,
+        connect(
+            required(settings.nats_url, "nats_url"), "staleness", replicas=settings.nats_replicas
+        ) as bus,
     ):
         sealer = sealer_of(secret_text(settings.vault_key))
         vault = Vault(database, sealer, hide)
