@@ -255,7 +255,7 @@ class ContextRequest(_message.Message):
     def __init__(self, session: _Optional[str] = ..., project: _Optional[str] = ..., scope: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ...) -> None: ...
 
 class ContextResponse(_message.Message):
-    __slots__ = ("markdown", "tokens", "memories", "sections", "more", "summaries", "degraded")
+    __slots__ = ("markdown", "tokens", "memories", "sections", "more", "summaries", "degraded", "budgets", "omitted", "warnings")
     class SummariesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +270,9 @@ class ContextResponse(_message.Message):
     MORE_FIELD_NUMBER: _ClassVar[int]
     SUMMARIES_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    BUDGETS_FIELD_NUMBER: _ClassVar[int]
+    OMITTED_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     markdown: str
     tokens: int
     memories: _containers.RepeatedScalarFieldContainer[str]
@@ -277,7 +280,10 @@ class ContextResponse(_message.Message):
     more: bool
     summaries: _containers.ScalarMap[str, str]
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., memories: _Optional[_Iterable[str]] = ..., sections: _Optional[_Iterable[_Union[ContextSection, _Mapping]]] = ..., more: _Optional[bool] = ..., summaries: _Optional[_Mapping[str, str]] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+    budgets: BudgetsBody
+    omitted: _containers.RepeatedCompositeFieldContainer[LeftOut]
+    warnings: _containers.RepeatedCompositeFieldContainer[ContextWarning]
+    def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., memories: _Optional[_Iterable[str]] = ..., sections: _Optional[_Iterable[_Union[ContextSection, _Mapping]]] = ..., more: _Optional[bool] = ..., summaries: _Optional[_Mapping[str, str]] = ..., degraded: _Optional[_Iterable[str]] = ..., budgets: _Optional[_Union[BudgetsBody, _Mapping]] = ..., omitted: _Optional[_Iterable[_Union[LeftOut, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[ContextWarning, _Mapping]]] = ...) -> None: ...
 
 class ContextSection(_message.Message):
     __slots__ = ("name", "part", "tokens", "entries")
@@ -326,7 +332,7 @@ class MemoryRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ...) -> None: ...
 
 class Memory(_message.Message):
-    __slots__ = ("id", "short_id", "scope", "kind", "content", "key", "summary", "tags", "tier", "confidence", "base_confidence", "pinned", "status", "version", "staleness", "stale_grade", "provenance", "metadata", "created_at", "updated_at", "accessed_at", "access_count", "valid_from", "valid_to", "merged_from", "neighbours", "task")
+    __slots__ = ("id", "short_id", "scope", "kind", "content", "key", "summary", "tags", "tier", "confidence", "base_confidence", "pinned", "status", "version", "staleness", "stale_grade", "provenance", "metadata", "created_at", "updated_at", "accessed_at", "access_count", "valid_from", "valid_to", "merged_from", "neighbours", "task", "learned")
     ID_FIELD_NUMBER: _ClassVar[int]
     SHORT_ID_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
@@ -354,6 +360,7 @@ class Memory(_message.Message):
     MERGED_FROM_FIELD_NUMBER: _ClassVar[int]
     NEIGHBOURS_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
     id: str
     short_id: str
     scope: str
@@ -381,7 +388,8 @@ class Memory(_message.Message):
     merged_from: str
     neighbours: _containers.RepeatedCompositeFieldContainer[Neighbour]
     task: TaskState
-    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., content: _Optional[str] = ..., key: _Optional[str] = ..., summary: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., tier: _Optional[str] = ..., confidence: _Optional[float] = ..., base_confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., accessed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., merged_from: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., task: _Optional[_Union[TaskState, _Mapping]] = ...) -> None: ...
+    learned: LearnedClaim
+    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., content: _Optional[str] = ..., key: _Optional[str] = ..., summary: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., tier: _Optional[str] = ..., confidence: _Optional[float] = ..., base_confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., accessed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., access_count: _Optional[int] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., merged_from: _Optional[str] = ..., neighbours: _Optional[_Iterable[_Union[Neighbour, _Mapping]]] = ..., task: _Optional[_Union[TaskState, _Mapping]] = ..., learned: _Optional[_Union[LearnedClaim, _Mapping]] = ...) -> None: ...
 
 class Neighbour(_message.Message):
     __slots__ = ("id", "kind", "label", "type", "direction", "weight")
@@ -575,7 +583,7 @@ class ImpactItem(_message.Message):
     def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., scope: _Optional[str] = ..., score: _Optional[float] = ..., grade: _Optional[str] = ..., path: _Optional[_Iterable[str]] = ..., staleness: _Optional[float] = ..., stale_grade: _Optional[str] = ..., evidence: _Optional[_Iterable[_Union[Evidence, _Mapping]]] = ...) -> None: ...
 
 class Evidence(_message.Message):
-    __slots__ = ("commit", "subject", "committed_at", "path", "change", "grade", "score", "way")
+    __slots__ = ("commit", "subject", "committed_at", "path", "change", "grade", "score", "way", "lines")
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
@@ -584,6 +592,7 @@ class Evidence(_message.Message):
     GRADE_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     WAY_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
     commit: str
     subject: str
     committed_at: _timestamp_pb2.Timestamp
@@ -592,23 +601,26 @@ class Evidence(_message.Message):
     grade: str
     score: float
     way: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., way: _Optional[_Iterable[str]] = ...) -> None: ...
+    lines: _containers.RepeatedCompositeFieldContainer[_struct_pb2.ListValue]
+    def __init__(self, commit: _Optional[str] = ..., subject: _Optional[str] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., path: _Optional[str] = ..., change: _Optional[str] = ..., grade: _Optional[str] = ..., score: _Optional[float] = ..., way: _Optional[_Iterable[str]] = ..., lines: _Optional[_Iterable[_Union[_struct_pb2.ListValue, _Mapping]]] = ...) -> None: ...
 
 class SessionStartRequest(_message.Message):
-    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key")
+    __slots__ = ("agent", "project", "user", "branch", "external_id", "idempotency_key", "at")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     USER_FIELD_NUMBER: _ClassVar[int]
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
     agent: str
     project: str
     user: str
     branch: str
     external_id: str
     idempotency_key: str
-    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    at: _timestamp_pb2.Timestamp
+    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., user: _Optional[str] = ..., branch: _Optional[str] = ..., external_id: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SessionStarted(_message.Message):
     __slots__ = ("session", "scope", "context")
@@ -655,14 +667,16 @@ class AppendedTurns(_message.Message):
     def __init__(self, accepted: _Optional[int] = ..., duplicates: _Optional[int] = ..., redactions: _Optional[int] = ...) -> None: ...
 
 class SessionEndRequest(_message.Message):
-    __slots__ = ("id", "summary", "idempotency_key")
+    __slots__ = ("id", "summary", "idempotency_key", "at")
     ID_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
     id: str
     summary: str
     idempotency_key: str
-    def __init__(self, id: _Optional[str] = ..., summary: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+    at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., summary: _Optional[str] = ..., idempotency_key: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SessionEnded(_message.Message):
     __slots__ = ("session", "dream")
@@ -969,3 +983,1872 @@ class GraphStatsResponse(_message.Message):
     largest_component: int
     orphans: int
     def __init__(self, nodes: _Optional[int] = ..., memories: _Optional[int] = ..., nodes_by_kind: _Optional[_Mapping[str, int]] = ..., nodes_by_status: _Optional[_Mapping[str, int]] = ..., edges: _Optional[int] = ..., edges_by_type: _Optional[_Mapping[str, int]] = ..., components: _Optional[int] = ..., largest_component: _Optional[int] = ..., orphans: _Optional[int] = ...) -> None: ...
+
+class RememberBatchRequest(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[RememberRequest]
+    def __init__(self, items: _Optional[_Iterable[_Union[RememberRequest, _Mapping]]] = ...) -> None: ...
+
+class RememberedBatch(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[RememberedItem]
+    def __init__(self, items: _Optional[_Iterable[_Union[RememberedItem, _Mapping]]] = ...) -> None: ...
+
+class RememberedItem(_message.Message):
+    __slots__ = ("remembered", "problem")
+    REMEMBERED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    remembered: Remembered
+    problem: Problem
+    def __init__(self, remembered: _Optional[_Union[Remembered, _Mapping]] = ..., problem: _Optional[_Union[Problem, _Mapping]] = ...) -> None: ...
+
+class PreflowRequest(_message.Message):
+    __slots__ = ("session", "query", "files", "budget_tokens", "compacted", "again")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COMPACTED_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    query: str
+    files: _containers.RepeatedScalarFieldContainer[str]
+    budget_tokens: int
+    compacted: bool
+    again: bool
+    def __init__(self, session: _Optional[str] = ..., query: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., budget_tokens: _Optional[int] = ..., compacted: _Optional[bool] = ..., again: _Optional[bool] = ...) -> None: ...
+
+class PreflowAnswer(_message.Message):
+    __slots__ = ("markdown", "tokens", "items", "active", "layers", "scopes", "keywords", "intent", "turn", "omitted", "degraded", "trace_id")
+    class LayersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: PreflowLayer
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[PreflowLayer, _Mapping]] = ...) -> None: ...
+    MARKDOWN_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    KEYWORDS_FIELD_NUMBER: _ClassVar[int]
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    OMITTED_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    markdown: str
+    tokens: int
+    items: _containers.RepeatedCompositeFieldContainer[PreflowItem]
+    active: _containers.RepeatedScalarFieldContainer[str]
+    layers: _containers.MessageMap[str, PreflowLayer]
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    keywords: _containers.RepeatedScalarFieldContainer[str]
+    intent: str
+    turn: int
+    omitted: int
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    trace_id: str
+    def __init__(self, markdown: _Optional[str] = ..., tokens: _Optional[int] = ..., items: _Optional[_Iterable[_Union[PreflowItem, _Mapping]]] = ..., active: _Optional[_Iterable[str]] = ..., layers: _Optional[_Mapping[str, PreflowLayer]] = ..., scopes: _Optional[_Iterable[str]] = ..., keywords: _Optional[_Iterable[str]] = ..., intent: _Optional[str] = ..., turn: _Optional[int] = ..., omitted: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., trace_id: _Optional[str] = ...) -> None: ...
+
+class PreflowItem(_message.Message):
+    __slots__ = ("id", "layer", "why", "text", "scope", "kind", "score", "staleness")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LAYER_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    STALENESS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    layer: str
+    why: str
+    text: str
+    scope: str
+    kind: str
+    score: float
+    staleness: float
+    def __init__(self, id: _Optional[str] = ..., layer: _Optional[str] = ..., why: _Optional[str] = ..., text: _Optional[str] = ..., scope: _Optional[str] = ..., kind: _Optional[str] = ..., score: _Optional[float] = ..., staleness: _Optional[float] = ...) -> None: ...
+
+class PreflowLayer(_message.Message):
+    __slots__ = ("budget", "tokens", "items", "new")
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEW_FIELD_NUMBER: _ClassVar[int]
+    budget: int
+    tokens: int
+    items: int
+    new: int
+    def __init__(self, budget: _Optional[int] = ..., tokens: _Optional[int] = ..., items: _Optional[int] = ..., new: _Optional[int] = ...) -> None: ...
+
+class ListMemoriesRequest(_message.Message):
+    __slots__ = ("scope", "valid_at", "kind", "status", "tag", "key", "session", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    VALID_AT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    valid_at: _timestamp_pb2.Timestamp
+    kind: _containers.RepeatedScalarFieldContainer[str]
+    status: _containers.RepeatedScalarFieldContainer[str]
+    tag: str
+    key: str
+    session: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., kind: _Optional[_Iterable[str]] = ..., status: _Optional[_Iterable[str]] = ..., tag: _Optional[str] = ..., key: _Optional[str] = ..., session: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListMemoriesResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Memory]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class EditMemoryRequest(_message.Message):
+    __slots__ = ("id", "content", "summary", "kind", "tags", "confidence", "pinned", "valid_from", "valid_to", "metadata", "reason", "version")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    VALID_FROM_FIELD_NUMBER: _ClassVar[int]
+    VALID_TO_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    content: str
+    summary: str
+    kind: str
+    tags: _struct_pb2.ListValue
+    confidence: float
+    pinned: bool
+    valid_from: _timestamp_pb2.Timestamp
+    valid_to: _timestamp_pb2.Timestamp
+    metadata: _struct_pb2.Struct
+    reason: str
+    version: int
+    def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ..., summary: _Optional[str] = ..., kind: _Optional[str] = ..., tags: _Optional[_Union[_struct_pb2.ListValue, _Mapping]] = ..., confidence: _Optional[float] = ..., pinned: _Optional[bool] = ..., valid_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., reason: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
+class Restored(_message.Message):
+    __slots__ = ("id", "version", "status")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    status: str
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., status: _Optional[str] = ...) -> None: ...
+
+class Confirmed(_message.Message):
+    __slots__ = ("id", "version", "cleared")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CLEARED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    cleared: int
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., cleared: _Optional[int] = ...) -> None: ...
+
+class FeedbackRequest(_message.Message):
+    __slots__ = ("id", "verdict", "content", "reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    verdict: str
+    content: str
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., verdict: _Optional[str] = ..., content: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class HistoryRequest(_message.Message):
+    __slots__ = ("id", "limit", "cursor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    limit: int
+    cursor: str
+    def __init__(self, id: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class HistoryResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[VersionBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[VersionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class VersionBody(_message.Message):
+    __slots__ = ("version", "content", "status", "kind", "key", "tags", "who", "why", "known_from", "known_to")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FROM_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_TO_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    content: str
+    status: str
+    kind: str
+    key: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    who: str
+    why: str
+    known_from: _timestamp_pb2.Timestamp
+    known_to: _timestamp_pb2.Timestamp
+    def __init__(self, version: _Optional[int] = ..., content: _Optional[str] = ..., status: _Optional[str] = ..., kind: _Optional[str] = ..., key: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., who: _Optional[str] = ..., why: _Optional[str] = ..., known_from: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., known_to: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class RollbackRequest(_message.Message):
+    __slots__ = ("id", "version", "reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Origin(_message.Message):
+    __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    GIT_FIELD_NUMBER: _ClassVar[int]
+    REPLACED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    source: str
+    agent: str
+    session: SourceSession
+    turns: _containers.RepeatedCompositeFieldContainer[SourceTurn]
+    git: _struct_pb2.Struct
+    replaced: _containers.RepeatedCompositeFieldContainer[Replaced]
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSession, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurn, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[Replaced, _Mapping]]] = ...) -> None: ...
+
+class SourceSession(_message.Message):
+    __slots__ = ("id", "agent", "external_id", "project", "branch", "started_at", "ended_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    agent: str
+    external_id: str
+    project: str
+    branch: str
+    started_at: _timestamp_pb2.Timestamp
+    ended_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., external_id: _Optional[str] = ..., project: _Optional[str] = ..., branch: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SourceTurn(_message.Message):
+    __slots__ = ("id", "session", "ord", "role", "content", "at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ORD_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    session: str
+    ord: int
+    role: str
+    content: str
+    at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ord: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class Replaced(_message.Message):
+    __slots__ = ("id", "version", "content", "agent", "created_at", "step")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    content: str
+    agent: str
+    created_at: _timestamp_pb2.Timestamp
+    step: int
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., step: _Optional[int] = ...) -> None: ...
+
+class ReplayRequest(_message.Message):
+    __slots__ = ("id", "values")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    values: _containers.ScalarMap[str, str]
+    def __init__(self, id: _Optional[str] = ..., values: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Replayed(_message.Message):
+    __slots__ = ("id", "version", "title", "steps", "text", "missing")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    title: str
+    steps: _containers.RepeatedScalarFieldContainer[str]
+    text: str
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., title: _Optional[str] = ..., steps: _Optional[_Iterable[str]] = ..., text: _Optional[str] = ..., missing: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListTasksRequest(_message.Message):
+    __slots__ = ("scope", "state", "claimable", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    CLAIMABLE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    state: _containers.RepeatedScalarFieldContainer[str]
+    claimable: bool
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., state: _Optional[_Iterable[str]] = ..., claimable: _Optional[bool] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListTasksResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Memory]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class MoveTaskRequest(_message.Message):
+    __slots__ = ("id", "state", "agent")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    state: str
+    agent: str
+    def __init__(self, id: _Optional[str] = ..., state: _Optional[str] = ..., agent: _Optional[str] = ...) -> None: ...
+
+class TaskMoved(_message.Message):
+    __slots__ = ("id", "version", "task")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    version: int
+    task: TaskState
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., task: _Optional[_Union[TaskState, _Mapping]] = ...) -> None: ...
+
+class ClaimTaskRequest(_message.Message):
+    __slots__ = ("id", "agent", "seconds")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    agent: str
+    seconds: int
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., seconds: _Optional[int] = ...) -> None: ...
+
+class ReleaseTaskRequest(_message.Message):
+    __slots__ = ("id", "agent")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    agent: str
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ...) -> None: ...
+
+class LearnClaimRequest(_message.Message):
+    __slots__ = ("topic", "claim", "confidence", "domains", "verified", "kind", "scope", "session")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    VERIFIED_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    claim: str
+    confidence: str
+    domains: _containers.RepeatedScalarFieldContainer[str]
+    verified: str
+    kind: str
+    scope: str
+    session: str
+    def __init__(self, topic: _Optional[str] = ..., claim: _Optional[str] = ..., confidence: _Optional[str] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
+
+class ClaimLearned(_message.Message):
+    __slots__ = ("id", "status", "version", "redactions", "hints", "key", "learned")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REDACTIONS_FIELD_NUMBER: _ClassVar[int]
+    HINTS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    status: str
+    version: int
+    redactions: int
+    hints: _containers.RepeatedScalarFieldContainer[str]
+    key: str
+    learned: LearnedClaim
+    def __init__(self, id: _Optional[str] = ..., status: _Optional[str] = ..., version: _Optional[int] = ..., redactions: _Optional[int] = ..., hints: _Optional[_Iterable[str]] = ..., key: _Optional[str] = ..., learned: _Optional[_Union[LearnedClaim, _Mapping]] = ...) -> None: ...
+
+class LearnedClaim(_message.Message):
+    __slots__ = ("topic", "claim", "confidence", "corroborated", "domains", "verified")
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    CORROBORATED_FIELD_NUMBER: _ClassVar[int]
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    VERIFIED_FIELD_NUMBER: _ClassVar[int]
+    topic: str
+    claim: str
+    confidence: str
+    corroborated: int
+    domains: _containers.RepeatedScalarFieldContainer[str]
+    verified: str
+    def __init__(self, topic: _Optional[str] = ..., claim: _Optional[str] = ..., confidence: _Optional[str] = ..., corroborated: _Optional[int] = ..., domains: _Optional[_Iterable[str]] = ..., verified: _Optional[str] = ...) -> None: ...
+
+class ListClaimsRequest(_message.Message):
+    __slots__ = ("scope", "topic", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    TOPIC_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    topic: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., topic: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListClaimsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Memory]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ("agent", "project", "limit", "cursor")
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    agent: str
+    project: str
+    limit: int
+    cursor: str
+    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[SessionBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[SessionBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class SessionBody(_message.Message):
+    __slots__ = ("id", "agent", "scope", "project", "branch", "user", "external_id", "turns", "started_at", "ended_at", "summary")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    agent: str
+    scope: str
+    project: str
+    branch: str
+    user: str
+    external_id: str
+    turns: int
+    started_at: _timestamp_pb2.Timestamp
+    ended_at: _timestamp_pb2.Timestamp
+    summary: str
+    def __init__(self, id: _Optional[str] = ..., agent: _Optional[str] = ..., scope: _Optional[str] = ..., project: _Optional[str] = ..., branch: _Optional[str] = ..., user: _Optional[str] = ..., external_id: _Optional[str] = ..., turns: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., summary: _Optional[str] = ...) -> None: ...
+
+class ListTurnsRequest(_message.Message):
+    __slots__ = ("id", "limit", "cursor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    limit: int
+    cursor: str
+    def __init__(self, id: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListTurnsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[StoredTurn]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[StoredTurn, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class StoredTurn(_message.Message):
+    __slots__ = ("id", "session", "ord", "role", "content", "at", "tool", "external_id", "digested")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ORD_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_ID_FIELD_NUMBER: _ClassVar[int]
+    DIGESTED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    session: str
+    ord: int
+    role: str
+    content: str
+    at: _timestamp_pb2.Timestamp
+    tool: str
+    external_id: str
+    digested: bool
+    def __init__(self, id: _Optional[str] = ..., session: _Optional[str] = ..., ord: _Optional[int] = ..., role: _Optional[str] = ..., content: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., external_id: _Optional[str] = ..., digested: _Optional[bool] = ...) -> None: ...
+
+class AdjustRequest(_message.Message):
+    __slots__ = ("id", "messages", "diff")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    DIFF_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    messages: _containers.RepeatedCompositeFieldContainer[Said]
+    diff: str
+    def __init__(self, id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[Said, _Mapping]]] = ..., diff: _Optional[str] = ...) -> None: ...
+
+class Said(_message.Message):
+    __slots__ = ("role", "content")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    content: str
+    def __init__(self, role: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
+
+class Adjusted(_message.Message):
+    __slots__ = ("session", "adjusted", "skipped", "degraded")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    ADJUSTED_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    adjusted: _containers.RepeatedCompositeFieldContainer[Adjustment]
+    skipped: str
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, session: _Optional[str] = ..., adjusted: _Optional[_Iterable[_Union[Adjustment, _Mapping]]] = ..., skipped: _Optional[str] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Adjustment(_message.Message):
+    __slots__ = ("old", "new", "said")
+    OLD_FIELD_NUMBER: _ClassVar[int]
+    NEW_FIELD_NUMBER: _ClassVar[int]
+    SAID_FIELD_NUMBER: _ClassVar[int]
+    old: str
+    new: str
+    said: str
+    def __init__(self, old: _Optional[str] = ..., new: _Optional[str] = ..., said: _Optional[str] = ...) -> None: ...
+
+class UndigestedRequest(_message.Message):
+    __slots__ = ("scope", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class UndigestedResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ScopeWaiting]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ScopeWaiting, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ScopeWaiting(_message.Message):
+    __slots__ = ("scope", "state", "turns", "segments", "chars", "sessions", "fresh_turns", "since", "reason", "asked_at", "attempts", "error", "run", "done", "waiting")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    CHARS_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    FRESH_TURNS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ASKED_AT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    state: str
+    turns: int
+    segments: int
+    chars: int
+    sessions: int
+    fresh_turns: int
+    since: _timestamp_pb2.Timestamp
+    reason: str
+    asked_at: _timestamp_pb2.Timestamp
+    attempts: int
+    error: str
+    run: str
+    done: int
+    waiting: int
+    def __init__(self, scope: _Optional[str] = ..., state: _Optional[str] = ..., turns: _Optional[int] = ..., segments: _Optional[int] = ..., chars: _Optional[int] = ..., sessions: _Optional[int] = ..., fresh_turns: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., asked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attempts: _Optional[int] = ..., error: _Optional[str] = ..., run: _Optional[str] = ..., done: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
+
+class GetDreamRequest(_message.Message):
+    __slots__ = ("id", "limit", "cursor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    limit: int
+    cursor: str
+    def __init__(self, id: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class DreamDetail(_message.Message):
+    __slots__ = ("id", "scope", "status", "started_at", "ended_at", "reason", "attempt", "waiting", "turns", "created", "reinforced", "superseded", "kinds", "outcomes", "seconds", "llm_calls", "llm_tokens", "prompts", "degraded", "sessions", "error", "input", "decisions", "next")
+    class KindsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class OutcomesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class SecondsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    REINFORCED_FIELD_NUMBER: _ClassVar[int]
+    SUPERSEDED_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LLM_CALLS_FIELD_NUMBER: _ClassVar[int]
+    LLM_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    scope: str
+    status: str
+    started_at: _timestamp_pb2.Timestamp
+    ended_at: _timestamp_pb2.Timestamp
+    reason: str
+    attempt: int
+    waiting: int
+    turns: int
+    created: int
+    reinforced: int
+    superseded: int
+    kinds: _containers.ScalarMap[str, int]
+    outcomes: _containers.ScalarMap[str, int]
+    seconds: _containers.ScalarMap[str, float]
+    llm_calls: int
+    llm_tokens: int
+    prompts: _containers.RepeatedScalarFieldContainer[str]
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    sessions: _containers.RepeatedScalarFieldContainer[str]
+    error: str
+    input: _containers.RepeatedCompositeFieldContainer[DreamInput]
+    decisions: _containers.RepeatedCompositeFieldContainer[DreamDecision]
+    next: str
+    def __init__(self, id: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., waiting: _Optional[int] = ..., turns: _Optional[int] = ..., created: _Optional[int] = ..., reinforced: _Optional[int] = ..., superseded: _Optional[int] = ..., kinds: _Optional[_Mapping[str, int]] = ..., outcomes: _Optional[_Mapping[str, int]] = ..., seconds: _Optional[_Mapping[str, float]] = ..., llm_calls: _Optional[int] = ..., llm_tokens: _Optional[int] = ..., prompts: _Optional[_Iterable[str]] = ..., degraded: _Optional[_Iterable[str]] = ..., sessions: _Optional[_Iterable[str]] = ..., error: _Optional[str] = ..., input: _Optional[_Iterable[_Union[DreamInput, _Mapping]]] = ..., decisions: _Optional[_Iterable[_Union[DreamDecision, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class DreamInput(_message.Message):
+    __slots__ = ("session", "turns", "chars", "first", "last")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    CHARS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    turns: int
+    chars: int
+    first: int
+    last: int
+    def __init__(self, session: _Optional[str] = ..., turns: _Optional[int] = ..., chars: _Optional[int] = ..., first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+
+class DreamDecision(_message.Message):
+    __slots__ = ("no", "outcome", "why", "kind", "memory", "status", "content", "session", "turns")
+    NO_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    no: int
+    outcome: str
+    why: str
+    kind: str
+    memory: str
+    status: str
+    content: str
+    session: str
+    turns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, no: _Optional[int] = ..., outcome: _Optional[str] = ..., why: _Optional[str] = ..., kind: _Optional[str] = ..., memory: _Optional[str] = ..., status: _Optional[str] = ..., content: _Optional[str] = ..., session: _Optional[str] = ..., turns: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SummariesRequest(_message.Message):
+    __slots__ = ("scope", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class SummariesResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ScopeSummary]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ScopeSummary, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ScopeSummary(_message.Message):
+    __slots__ = ("scope", "version", "content", "tokens", "made_at", "run", "rests_on")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MADE_AT_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    RESTS_ON_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    version: int
+    content: str
+    tokens: int
+    made_at: _timestamp_pb2.Timestamp
+    run: str
+    rests_on: _containers.RepeatedCompositeFieldContainer[SummaryRest]
+    def __init__(self, scope: _Optional[str] = ..., version: _Optional[int] = ..., content: _Optional[str] = ..., tokens: _Optional[int] = ..., made_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run: _Optional[str] = ..., rests_on: _Optional[_Iterable[_Union[SummaryRest, _Mapping]]] = ...) -> None: ...
+
+class SummaryRest(_message.Message):
+    __slots__ = ("memory", "version", "stands")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STANDS_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    version: int
+    stands: bool
+    def __init__(self, memory: _Optional[str] = ..., version: _Optional[int] = ..., stands: _Optional[bool] = ...) -> None: ...
+
+class TendRequest(_message.Message):
+    __slots__ = ("only", "dry_run")
+    ONLY_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    only: _containers.RepeatedScalarFieldContainer[str]
+    dry_run: bool
+    def __init__(self, only: _Optional[_Iterable[str]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class Tended(_message.Message):
+    __slots__ = ("looked", "archived", "promoted", "collected", "restored", "merged", "contradicted", "topics", "ranked", "proposed", "derived", "reviewed", "unfinished")
+    LOOKED_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    PROMOTED_FIELD_NUMBER: _ClassVar[int]
+    COLLECTED_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
+    MERGED_FIELD_NUMBER: _ClassVar[int]
+    CONTRADICTED_FIELD_NUMBER: _ClassVar[int]
+    TOPICS_FIELD_NUMBER: _ClassVar[int]
+    RANKED_FIELD_NUMBER: _ClassVar[int]
+    PROPOSED_FIELD_NUMBER: _ClassVar[int]
+    DERIVED_FIELD_NUMBER: _ClassVar[int]
+    REVIEWED_FIELD_NUMBER: _ClassVar[int]
+    UNFINISHED_FIELD_NUMBER: _ClassVar[int]
+    looked: int
+    archived: int
+    promoted: int
+    collected: int
+    restored: int
+    merged: int
+    contradicted: int
+    topics: int
+    ranked: int
+    proposed: int
+    derived: int
+    reviewed: int
+    unfinished: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, looked: _Optional[int] = ..., archived: _Optional[int] = ..., promoted: _Optional[int] = ..., collected: _Optional[int] = ..., restored: _Optional[int] = ..., merged: _Optional[int] = ..., contradicted: _Optional[int] = ..., topics: _Optional[int] = ..., ranked: _Optional[int] = ..., proposed: _Optional[int] = ..., derived: _Optional[int] = ..., reviewed: _Optional[int] = ..., unfinished: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListReviewsRequest(_message.Message):
+    __slots__ = ("state", "limit", "cursor")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    limit: int
+    cursor: str
+    def __init__(self, state: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListReviewsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ReviewBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ReviewBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ReviewBody(_message.Message):
+    __slots__ = ("id", "memory", "version", "scope", "told", "verdict", "content", "why", "made_by", "state", "made", "decided", "who")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    MADE_BY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    MADE_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    memory: str
+    version: int
+    scope: str
+    told: str
+    verdict: str
+    content: str
+    why: str
+    made_by: str
+    state: str
+    made: _timestamp_pb2.Timestamp
+    decided: _timestamp_pb2.Timestamp
+    who: str
+    def __init__(self, id: _Optional[str] = ..., memory: _Optional[str] = ..., version: _Optional[int] = ..., scope: _Optional[str] = ..., told: _Optional[str] = ..., verdict: _Optional[str] = ..., content: _Optional[str] = ..., why: _Optional[str] = ..., made_by: _Optional[str] = ..., state: _Optional[str] = ..., made: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., decided: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ...) -> None: ...
+
+class ReviewRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class Decided(_message.Message):
+    __slots__ = ("id", "memory", "state")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    memory: str
+    state: str
+    def __init__(self, id: _Optional[str] = ..., memory: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
+
+class UnanchoredRequest(_message.Message):
+    __slots__ = ("project", "limit", "cursor")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    limit: int
+    cursor: str
+    def __init__(self, project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class UnanchoredResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Lacking]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class Lacking(_message.Message):
+    __slots__ = ("memory", "content", "learned_at", "files")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    LEARNED_AT_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    content: str
+    learned_at: _timestamp_pb2.Timestamp
+    files: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, memory: _Optional[str] = ..., content: _Optional[str] = ..., learned_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., files: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AnchorRequest(_message.Message):
+    __slots__ = ("project", "anchors")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    ANCHORS_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    anchors: _containers.RepeatedCompositeFieldContainer[Anchor]
+    def __init__(self, project: _Optional[str] = ..., anchors: _Optional[_Iterable[_Union[Anchor, _Mapping]]] = ...) -> None: ...
+
+class Anchor(_message.Message):
+    __slots__ = ("memory", "git")
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    GIT_FIELD_NUMBER: _ClassVar[int]
+    memory: str
+    git: GitPlace
+    def __init__(self, memory: _Optional[str] = ..., git: _Optional[_Union[GitPlace, _Mapping]] = ...) -> None: ...
+
+class GitPlace(_message.Message):
+    __slots__ = ("branch", "commit", "files", "committed_at", "lines", "symbols", "blobs")
+    class BlobsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    COMMIT_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_AT_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    SYMBOLS_FIELD_NUMBER: _ClassVar[int]
+    BLOBS_FIELD_NUMBER: _ClassVar[int]
+    branch: str
+    commit: str
+    files: _containers.RepeatedScalarFieldContainer[str]
+    committed_at: _timestamp_pb2.Timestamp
+    lines: _struct_pb2.Struct
+    symbols: _struct_pb2.Struct
+    blobs: _containers.ScalarMap[str, str]
+    def __init__(self, branch: _Optional[str] = ..., commit: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lines: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., symbols: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., blobs: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Anchored(_message.Message):
+    __slots__ = ("anchored",)
+    ANCHORED_FIELD_NUMBER: _ClassVar[int]
+    anchored: int
+    def __init__(self, anchored: _Optional[int] = ...) -> None: ...
+
+class ListWebhooksRequest(_message.Message):
+    __slots__ = ("project",)
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    def __init__(self, project: _Optional[str] = ...) -> None: ...
+
+class ListWebhooksResponse(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[HookBody]
+    def __init__(self, items: _Optional[_Iterable[_Union[HookBody, _Mapping]]] = ...) -> None: ...
+
+class HookBody(_message.Message):
+    __slots__ = ("project", "kind", "path", "readable", "by", "created_at", "updated_at")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    kind: str
+    path: str
+    readable: bool
+    by: str
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class SetWebhookRequest(_message.Message):
+    __slots__ = ("kind", "project", "secret")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    project: str
+    secret: str
+    def __init__(self, kind: _Optional[str] = ..., project: _Optional[str] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class HookMade(_message.Message):
+    __slots__ = ("project", "kind", "path", "readable", "by", "created_at", "updated_at", "secret")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    kind: str
+    path: str
+    readable: bool
+    by: str
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    secret: str
+    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ..., path: _Optional[str] = ..., readable: _Optional[bool] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., secret: _Optional[str] = ...) -> None: ...
+
+class RemoveWebhookRequest(_message.Message):
+    __slots__ = ("kind", "project")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    project: str
+    def __init__(self, kind: _Optional[str] = ..., project: _Optional[str] = ...) -> None: ...
+
+class HookRemoved(_message.Message):
+    __slots__ = ("project", "kind")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    kind: str
+    def __init__(self, project: _Optional[str] = ..., kind: _Optional[str] = ...) -> None: ...
+
+class ListTracesRequest(_message.Message):
+    __slots__ = ("session", "limit", "cursor")
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    session: str
+    limit: int
+    cursor: str
+    def __init__(self, session: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListTracesResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[TraceHead]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[TraceHead, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class TraceHead(_message.Message):
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
+    MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    trace_id: str
+    at: _timestamp_pb2.Timestamp
+    actor: str
+    session: str
+    query: str
+    intent: str
+    found: int
+    returned: int
+    milliseconds: float
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetTraceRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class Trace(_message.Message):
+    __slots__ = ("id", "trace_id", "at", "actor", "session", "query", "intent", "found", "returned", "milliseconds", "degraded", "agent", "scopes", "language", "keywords", "identifiers", "paths", "phrases", "period", "wants", "places", "limit", "budget_tokens", "depth", "min_confidence", "turns", "as_of", "valid_at", "statuses", "kinds", "tiers", "tags", "files", "since", "until", "tokens", "fusion", "weights", "arms", "took", "candidates", "omitted", "others")
+    class WeightsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    class ArmsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class TookEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TRACE_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
+    MILLISECONDS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    LANGUAGE_FIELD_NUMBER: _ClassVar[int]
+    KEYWORDS_FIELD_NUMBER: _ClassVar[int]
+    IDENTIFIERS_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    PHRASES_FIELD_NUMBER: _ClassVar[int]
+    PERIOD_FIELD_NUMBER: _ClassVar[int]
+    WANTS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    MIN_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    VALID_AT_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    FUSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ARMS_FIELD_NUMBER: _ClassVar[int]
+    TOOK_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    OMITTED_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    trace_id: str
+    at: _timestamp_pb2.Timestamp
+    actor: str
+    session: str
+    query: str
+    intent: str
+    found: int
+    returned: int
+    milliseconds: float
+    degraded: _containers.RepeatedScalarFieldContainer[str]
+    agent: str
+    scopes: _containers.RepeatedScalarFieldContainer[str]
+    language: str
+    keywords: _containers.RepeatedScalarFieldContainer[str]
+    identifiers: _containers.RepeatedScalarFieldContainer[str]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    phrases: _containers.RepeatedScalarFieldContainer[str]
+    period: TracePeriod
+    wants: _containers.RepeatedScalarFieldContainer[str]
+    places: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    budget_tokens: int
+    depth: int
+    min_confidence: float
+    turns: bool
+    as_of: _timestamp_pb2.Timestamp
+    valid_at: _timestamp_pb2.Timestamp
+    statuses: _containers.RepeatedScalarFieldContainer[str]
+    kinds: _containers.RepeatedScalarFieldContainer[str]
+    tiers: _containers.RepeatedScalarFieldContainer[str]
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    files: _containers.RepeatedScalarFieldContainer[str]
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    tokens: int
+    fusion: str
+    weights: _containers.ScalarMap[str, float]
+    arms: _containers.ScalarMap[str, int]
+    took: _containers.ScalarMap[str, float]
+    candidates: _containers.RepeatedCompositeFieldContainer[TraceCandidate]
+    omitted: int
+    others: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., trace_id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., session: _Optional[str] = ..., query: _Optional[str] = ..., intent: _Optional[str] = ..., found: _Optional[int] = ..., returned: _Optional[int] = ..., milliseconds: _Optional[float] = ..., degraded: _Optional[_Iterable[str]] = ..., agent: _Optional[str] = ..., scopes: _Optional[_Iterable[str]] = ..., language: _Optional[str] = ..., keywords: _Optional[_Iterable[str]] = ..., identifiers: _Optional[_Iterable[str]] = ..., paths: _Optional[_Iterable[str]] = ..., phrases: _Optional[_Iterable[str]] = ..., period: _Optional[_Union[TracePeriod, _Mapping]] = ..., wants: _Optional[_Iterable[str]] = ..., places: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., budget_tokens: _Optional[int] = ..., depth: _Optional[int] = ..., min_confidence: _Optional[float] = ..., turns: _Optional[bool] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., statuses: _Optional[_Iterable[str]] = ..., kinds: _Optional[_Iterable[str]] = ..., tiers: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., files: _Optional[_Iterable[str]] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tokens: _Optional[int] = ..., fusion: _Optional[str] = ..., weights: _Optional[_Mapping[str, float]] = ..., arms: _Optional[_Mapping[str, int]] = ..., took: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[_Iterable[_Union[TraceCandidate, _Mapping]]] = ..., omitted: _Optional[int] = ..., others: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TracePeriod(_message.Message):
+    __slots__ = ("since", "until")
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class TraceCandidate(_message.Message):
+    __slots__ = ("id", "type", "kind", "scope", "status", "label", "rank", "place", "score", "base", "fused", "arms", "hops", "factors", "likeness", "cut", "cut_by")
+    class ArmsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: TraceArm
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TraceArm, _Mapping]] = ...) -> None: ...
+    class FactorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    FUSED_FIELD_NUMBER: _ClassVar[int]
+    ARMS_FIELD_NUMBER: _ClassVar[int]
+    HOPS_FIELD_NUMBER: _ClassVar[int]
+    FACTORS_FIELD_NUMBER: _ClassVar[int]
+    LIKENESS_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
+    CUT_BY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    type: str
+    kind: str
+    scope: str
+    status: str
+    label: str
+    rank: int
+    place: int
+    score: float
+    base: float
+    fused: float
+    arms: _containers.MessageMap[str, TraceArm]
+    hops: _containers.RepeatedCompositeFieldContainer[TraceHop]
+    factors: _containers.ScalarMap[str, float]
+    likeness: float
+    cut: str
+    cut_by: str
+    def __init__(self, id: _Optional[str] = ..., type: _Optional[str] = ..., kind: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., label: _Optional[str] = ..., rank: _Optional[int] = ..., place: _Optional[int] = ..., score: _Optional[float] = ..., base: _Optional[float] = ..., fused: _Optional[float] = ..., arms: _Optional[_Mapping[str, TraceArm]] = ..., hops: _Optional[_Iterable[_Union[TraceHop, _Mapping]]] = ..., factors: _Optional[_Mapping[str, float]] = ..., likeness: _Optional[float] = ..., cut: _Optional[str] = ..., cut_by: _Optional[str] = ...) -> None: ...
+
+class TraceArm(_message.Message):
+    __slots__ = ("rank", "score")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    score: float
+    def __init__(self, rank: _Optional[int] = ..., score: _Optional[float] = ...) -> None: ...
+
+class TraceHop(_message.Message):
+    __slots__ = ("source", "type", "lent")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    LENT_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    type: str
+    lent: float
+    def __init__(self, source: _Optional[str] = ..., type: _Optional[str] = ..., lent: _Optional[float] = ...) -> None: ...
+
+class ListVaultRequest(_message.Message):
+    __slots__ = ("scope", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListVaultResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[VaultItem]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[VaultItem, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class VaultItem(_message.Message):
+    __slots__ = ("scope", "key", "secret", "readable", "version", "by", "created_at", "updated_at")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    key: str
+    secret: bool
+    readable: bool
+    version: int
+    by: str
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class VaultGetRequest(_message.Message):
+    __slots__ = ("key", "scope")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    scope: str
+    def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
+
+class VaultValue(_message.Message):
+    __slots__ = ("scope", "key", "secret", "readable", "version", "by", "created_at", "updated_at", "value")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    READABLE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    key: str
+    secret: bool
+    readable: bool
+    version: int
+    by: str
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    value: _struct_pb2.Value
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., readable: _Optional[bool] = ..., version: _Optional[int] = ..., by: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
+
+class VaultPutRequest(_message.Message):
+    __slots__ = ("key", "scope", "value", "secret", "version")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    scope: str
+    value: _struct_pb2.Value
+    secret: bool
+    version: int
+    def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., secret: _Optional[bool] = ..., version: _Optional[int] = ...) -> None: ...
+
+class VaultWritten(_message.Message):
+    __slots__ = ("scope", "key", "secret", "version", "deleted", "hints")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    HINTS_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    key: str
+    secret: bool
+    version: int
+    deleted: bool
+    hints: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., secret: _Optional[bool] = ..., version: _Optional[int] = ..., deleted: _Optional[bool] = ..., hints: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class VaultDeleteRequest(_message.Message):
+    __slots__ = ("key", "scope")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    scope: str
+    def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
+
+class VaultAdviceRequest(_message.Message):
+    __slots__ = ("limit",)
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    def __init__(self, limit: _Optional[int] = ...) -> None: ...
+
+class VaultAdviceResponse(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[VaultAdvised]
+    def __init__(self, items: _Optional[_Iterable[_Union[VaultAdvised, _Mapping]]] = ...) -> None: ...
+
+class VaultAdvised(_message.Message):
+    __slots__ = ("scope", "key", "memory", "versions", "advice")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    ADVICE_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    key: str
+    memory: str
+    versions: int
+    advice: str
+    def __init__(self, scope: _Optional[str] = ..., key: _Optional[str] = ..., memory: _Optional[str] = ..., versions: _Optional[int] = ..., advice: _Optional[str] = ...) -> None: ...
+
+class VaultScrubRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class VaultScrubbed(_message.Message):
+    __slots__ = ("state", "wanted_at", "finished_at", "passages", "looked", "scrubbed")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    WANTED_AT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_AT_FIELD_NUMBER: _ClassVar[int]
+    PASSAGES_FIELD_NUMBER: _ClassVar[int]
+    LOOKED_FIELD_NUMBER: _ClassVar[int]
+    SCRUBBED_FIELD_NUMBER: _ClassVar[int]
+    state: str
+    wanted_at: _timestamp_pb2.Timestamp
+    finished_at: _timestamp_pb2.Timestamp
+    passages: int
+    looked: int
+    scrubbed: int
+    def __init__(self, state: _Optional[str] = ..., wanted_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., passages: _Optional[int] = ..., looked: _Optional[int] = ..., scrubbed: _Optional[int] = ...) -> None: ...
+
+class ListKeysRequest(_message.Message):
+    __slots__ = ("limit", "cursor")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListKeysResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[KeyBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[KeyBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class KeyBody(_message.Message):
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    READS_FIELD_NUMBER: _ClassVar[int]
+    WRITES_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    label: str
+    role: str
+    reads: _containers.RepeatedScalarFieldContainer[str]
+    writes: _containers.RepeatedScalarFieldContainer[str]
+    project: str
+    agent: str
+    created_at: _timestamp_pb2.Timestamp
+    expires: _timestamp_pb2.Timestamp
+    revoked_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class MakeKeyRequest(_message.Message):
+    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    READS_FIELD_NUMBER: _ClassVar[int]
+    WRITES_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    role: str
+    reads: _containers.RepeatedScalarFieldContainer[str]
+    writes: _containers.RepeatedScalarFieldContainer[str]
+    project: str
+    agent: str
+    expires: _timestamp_pb2.Timestamp
+    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class MadeKey(_message.Message):
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "key")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    READS_FIELD_NUMBER: _ClassVar[int]
+    WRITES_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    label: str
+    role: str
+    reads: _containers.RepeatedScalarFieldContainer[str]
+    writes: _containers.RepeatedScalarFieldContainer[str]
+    project: str
+    agent: str
+    created_at: _timestamp_pb2.Timestamp
+    expires: _timestamp_pb2.Timestamp
+    revoked_at: _timestamp_pb2.Timestamp
+    key: str
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ...) -> None: ...
+
+class RevokeKeyRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class RevokedKey(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListProjectsRequest(_message.Message):
+    __slots__ = ("limit", "cursor")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListProjectsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ProjectBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ProjectBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ProjectBody(_message.Message):
+    __slots__ = ("project", "name", "scopes", "memories", "sessions", "changes")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    name: str
+    scopes: int
+    memories: int
+    sessions: int
+    changes: int
+    def __init__(self, project: _Optional[str] = ..., name: _Optional[str] = ..., scopes: _Optional[int] = ..., memories: _Optional[int] = ..., sessions: _Optional[int] = ..., changes: _Optional[int] = ...) -> None: ...
+
+class DeleteProjectRequest(_message.Message):
+    __slots__ = ("name", "cursor")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    cursor: str
+    def __init__(self, name: _Optional[str] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class Deleted(_message.Message):
+    __slots__ = ("done", "next", "rows", "messages")
+    class RowsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class MessagesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    done: bool
+    next: str
+    rows: _containers.ScalarMap[str, int]
+    messages: _containers.ScalarMap[str, int]
+    def __init__(self, done: _Optional[bool] = ..., next: _Optional[str] = ..., rows: _Optional[_Mapping[str, int]] = ..., messages: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ListScopesRequest(_message.Message):
+    __slots__ = ("limit", "cursor")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListScopesResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[ScopeBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[ScopeBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class ScopeBody(_message.Message):
+    __slots__ = ("scope", "name", "kinds", "statuses", "sessions")
+    class KindsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class StatusesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    name: str
+    kinds: _containers.ScalarMap[str, int]
+    statuses: _containers.ScalarMap[str, int]
+    sessions: int
+    def __init__(self, scope: _Optional[str] = ..., name: _Optional[str] = ..., kinds: _Optional[_Mapping[str, int]] = ..., statuses: _Optional[_Mapping[str, int]] = ..., sessions: _Optional[int] = ...) -> None: ...
+
+class DeleteScopeRequest(_message.Message):
+    __slots__ = ("scope", "below", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    BELOW_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    below: bool
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., below: _Optional[bool] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class DeleteTenantRequest(_message.Message):
+    __slots__ = ("confirm",)
+    CONFIRM_FIELD_NUMBER: _ClassVar[int]
+    confirm: str
+    def __init__(self, confirm: _Optional[str] = ...) -> None: ...
+
+class GetTenantSettingsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TenantSettings(_message.Message):
+    __slots__ = ("dream", "llm")
+    DREAM_FIELD_NUMBER: _ClassVar[int]
+    LLM_FIELD_NUMBER: _ClassVar[int]
+    dream: LimitsBody
+    llm: LlmBody
+    def __init__(self, dream: _Optional[_Union[LimitsBody, _Mapping]] = ..., llm: _Optional[_Union[LlmBody, _Mapping]] = ...) -> None: ...
+
+class LimitsBody(_message.Message):
+    __slots__ = ("segments", "chars", "turns", "idle_minutes", "every_minutes", "set")
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    CHARS_FIELD_NUMBER: _ClassVar[int]
+    TURNS_FIELD_NUMBER: _ClassVar[int]
+    IDLE_MINUTES_FIELD_NUMBER: _ClassVar[int]
+    EVERY_MINUTES_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    segments: int
+    chars: int
+    turns: int
+    idle_minutes: float
+    every_minutes: float
+    set: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, segments: _Optional[int] = ..., chars: _Optional[int] = ..., turns: _Optional[int] = ..., idle_minutes: _Optional[float] = ..., every_minutes: _Optional[float] = ..., set: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class LlmBody(_message.Message):
+    __slots__ = ("calls_a_day", "tokens_a_day", "set", "calls", "failed", "sent", "received")
+    CALLS_A_DAY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_A_DAY_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    calls_a_day: int
+    tokens_a_day: int
+    set: _containers.RepeatedScalarFieldContainer[str]
+    calls: int
+    failed: int
+    sent: int
+    received: int
+    def __init__(self, calls_a_day: _Optional[int] = ..., tokens_a_day: _Optional[int] = ..., set: _Optional[_Iterable[str]] = ..., calls: _Optional[int] = ..., failed: _Optional[int] = ..., sent: _Optional[int] = ..., received: _Optional[int] = ...) -> None: ...
+
+class SetTenantSettingsRequest(_message.Message):
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: _struct_pb2.Struct
+    def __init__(self, changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class GetProjectSettingsRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ProjectSettings(_message.Message):
+    __slots__ = ("project", "context", "dream")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    DREAM_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    context: BudgetsBody
+    dream: LimitsBody
+    def __init__(self, project: _Optional[str] = ..., context: _Optional[_Union[BudgetsBody, _Mapping]] = ..., dream: _Optional[_Union[LimitsBody, _Mapping]] = ...) -> None: ...
+
+class BudgetsBody(_message.Message):
+    __slots__ = ("hot", "warm", "stale", "session", "files", "entries", "total")
+    HOT_FIELD_NUMBER: _ClassVar[int]
+    WARM_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    hot: int
+    warm: int
+    stale: int
+    session: int
+    files: int
+    entries: int
+    total: int
+    def __init__(self, hot: _Optional[int] = ..., warm: _Optional[int] = ..., stale: _Optional[int] = ..., session: _Optional[int] = ..., files: _Optional[int] = ..., entries: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
+
+class SetProjectSettingsRequest(_message.Message):
+    __slots__ = ("name", "changes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    changes: _struct_pb2.Struct
+    def __init__(self, name: _Optional[str] = ..., changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class ExportRequest(_message.Message):
+    __slots__ = ("format", "scope")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    scope: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, format: _Optional[str] = ..., scope: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Piece(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class ImportPiece(_message.Message):
+    __slots__ = ("data", "kind", "strategy", "dry_run", "scope")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    kind: str
+    strategy: str
+    dry_run: bool
+    scope: str
+    def __init__(self, data: _Optional[bytes] = ..., kind: _Optional[str] = ..., strategy: _Optional[str] = ..., dry_run: _Optional[bool] = ..., scope: _Optional[str] = ...) -> None: ...
+
+class Imported(_message.Message):
+    __slots__ = ("created", "updated", "skipped", "forgotten", "refused", "refused_lines", "dry_run")
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_LINES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    created: int
+    updated: int
+    skipped: int
+    forgotten: int
+    refused: int
+    refused_lines: _containers.RepeatedCompositeFieldContainer[RefusedLine]
+    dry_run: bool
+    def __init__(self, created: _Optional[int] = ..., updated: _Optional[int] = ..., skipped: _Optional[int] = ..., forgotten: _Optional[int] = ..., refused: _Optional[int] = ..., refused_lines: _Optional[_Iterable[_Union[RefusedLine, _Mapping]]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
+
+class RefusedLine(_message.Message):
+    __slots__ = ("line", "reason", "file")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    line: int
+    reason: str
+    file: str
+    def __init__(self, line: _Optional[int] = ..., reason: _Optional[str] = ..., file: _Optional[str] = ...) -> None: ...
+
+class LeftOut(_message.Message):
+    __slots__ = ("id", "title", "kind", "section", "part", "reason")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SECTION_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    title: str
+    kind: str
+    section: str
+    part: str
+    reason: str
+    def __init__(self, id: _Optional[str] = ..., title: _Optional[str] = ..., kind: _Optional[str] = ..., section: _Optional[str] = ..., part: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ContextWarning(_message.Message):
+    __slots__ = ("what", "used", "limit", "omitted", "message")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OMITTED_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    used: int
+    limit: int
+    omitted: int
+    message: str
+    def __init__(self, what: _Optional[str] = ..., used: _Optional[int] = ..., limit: _Optional[int] = ..., omitted: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...

@@ -60,6 +60,71 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
                 _registered_method=True)
+        self.RememberBatch = channel.unary_unary(
+                '/reverie.v1.Reverie/RememberBatch',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.FromString,
+                _registered_method=True)
+        self.Preflow = channel.unary_unary(
+                '/reverie.v1.Reverie/Preflow',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.FromString,
+                _registered_method=True)
+        self.ListMemories = channel.unary_unary(
+                '/reverie.v1.Reverie/ListMemories',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMemoriesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMemoriesResponse.FromString,
+                _registered_method=True)
+        self.EditMemory = channel.unary_unary(
+                '/reverie.v1.Reverie/EditMemory',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                _registered_method=True)
+        self.Pin = channel.unary_unary(
+                '/reverie.v1.Reverie/Pin',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                _registered_method=True)
+        self.Unpin = channel.unary_unary(
+                '/reverie.v1.Reverie/Unpin',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                _registered_method=True)
+        self.Restore = channel.unary_unary(
+                '/reverie.v1.Reverie/Restore',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Restored.FromString,
+                _registered_method=True)
+        self.Confirm = channel.unary_unary(
+                '/reverie.v1.Reverie/Confirm',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Confirmed.FromString,
+                _registered_method=True)
+        self.Feedback = channel.unary_unary(
+                '/reverie.v1.Reverie/Feedback',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                _registered_method=True)
+        self.History = channel.unary_unary(
+                '/reverie.v1.Reverie/History',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.HistoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HistoryResponse.FromString,
+                _registered_method=True)
+        self.Rollback = channel.unary_unary(
+                '/reverie.v1.Reverie/Rollback',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+                _registered_method=True)
+        self.Provenance = channel.unary_unary(
+                '/reverie.v1.Reverie/Provenance',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Origin.FromString,
+                _registered_method=True)
+        self.Replay = channel.unary_unary(
+                '/reverie.v1.Reverie/Replay',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
+                _registered_method=True)
         self.Link = channel.unary_unary(
                 '/reverie.v1.Reverie/Link',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.LinkRequest.SerializeToString,
@@ -80,6 +145,36 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ImpactRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImpactResponse.FromString,
                 _registered_method=True)
+        self.ListTasks = channel.unary_unary(
+                '/reverie.v1.Reverie/ListTasks',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksResponse.FromString,
+                _registered_method=True)
+        self.MoveTask = channel.unary_unary(
+                '/reverie.v1.Reverie/MoveTask',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+                _registered_method=True)
+        self.ClaimTask = channel.unary_unary(
+                '/reverie.v1.Reverie/ClaimTask',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+                _registered_method=True)
+        self.ReleaseTask = channel.unary_unary(
+                '/reverie.v1.Reverie/ReleaseTask',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+                _registered_method=True)
+        self.LearnClaim = channel.unary_unary(
+                '/reverie.v1.Reverie/LearnClaim',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.FromString,
+                _registered_method=True)
+        self.ListClaims = channel.unary_unary(
+                '/reverie.v1.Reverie/ListClaims',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.FromString,
+                _registered_method=True)
         self.SessionStart = channel.unary_unary(
                 '/reverie.v1.Reverie/SessionStart',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartRequest.SerializeToString,
@@ -95,6 +190,21 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionEnded.FromString,
                 _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/reverie.v1.Reverie/ListSessions',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
+        self.ListTurns = channel.unary_unary(
+                '/reverie.v1.Reverie/ListTurns',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.FromString,
+                _registered_method=True)
+        self.Adjust = channel.unary_unary(
+                '/reverie.v1.Reverie/Adjust',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Adjusted.FromString,
+                _registered_method=True)
         self.Dream = channel.unary_unary(
                 '/reverie.v1.Reverie/Dream',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequest.SerializeToString,
@@ -104,6 +214,46 @@ class ReverieStub:
                 '/reverie.v1.Reverie/Dreams',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.FromString,
+                _registered_method=True)
+        self.Undigested = channel.unary_unary(
+                '/reverie.v1.Reverie/Undigested',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.FromString,
+                _registered_method=True)
+        self.GetDream = channel.unary_unary(
+                '/reverie.v1.Reverie/GetDream',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetDreamRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamDetail.FromString,
+                _registered_method=True)
+        self.Summaries = channel.unary_unary(
+                '/reverie.v1.Reverie/Summaries',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+                _registered_method=True)
+        self.SummaryHistory = channel.unary_unary(
+                '/reverie.v1.Reverie/SummaryHistory',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+                _registered_method=True)
+        self.Tend = channel.unary_unary(
+                '/reverie.v1.Reverie/Tend',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.TendRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Tended.FromString,
+                _registered_method=True)
+        self.ListReviews = channel.unary_unary(
+                '/reverie.v1.Reverie/ListReviews',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListReviewsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListReviewsResponse.FromString,
+                _registered_method=True)
+        self.AcceptReview = channel.unary_unary(
+                '/reverie.v1.Reverie/AcceptReview',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+                _registered_method=True)
+        self.RefuseReview = channel.unary_unary(
+                '/reverie.v1.Reverie/RefuseReview',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
                 _registered_method=True)
         self.GitChange = channel.unary_unary(
                 '/reverie.v1.Reverie/GitChange',
@@ -115,6 +265,31 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleResponse.FromString,
                 _registered_method=True)
+        self.Unanchored = channel.unary_unary(
+                '/reverie.v1.Reverie/Unanchored',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.FromString,
+                _registered_method=True)
+        self.Anchor = channel.unary_unary(
+                '/reverie.v1.Reverie/Anchor',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Anchored.FromString,
+                _registered_method=True)
+        self.ListWebhooks = channel.unary_unary(
+                '/reverie.v1.Reverie/ListWebhooks',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListWebhooksRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListWebhooksResponse.FromString,
+                _registered_method=True)
+        self.SetWebhook = channel.unary_unary(
+                '/reverie.v1.Reverie/SetWebhook',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HookMade.FromString,
+                _registered_method=True)
+        self.RemoveWebhook = channel.unary_unary(
+                '/reverie.v1.Reverie/RemoveWebhook',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HookRemoved.FromString,
+                _registered_method=True)
         self.WatchMemories = channel.unary_stream(
                 '/reverie.v1.Reverie/WatchMemories',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.WatchRequest.SerializeToString,
@@ -124,6 +299,116 @@ class ReverieStub:
                 '/reverie.v1.Reverie/WatchStale',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleEvent.FromString,
+                _registered_method=True)
+        self.Export = channel.unary_stream(
+                '/reverie.v1.Reverie/Export',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ExportRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Piece.FromString,
+                _registered_method=True)
+        self.Import = channel.stream_unary(
+                '/reverie.v1.Reverie/Import',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ImportPiece.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Imported.FromString,
+                _registered_method=True)
+        self.ListTraces = channel.unary_unary(
+                '/reverie.v1.Reverie/ListTraces',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTracesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTracesResponse.FromString,
+                _registered_method=True)
+        self.GetTrace = channel.unary_unary(
+                '/reverie.v1.Reverie/GetTrace',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Trace.FromString,
+                _registered_method=True)
+        self.ListVault = channel.unary_unary(
+                '/reverie.v1.Reverie/ListVault',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultResponse.FromString,
+                _registered_method=True)
+        self.VaultGet = channel.unary_unary(
+                '/reverie.v1.Reverie/VaultGet',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultGetRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultValue.FromString,
+                _registered_method=True)
+        self.VaultPut = channel.unary_unary(
+                '/reverie.v1.Reverie/VaultPut',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+                _registered_method=True)
+        self.VaultDelete = channel.unary_unary(
+                '/reverie.v1.Reverie/VaultDelete',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+                _registered_method=True)
+        self.VaultAdvice = channel.unary_unary(
+                '/reverie.v1.Reverie/VaultAdvice',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.FromString,
+                _registered_method=True)
+        self.VaultScrub = channel.unary_unary(
+                '/reverie.v1.Reverie/VaultScrub',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.FromString,
+                _registered_method=True)
+        self.ListKeys = channel.unary_unary(
+                '/reverie.v1.Reverie/ListKeys',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysResponse.FromString,
+                _registered_method=True)
+        self.MakeKey = channel.unary_unary(
+                '/reverie.v1.Reverie/MakeKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+                _registered_method=True)
+        self.RevokeKey = channel.unary_unary(
+                '/reverie.v1.Reverie/RevokeKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.FromString,
+                _registered_method=True)
+        self.ListProjects = channel.unary_unary(
+                '/reverie.v1.Reverie/ListProjects',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsResponse.FromString,
+                _registered_method=True)
+        self.DeleteProject = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteProject',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                _registered_method=True)
+        self.ListScopes = channel.unary_unary(
+                '/reverie.v1.Reverie/ListScopes',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListScopesRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListScopesResponse.FromString,
+                _registered_method=True)
+        self.DeleteScope = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteScope',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                _registered_method=True)
+        self.DeleteTenant = channel.unary_unary(
+                '/reverie.v1.Reverie/DeleteTenant',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+                _registered_method=True)
+        self.GetTenantSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/GetTenantSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetTenantSettingsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
+                _registered_method=True)
+        self.SetTenantSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/SetTenantSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
+                _registered_method=True)
+        self.GetProjectSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/GetProjectSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetProjectSettingsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
+                _registered_method=True)
+        self.SetProjectSettings = channel.unary_unary(
+                '/reverie.v1.Reverie/SetProjectSettings',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
                 _registered_method=True)
         self.Health = channel.unary_unary(
                 '/reverie.v1.Reverie/Health',
@@ -177,6 +462,99 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RememberBatch(self, request, context):
+        """Remember many things, each judged by itself (POST /v1/remember/batch).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Preflow(self, request, context):
+        """What an agent should have before a turn, as far as it was not given it yet (POST /v1/preflow).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMemories(self, request, context):
+        """List memories, newest first (GET /v1/memories).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EditMemory(self, request, context):
+        """Edit a memory; If-Match guards against another's edit (PATCH /v1/memories/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Pin(self, request, context):
+        """Pin a memory: always shown at session start, never decays (PUT /v1/memories/{id}/pin).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Unpin(self, request, context):
+        """Unpin a memory (DELETE /v1/memories/{id}/pin).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Restore(self, request, context):
+        """Take a memory out of the archive (POST /v1/memories/{id}/restore).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Confirm(self, request, context):
+        """Say that a memory holds as the code stands (POST /v1/memories/{id}/confirm).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Feedback(self, request, context):
+        """Approve, edit or discard a memory (POST /v1/memories/{id}/feedback).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def History(self, request, context):
+        """The versions of a memory: what it was, who changed it, when and why (GET
+        /v1/memories/{id}/history).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Rollback(self, request, context):
+        """Make a memory what an earlier version was (POST /v1/memories/{id}/rollback).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Provenance(self, request, context):
+        """Where a memory came from: session, turns, agent, what it replaced (GET
+        /v1/memories/{id}/provenance).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Replay(self, request, context):
+        """The steps of a skill as numbered text, its places filled (GET /v1/memories/{id}/replay).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Link(self, request, context):
         """An edge from one memory to another (POST /v1/links). INVALID_ARGUMENT where a causal edge
         closes a circle.
@@ -206,6 +584,48 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTasks(self, request, context):
+        """List tasks, newest first (GET /v1/tasks).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MoveTask(self, request, context):
+        """Set the state of a task (PATCH /v1/tasks/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClaimTask(self, request, context):
+        """Take a task for a time; again by the same agent prolongs it (POST /v1/tasks/{id}/claim).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseTask(self, request, context):
+        """Give a task back (POST /v1/tasks/{id}/release).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LearnClaim(self, request, context):
+        """Store what was learned, with how sure it is (POST /v1/claims).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListClaims(self, request, context):
+        """List what was learned, newest first (GET /v1/claims).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SessionStart(self, request, context):
         """Starts a session and says what to know (POST /v1/sessions/start).
         """
@@ -227,6 +647,27 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessions(self, request, context):
+        """List sessions, newest first (GET /v1/sessions).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTurns(self, request, context):
+        """The turns of a session, in order (GET /v1/sessions/{id}/turns).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Adjust(self, request, context):
+        """Take back what a turn corrected, and keep what holds instead (POST /v1/sessions/{id}/adjust).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Dream(self, request, context):
         """Asks for a scope to be digested now (POST /v1/dream).
         """
@@ -236,6 +677,63 @@ class ReverieServicer:
 
     def Dreams(self, request, context):
         """The dreams there were, the newest first (GET /v1/dreams).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Undigested(self, request, context):
+        """What waits in each scope, and what is asked for (GET /v1/dream).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDream(self, request, context):
+        """One dream: what went in, what came out, and why (GET /v1/dreams/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Summaries(self, request, context):
+        """What stands in each scope, and the memories that it rests on (GET /v1/dream/summaries).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SummaryHistory(self, request, context):
+        """The versions of a scope's summary, newest first (GET /v1/dream/summaries/history).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Tend(self, request, context):
+        """Promote, archive, collect, merge and link what is due in the key's scopes (POST
+        /v1/dream/tend).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReviews(self, request, context):
+        """What a language model says of memories in doubt (GET /v1/reviews).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcceptReview(self, request, context):
+        """Do to the memory what a review says (POST /v1/reviews/{id}/accept).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RefuseReview(self, request, context):
+        """Leave the memory as it is (POST /v1/reviews/{id}/refuse).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -255,6 +753,42 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Unanchored(self, request, context):
+        """Memories whose lines in their files are not known (GET /v1/git/anchors).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Anchor(self, request, context):
+        """Say which lines and symbols memories speak of (POST /v1/git/anchors).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWebhooks(self, request, context):
+        """List the push webhooks that are set up, without their secrets (GET /v1/git/webhooks).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetWebhook(self, request, context):
+        """Set the secret of a project's webhook; shown this once (PUT /v1/git/webhooks/{kind}/{project}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveWebhook(self, request, context):
+        """Refuse deliveries of a project's webhook from now on (DELETE
+        /v1/git/webhooks/{kind}/{project}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WatchMemories(self, request, context):
         """What happens to memories, from now on or from a cursor, without an end (GET /v1/events).
 
@@ -269,6 +803,161 @@ class ReverieServicer:
 
     def WatchStale(self, request, context):
         """The same, of memories that commits made doubtful, or that hold again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Export(self, request, context):
+        """All that the key may read, in pieces, in their order (GET /v1/export).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Import(self, request_iterator, context):
+        """Takes in an export (POST /v1/import): the first message says how, each has a piece.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTraces(self, request, context):
+        """List recalls, newest first (GET /v1/traces).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTrace(self, request, context):
+        """How a recall came to its answer; by its trace_id or its own id (GET /v1/traces/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListVault(self, request, context):
+        """List entries without their values (GET /v1/vault).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VaultGet(self, request, context):
+        """Read a value (GET /v1/vault/{key}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VaultPut(self, request, context):
+        """Keep a value under a key (PUT /v1/vault/{key}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VaultDelete(self, request, context):
+        """Remove a value for good (DELETE /v1/vault/{key}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VaultAdvice(self, request, context):
+        """Memories that belong into the vault (GET /v1/vault/advice).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VaultScrub(self, request, context):
+        """How far stored texts were searched for secrets (GET /v1/vault/scrub).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListKeys(self, request, context):
+        """List the keys of the tenant, without their text (GET /v1/admin/keys).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MakeKey(self, request, context):
+        """Make a key; its text is shown this once (POST /v1/admin/keys).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeKey(self, request, context):
+        """End a key (DELETE /v1/admin/keys/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListProjects(self, request, context):
+        """List projects with what lies in them (GET /v1/admin/projects).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteProject(self, request, context):
+        """Delete a project with everything in it and below it (DELETE /v1/admin/projects/{name}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListScopes(self, request, context):
+        """List scopes with their memories by kind and by status (GET /v1/admin/scopes).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteScope(self, request, context):
+        """Delete everything of a scope (DELETE /v1/admin/scopes).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteTenant(self, request, context):
+        """Delete the caller's tenant with everything in it (DELETE /v1/admin/tenant).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTenantSettings(self, request, context):
+        """What holds for all of the tenant: when it dreams, its language model (GET /v1/admin/settings).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetTenantSettings(self, request, context):
+        """Change some of it (PATCH /v1/admin/settings).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProjectSettings(self, request, context):
+        """What a project has set: the budgets of its context, when it dreams (GET
+        /v1/projects/{name}/settings).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetProjectSettings(self, request, context):
+        """Change some of it (PATCH /v1/projects/{name}/settings).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -316,6 +1005,71 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
             ),
+            'RememberBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.RememberBatch,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.SerializeToString,
+            ),
+            'Preflow': grpc.unary_unary_rpc_method_handler(
+                    servicer.Preflow,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.SerializeToString,
+            ),
+            'ListMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMemories,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListMemoriesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListMemoriesResponse.SerializeToString,
+            ),
+            'EditMemory': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditMemory,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+            ),
+            'Pin': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pin,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+            ),
+            'Unpin': grpc.unary_unary_rpc_method_handler(
+                    servicer.Unpin,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+            ),
+            'Restore': grpc.unary_unary_rpc_method_handler(
+                    servicer.Restore,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Restored.SerializeToString,
+            ),
+            'Confirm': grpc.unary_unary_rpc_method_handler(
+                    servicer.Confirm,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Confirmed.SerializeToString,
+            ),
+            'Feedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.Feedback,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+            ),
+            'History': grpc.unary_unary_rpc_method_handler(
+                    servicer.History,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.HistoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.HistoryResponse.SerializeToString,
+            ),
+            'Rollback': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rollback,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Edited.SerializeToString,
+            ),
+            'Provenance': grpc.unary_unary_rpc_method_handler(
+                    servicer.Provenance,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Origin.SerializeToString,
+            ),
+            'Replay': grpc.unary_unary_rpc_method_handler(
+                    servicer.Replay,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.SerializeToString,
+            ),
             'Link': grpc.unary_unary_rpc_method_handler(
                     servicer.Link,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.LinkRequest.FromString,
@@ -336,6 +1090,36 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImpactRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.ImpactResponse.SerializeToString,
             ),
+            'ListTasks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTasks,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTasksResponse.SerializeToString,
+            ),
+            'MoveTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.MoveTask,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+            ),
+            'ClaimTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClaimTask,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+            ),
+            'ReleaseTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseTask,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TaskMoved.SerializeToString,
+            ),
+            'LearnClaim': grpc.unary_unary_rpc_method_handler(
+                    servicer.LearnClaim,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.SerializeToString,
+            ),
+            'ListClaims': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListClaims,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.SerializeToString,
+            ),
             'SessionStart': grpc.unary_unary_rpc_method_handler(
                     servicer.SessionStart,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionStartRequest.FromString,
@@ -351,6 +1135,21 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SessionEndRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.SessionEnded.SerializeToString,
             ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSessionsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ListTurns': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTurns,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.SerializeToString,
+            ),
+            'Adjust': grpc.unary_unary_rpc_method_handler(
+                    servicer.Adjust,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Adjusted.SerializeToString,
+            ),
             'Dream': grpc.unary_unary_rpc_method_handler(
                     servicer.Dream,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamRequest.FromString,
@@ -360,6 +1159,46 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Dreams,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.SerializeToString,
+            ),
+            'Undigested': grpc.unary_unary_rpc_method_handler(
+                    servicer.Undigested,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.SerializeToString,
+            ),
+            'GetDream': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDream,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetDreamRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.DreamDetail.SerializeToString,
+            ),
+            'Summaries': grpc.unary_unary_rpc_method_handler(
+                    servicer.Summaries,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.SerializeToString,
+            ),
+            'SummaryHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.SummaryHistory,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.SerializeToString,
+            ),
+            'Tend': grpc.unary_unary_rpc_method_handler(
+                    servicer.Tend,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.TendRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Tended.SerializeToString,
+            ),
+            'ListReviews': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReviews,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListReviewsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListReviewsResponse.SerializeToString,
+            ),
+            'AcceptReview': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptReview,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Decided.SerializeToString,
+            ),
+            'RefuseReview': grpc.unary_unary_rpc_method_handler(
+                    servicer.RefuseReview,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Decided.SerializeToString,
             ),
             'GitChange': grpc.unary_unary_rpc_method_handler(
                     servicer.GitChange,
@@ -371,6 +1210,31 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.StaleRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleResponse.SerializeToString,
             ),
+            'Unanchored': grpc.unary_unary_rpc_method_handler(
+                    servicer.Unanchored,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.SerializeToString,
+            ),
+            'Anchor': grpc.unary_unary_rpc_method_handler(
+                    servicer.Anchor,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Anchored.SerializeToString,
+            ),
+            'ListWebhooks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWebhooks,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListWebhooksRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListWebhooksResponse.SerializeToString,
+            ),
+            'SetWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetWebhook,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.HookMade.SerializeToString,
+            ),
+            'RemoveWebhook': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveWebhook,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.HookRemoved.SerializeToString,
+            ),
             'WatchMemories': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchMemories,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.WatchRequest.FromString,
@@ -380,6 +1244,116 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.WatchStale,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.StaleEvent.SerializeToString,
+            ),
+            'Export': grpc.unary_stream_rpc_method_handler(
+                    servicer.Export,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ExportRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Piece.SerializeToString,
+            ),
+            'Import': grpc.stream_unary_rpc_method_handler(
+                    servicer.Import,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ImportPiece.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Imported.SerializeToString,
+            ),
+            'ListTraces': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTraces,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListTracesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListTracesResponse.SerializeToString,
+            ),
+            'GetTrace': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTrace,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Trace.SerializeToString,
+            ),
+            'ListVault': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListVault,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListVaultResponse.SerializeToString,
+            ),
+            'VaultGet': grpc.unary_unary_rpc_method_handler(
+                    servicer.VaultGet,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultGetRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultValue.SerializeToString,
+            ),
+            'VaultPut': grpc.unary_unary_rpc_method_handler(
+                    servicer.VaultPut,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.SerializeToString,
+            ),
+            'VaultDelete': grpc.unary_unary_rpc_method_handler(
+                    servicer.VaultDelete,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultWritten.SerializeToString,
+            ),
+            'VaultAdvice': grpc.unary_unary_rpc_method_handler(
+                    servicer.VaultAdvice,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.SerializeToString,
+            ),
+            'VaultScrub': grpc.unary_unary_rpc_method_handler(
+                    servicer.VaultScrub,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.SerializeToString,
+            ),
+            'ListKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListKeys,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListKeysResponse.SerializeToString,
+            ),
+            'MakeKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.MakeKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.SerializeToString,
+            ),
+            'RevokeKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.SerializeToString,
+            ),
+            'ListProjects': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProjects,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsResponse.SerializeToString,
+            ),
+            'DeleteProject': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteProject,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+            ),
+            'ListScopes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListScopes,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListScopesRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListScopesResponse.SerializeToString,
+            ),
+            'DeleteScope': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteScope,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+            ),
+            'DeleteTenant': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteTenant,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.Deleted.SerializeToString,
+            ),
+            'GetTenantSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTenantSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetTenantSettingsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.SerializeToString,
+            ),
+            'SetTenantSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetTenantSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.TenantSettings.SerializeToString,
+            ),
+            'GetProjectSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProjectSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetProjectSettingsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.SerializeToString,
+            ),
+            'SetProjectSettings': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetProjectSettings,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.SerializeToString,
             ),
             'Health': grpc.unary_unary_rpc_method_handler(
                     servicer.Health,
@@ -539,6 +1513,357 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def RememberBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RememberBatch',
+            reverie_dot_contracts_dot_reverie__pb2.RememberBatchRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.RememberedBatch.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Preflow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Preflow',
+            reverie_dot_contracts_dot_reverie__pb2.PreflowRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.PreflowAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListMemories',
+            reverie_dot_contracts_dot_reverie__pb2.ListMemoriesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EditMemory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/EditMemory',
+            reverie_dot_contracts_dot_reverie__pb2.EditMemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Pin',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Unpin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Unpin',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Restore(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Restore',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Restored.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Confirm(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Confirm',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Confirmed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Feedback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Feedback',
+            reverie_dot_contracts_dot_reverie__pb2.FeedbackRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def History(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/History',
+            reverie_dot_contracts_dot_reverie__pb2.HistoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.HistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rollback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Rollback',
+            reverie_dot_contracts_dot_reverie__pb2.RollbackRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Edited.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Provenance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Provenance',
+            reverie_dot_contracts_dot_reverie__pb2.MemoryRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Origin.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Replay(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Replay',
+            reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Link(request,
             target,
             options=(),
@@ -647,6 +1972,168 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def ListTasks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListTasks',
+            reverie_dot_contracts_dot_reverie__pb2.ListTasksRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MoveTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/MoveTask',
+            reverie_dot_contracts_dot_reverie__pb2.MoveTaskRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClaimTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ClaimTask',
+            reverie_dot_contracts_dot_reverie__pb2.ClaimTaskRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ReleaseTask',
+            reverie_dot_contracts_dot_reverie__pb2.ReleaseTaskRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TaskMoved.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LearnClaim(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/LearnClaim',
+            reverie_dot_contracts_dot_reverie__pb2.LearnClaimRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ClaimLearned.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListClaims(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListClaims',
+            reverie_dot_contracts_dot_reverie__pb2.ListClaimsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListClaimsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def SessionStart(request,
             target,
             options=(),
@@ -728,6 +2215,87 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListSessions',
+            reverie_dot_contracts_dot_reverie__pb2.ListSessionsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTurns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListTurns',
+            reverie_dot_contracts_dot_reverie__pb2.ListTurnsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListTurnsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Adjust(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Adjust',
+            reverie_dot_contracts_dot_reverie__pb2.AdjustRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Adjusted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def Dream(request,
             target,
             options=(),
@@ -771,6 +2339,222 @@ class Reverie:
             '/reverie.v1.Reverie/Dreams',
             reverie_dot_contracts_dot_reverie__pb2.DreamsRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.DreamsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Undigested(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Undigested',
+            reverie_dot_contracts_dot_reverie__pb2.UndigestedRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.UndigestedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetDream',
+            reverie_dot_contracts_dot_reverie__pb2.GetDreamRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.DreamDetail.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Summaries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Summaries',
+            reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SummaryHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/SummaryHistory',
+            reverie_dot_contracts_dot_reverie__pb2.SummariesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.SummariesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tend(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Tend',
+            reverie_dot_contracts_dot_reverie__pb2.TendRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Tended.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReviews(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListReviews',
+            reverie_dot_contracts_dot_reverie__pb2.ListReviewsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListReviewsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcceptReview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/AcceptReview',
+            reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RefuseReview(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RefuseReview',
+            reverie_dot_contracts_dot_reverie__pb2.ReviewRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Decided.FromString,
             options,
             channel_credentials,
             insecure,
@@ -836,6 +2620,141 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def Unanchored(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Unanchored',
+            reverie_dot_contracts_dot_reverie__pb2.UnanchoredRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.UnanchoredResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Anchor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Anchor',
+            reverie_dot_contracts_dot_reverie__pb2.AnchorRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Anchored.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWebhooks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListWebhooks',
+            reverie_dot_contracts_dot_reverie__pb2.ListWebhooksRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListWebhooksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetWebhook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/SetWebhook',
+            reverie_dot_contracts_dot_reverie__pb2.SetWebhookRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.HookMade.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveWebhook(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RemoveWebhook',
+            reverie_dot_contracts_dot_reverie__pb2.RemoveWebhookRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.HookRemoved.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def WatchMemories(request,
             target,
             options=(),
@@ -879,6 +2798,600 @@ class Reverie:
             '/reverie.v1.Reverie/WatchStale',
             reverie_dot_contracts_dot_reverie__pb2.WatchStaleRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.StaleEvent.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Export(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/reverie.v1.Reverie/Export',
+            reverie_dot_contracts_dot_reverie__pb2.ExportRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Piece.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Import(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/reverie.v1.Reverie/Import',
+            reverie_dot_contracts_dot_reverie__pb2.ImportPiece.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Imported.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTraces(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListTraces',
+            reverie_dot_contracts_dot_reverie__pb2.ListTracesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListTracesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTrace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetTrace',
+            reverie_dot_contracts_dot_reverie__pb2.GetTraceRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Trace.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListVault(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListVault',
+            reverie_dot_contracts_dot_reverie__pb2.ListVaultRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListVaultResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VaultGet(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/VaultGet',
+            reverie_dot_contracts_dot_reverie__pb2.VaultGetRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultValue.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VaultPut(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/VaultPut',
+            reverie_dot_contracts_dot_reverie__pb2.VaultPutRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VaultDelete(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/VaultDelete',
+            reverie_dot_contracts_dot_reverie__pb2.VaultDeleteRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultWritten.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VaultAdvice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/VaultAdvice',
+            reverie_dot_contracts_dot_reverie__pb2.VaultAdviceRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultAdviceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VaultScrub(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/VaultScrub',
+            reverie_dot_contracts_dot_reverie__pb2.VaultScrubRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.VaultScrubbed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListKeys',
+            reverie_dot_contracts_dot_reverie__pb2.ListKeysRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MakeKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/MakeKey',
+            reverie_dot_contracts_dot_reverie__pb2.MakeKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RevokeKey',
+            reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.RevokedKey.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProjects(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListProjects',
+            reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListProjectsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteProject(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/DeleteProject',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteProjectRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListScopes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListScopes',
+            reverie_dot_contracts_dot_reverie__pb2.ListScopesRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListScopesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteScope(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/DeleteScope',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteScopeRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteTenant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/DeleteTenant',
+            reverie_dot_contracts_dot_reverie__pb2.DeleteTenantRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.Deleted.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTenantSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetTenantSettings',
+            reverie_dot_contracts_dot_reverie__pb2.GetTenantSettingsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetTenantSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/SetTenantSettings',
+            reverie_dot_contracts_dot_reverie__pb2.SetTenantSettingsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.TenantSettings.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProjectSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetProjectSettings',
+            reverie_dot_contracts_dot_reverie__pb2.GetProjectSettingsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetProjectSettings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/SetProjectSettings',
+            reverie_dot_contracts_dot_reverie__pb2.SetProjectSettingsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ProjectSettings.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,9 +14,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from reverie.contracts import reverie_pb2 as pb
+from reverie.contracts.operations import OPERATIONS
 from reverie.domain.errors import Misconfigured, ReverieError
 from reverie.recall.own import ask_own
-from reverie.recall.rpc_calls import RPCS, Own, message, session, unary
+from reverie.recall.rpc_calls import Own, message, session, unary
+from reverie.recall.rpc_carry import Carrying
 from reverie.recall.rpc_watch import Watching
 from reverie.runtime.settings import Settings
 
@@ -58,11 +60,16 @@ def _server(own: Own, watching: Watching, settings: Settings) -> Any:
             ("grpc.max_send_message_length", -1),
         ]
     )
-    healthy = Healthy(own)
-    calls = {name: unary(own, name, *_types(name)) for name in RPCS}
-    calls["Health"] = _plain(healthy.ready, "Health", streams=False)
-    calls["WatchMemories"] = _plain(watching.memories, "WatchMemories", streams=True)
-    calls["WatchStale"] = _plain(watching.stale, "WatchStale", streams=True)
+    healthy, carrying = Healthy(own), Carrying(own)
+    calls = {one.rpc: unary(own, one, *_types(one.rpc)) for one in OPERATIONS}
+    calls["Health"] = _plain(healthy.ready, "Health", grpc.unary_unary_rpc_method_handler)
+    for name, behaviour in (
+        ("WatchMemories", watching.memories),
+        ("WatchStale", watching.stale),
+        ("Export", carrying.export),
+    ):
+        calls[name] = _plain(behaviour, name, grpc.unary_stream_rpc_method_handler)
+    calls["Import"] = _plain(carrying.take, "Import", grpc.stream_unary_rpc_method_handler)
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(_SERVICE.full_name, calls),)
     )
@@ -79,9 +86,8 @@ def _types(name: str) -> tuple[type[Any], type[Any]]:
     return GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
 
-def _plain(behaviour: Any, name: str, streams: bool) -> Any:
+def _plain(behaviour: Any, name: str, make: Any) -> Any:
     asked, answer = _types(name)
-    make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
     return make(
         behaviour,
         request_deserializer=asked.FromString,

@@ -1,11 +1,10 @@
 """Calls over gRPC that are one REST call each: how a request becomes it, and its answer comes back.
 
-`RPCS` is the whole difference between the two doors.
+The table of operations is the whole difference between the two doors.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,34 +14,13 @@ import grpc
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from reverie.contracts.operations import VARIABLE, Fields, Operation
 from reverie.mcp.rest import Failed, Query, Rest, ask, parameters
 from reverie.recall.own import ask_own
 from reverie.recall.rpc_errors import refuse
 
-RPCS: dict[str, tuple[str, str]] = {
-    "Remember": ("POST", "/v1/remember"),
-    "Recall": ("POST", "/v1/recall"),
-    "Context": ("GET", "/v1/context"),
-    "GetMemory": ("GET", "/v1/memories/{id}"),
-    "Forget": ("DELETE", "/v1/memories/{id}"),
-    "Link": ("POST", "/v1/links"),
-    "Unlink": ("DELETE", "/v1/links/{id}"),
-    "Subgraph": ("GET", "/v1/memories/{id}/subgraph"),
-    "Impact": ("GET", "/v1/impact"),
-    "SessionStart": ("POST", "/v1/sessions/start"),
-    "AppendTurns": ("POST", "/v1/turns"),
-    "SessionEnd": ("POST", "/v1/sessions/{id}/end"),
-    "Dream": ("POST", "/v1/dream"),
-    "Dreams": ("GET", "/v1/dreams"),
-    "GitChange": ("POST", "/v1/git/changes"),
-    "Stale": ("GET", "/v1/stale"),
-    "GraphStats": ("GET", "/v1/graph/stats"),
-}
-"""The REST call of each, by method and path."""
-_SENT_ON = ("authorization", "traceparent", "user-agent")
-_VARIABLE = re.compile(r"\{([a-z]+)\}")
+_SENT_ON = ("authorization", "traceparent", "user-agent", "idempotency-key")
 
-Fields = dict[str, Any]
 Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
@@ -66,20 +44,19 @@ class Own:
         return call
 
 
-def handler(own: Own, name: str, answer: type[Any]) -> Handler:
-    """What answers the call `name` with a message of the type `answer`."""
-    method, path = RPCS[name]
+def handler(own: Own, one: Operation, answer: type[Any]) -> Handler:
+    """What answers an operation with a message of the type `answer`."""
 
     async def handle(request: Any, context: Any) -> Any:
         fields = fields_of(request)
-        more = _held(method, fields)
-        where = _VARIABLE.sub(lambda one: _part(fields.pop(one[1], "")), path)
-        sent = fields.pop("change", {}) if name == "GitChange" else fields
-        query, body = (None, sent) if method == "POST" else (sent, None)
+        more = _held(one, fields)
+        where = VARIABLE.sub(lambda name: _part(fields.pop(name[1], "")), one.path)
+        query, body = one.sent(fields)
+        sent = body if body or one.method == "POST" else None
 
         try:
-            found = await ask(own.rest(context, more), method, where, query, body)
-            return message(answer, found)
+            found = await ask(own.rest(context, more), one.method, where, query, sent)
+            return message(answer, _told(one, found))
         except Failed as failed:
             await refuse(context, failed.problem)
 
@@ -108,23 +85,30 @@ def session(seconds: float) -> ClientSession:
     return ClientSession(timeout=ClientTimeout(total=seconds), cookie_jar=DummyCookieJar())
 
 
-def unary(own: Own, name: str, asked: type[Any], answer: type[Any]) -> Any:
+def unary(own: Own, one: Operation, asked: type[Any], answer: type[Any]) -> Any:
     """The call, as the server takes it."""
     return grpc.unary_unary_rpc_method_handler(
-        handler(own, name, answer),
+        handler(own, one, answer),
         request_deserializer=asked.FromString,
         response_serializer=answer.SerializeToString,
     )
 
 
-def _held(method: str, fields: Fields) -> dict[str, str]:
+def _held(one: Operation, fields: Fields) -> dict[str, str]:
     """The headers that some fields stand for."""
     more = {}
     if key := fields.pop("idempotency_key", None):
         more["Idempotency-Key"] = key
-    if method == "DELETE" and "version" in fields:
+    if one.tagged and "version" in fields:
         more["If-Match"] = f'"{fields.pop("version")}"'
     return more
+
+
+def _told(one: Operation, found: Fields) -> Fields:
+    """An answer with the alternatives of an item told apart."""
+    if one.name != "remember_batch":
+        return found
+    return {"items": [{"problem" if "code" in it else "remembered": it} for it in found["items"]]}
 
 
 def _part(value: object) -> str:

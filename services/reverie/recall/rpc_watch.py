@@ -17,11 +17,12 @@ from aiohttp import ClientError, ClientTimeout
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
+from reverie.contracts.operations import Fields
 from reverie.contracts.problems import problem, problem_of
 from reverie.contracts.sse import Sent, sent_in
 from reverie.domain.errors import Unavailable
 from reverie.mcp.rest import Failed, ask, parameters, problem_in
-from reverie.recall.rpc_calls import Fields, Own, fields_of, headers_of, message
+from reverie.recall.rpc_calls import Own, fields_of, headers_of, message
 from reverie.recall.rpc_errors import refuse
 
 READER = "grpc-watch"

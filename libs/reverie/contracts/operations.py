@@ -1,0 +1,140 @@
+"""Everything that Reverie does, by name: the REST call that each operation is.
+
+gRPC and MCP make these calls for whoever uses them, so that the rules are the same at every door.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VARIABLE = re.compile(r"\{([a-z]+)\}")
+"""A variable in a path."""
+
+_IN_BODY = frozenset({"POST", "PATCH", "PUT"})
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation and its REST call.
+
+    `query`: the fields that go into the query where the method alone does not say so (those of a
+    GET or DELETE do, those of another go into the body). `whole`: the one field that is all of
+    what is sent. `tagged`: a field `version` is what must stand, as If-Match says it.
+    """
+
+    name: str
+    method: str
+    path: str
+    query: frozenset[str] | None = None
+    whole: str | None = None
+    tagged: bool = False
+
+    @property
+    def rpc(self) -> str:
+        """Its name over gRPC."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def places(self) -> list[str]:
+        """The fields that are parts of the path."""
+        return VARIABLE.findall(self.path)
+
+    def sent(self, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
+        """What of the fields, those of the path taken out, is the query, and what the body."""
+        given = dict(fields if self.whole is None else fields.get(self.whole) or {})
+        if self.query is None:
+            return ({}, given) if self.method in _IN_BODY else (given, {})
+        asked = {name: given.pop(name) for name in self.query & given.keys()}
+        return asked, given
+
+
+_NONE: frozenset[str] = frozenset()
+
+OPERATIONS = (
+    Operation("remember", "POST", "/v1/remember"),
+    Operation("remember_batch", "POST", "/v1/remember/batch"),
+    Operation("recall", "POST", "/v1/recall"),
+    Operation("context", "GET", "/v1/context"),
+    Operation("preflow", "POST", "/v1/preflow"),
+    Operation("list_memories", "GET", "/v1/memories"),
+    Operation("get_memory", "GET", "/v1/memories/{id}"),
+    Operation("edit_memory", "PATCH", "/v1/memories/{id}", tagged=True),
+    Operation("forget", "DELETE", "/v1/memories/{id}", tagged=True),
+    Operation("pin", "PUT", "/v1/memories/{id}/pin", tagged=True),
+    Operation("unpin", "DELETE", "/v1/memories/{id}/pin", tagged=True),
+    Operation("restore", "POST", "/v1/memories/{id}/restore"),
+    Operation("confirm", "POST", "/v1/memories/{id}/confirm"),
+    Operation("feedback", "POST", "/v1/memories/{id}/feedback"),
+    Operation("history", "GET", "/v1/memories/{id}/history"),
+    Operation("rollback", "POST", "/v1/memories/{id}/rollback"),
+    Operation("provenance", "GET", "/v1/memories/{id}/provenance"),
+    Operation("replay", "GET", "/v1/memories/{id}/replay", whole="values"),
+    Operation("link", "POST", "/v1/links"),
+    Operation("unlink", "DELETE", "/v1/links/{id}"),
+    Operation("subgraph", "GET", "/v1/memories/{id}/subgraph"),
+    Operation("impact", "GET", "/v1/impact"),
+    Operation("graph_stats", "GET", "/v1/graph/stats"),
+    Operation("list_tasks", "GET", "/v1/tasks"),
+    Operation("move_task", "PATCH", "/v1/tasks/{id}"),
+    Operation("claim_task", "POST", "/v1/tasks/{id}/claim"),
+    Operation("release_task", "POST", "/v1/tasks/{id}/release"),
+    Operation("learn_claim", "POST", "/v1/claims"),
+    Operation("list_claims", "GET", "/v1/claims"),
+    Operation("session_start", "POST", "/v1/sessions/start"),
+    Operation("append_turns", "POST", "/v1/turns"),
+    Operation("session_end", "POST", "/v1/sessions/{id}/end"),
+    Operation("list_sessions", "GET", "/v1/sessions"),
+    Operation("list_turns", "GET", "/v1/sessions/{id}/turns"),
+    Operation("adjust", "POST", "/v1/sessions/{id}/adjust"),
+    Operation("dream", "POST", "/v1/dream"),
+    Operation("dreams", "GET", "/v1/dreams"),
+    Operation("get_dream", "GET", "/v1/dreams/{id}"),
+    Operation("undigested", "GET", "/v1/dream"),
+    Operation("summaries", "GET", "/v1/dream/summaries"),
+    Operation("summary_history", "GET", "/v1/dream/summaries/history"),
+    Operation("tend", "POST", "/v1/dream/tend", query=frozenset({"only", "dry_run"})),
+    Operation("list_reviews", "GET", "/v1/reviews"),
+    Operation("accept_review", "POST", "/v1/reviews/{id}/accept"),
+    Operation("refuse_review", "POST", "/v1/reviews/{id}/refuse"),
+    Operation("git_change", "POST", "/v1/git/changes", whole="change"),
+    Operation("stale", "GET", "/v1/stale"),
+    Operation("unanchored", "GET", "/v1/git/anchors"),
+    Operation("anchor", "POST", "/v1/git/anchors"),
+    Operation("list_webhooks", "GET", "/v1/git/webhooks"),
+    Operation("set_webhook", "PUT", "/v1/git/webhooks/{kind}/{project}"),
+    Operation("remove_webhook", "DELETE", "/v1/git/webhooks/{kind}/{project}"),
+    Operation("list_traces", "GET", "/v1/traces"),
+    Operation("get_trace", "GET", "/v1/traces/{id}"),
+    Operation("list_vault", "GET", "/v1/vault"),
+    Operation("vault_get", "GET", "/v1/vault/{key}"),
+    Operation("vault_put", "PUT", "/v1/vault/{key}", query=frozenset({"scope"})),
+    Operation("vault_delete", "DELETE", "/v1/vault/{key}"),
+    Operation("vault_advice", "GET", "/v1/vault/advice"),
+    Operation("vault_scrub", "GET", "/v1/vault/scrub"),
+    Operation("list_keys", "GET", "/v1/admin/keys"),
+    Operation("make_key", "POST", "/v1/admin/keys"),
+    Operation("revoke_key", "DELETE", "/v1/admin/keys/{id}"),
+    Operation("list_projects", "GET", "/v1/admin/projects"),
+    Operation("delete_project", "DELETE", "/v1/admin/projects/{name}"),
+    Operation("get_project_settings", "GET", "/v1/projects/{name}/settings"),
+    Operation("set_project_settings", "PATCH", "/v1/projects/{name}/settings", whole="changes"),
+    Operation("list_scopes", "GET", "/v1/admin/scopes"),
+    Operation("delete_scope", "DELETE", "/v1/admin/scopes"),
+    Operation("get_tenant_settings", "GET", "/v1/admin/settings"),
+    Operation("set_tenant_settings", "PATCH", "/v1/admin/settings", whole="changes"),
+    Operation("delete_tenant", "DELETE", "/v1/admin/tenant", query=_NONE),
+)
+"""Each that is one call and one answer; `APART` holds the others."""
+
+APART = (
+    Operation("watch_memories", "GET", "/v1/events"),
+    Operation("export", "GET", "/v1/export"),
+    Operation("import", "POST", "/v1/import", query=frozenset({"strategy", "dry_run", "scope"})),
+    Operation("health", "GET", "/ready"),
+)
+"""Those that go on for long, and the one that answers without a key."""
