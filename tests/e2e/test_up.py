@@ -123,7 +123,8 @@ def test_two_urls_run_the_services_without_any_embedded_server(
     start: Start, reverie_home: Path, empty_database: Database, nats_server: NatsServer
 ) -> None:
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
-    up = start(reverie_home, *urls, "--set", "api_key=rv_chosen_by_me_0123456789")
+    key = "api_key=rv_chosen_by_me_0123456789"
+    up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both")
     gateway = up.ready()["gateway"]
     assert set(up.pids()) == {"recall", "ingest", "dream", "staleness"}
     assert not (reverie_home / "postgres").exists()

@@ -56,9 +56,9 @@ def look(settings: Settings) -> View:
 
 def service_urls(settings: Settings, home: Home | None) -> dict[str, str]:
     """Each service's URL: as the supervisor of this home noted it, else as it is set."""
-    noted = read_note(home, "up").get("services") if home else None
-    names = (GATEWAY, *(n for n in SERVICES if n != GATEWAY))
-    return {n: (noted or {}).get(n) or _set_url(settings, n) for n in names}
+    noted = (read_note(home, "up").get("services") if home else None) or {}
+    names = dict.fromkeys((GATEWAY, *SERVICES, *noted))
+    return {n: noted.get(n) or _set_url(settings, n) for n in names}
 
 
 def _set_url(settings: Settings, name: str) -> str:

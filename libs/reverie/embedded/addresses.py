@@ -8,6 +8,8 @@ from typing import Any
 
 SERVICES = ("ingest", "dream", "staleness", "recall")
 GATEWAY = "recall"
+DERIVE = "derive"
+"""The other process of ingest: what no request waits for."""
 
 
 @dataclass(frozen=True)

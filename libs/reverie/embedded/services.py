@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from reverie.domain.errors import Misconfigured
 from reverie.embedded import ports, processes
-from reverie.embedded.addresses import SERVICES
+from reverie.embedded.addresses import DERIVE, SERVICES
 from reverie.embedded.home import Home, read_note, write_note
 from reverie.runtime.settings import PREFIX, Settings
 
@@ -28,6 +28,8 @@ GRPC = "grpc"
 """The gateway's other door, which has a port of its own."""
 KEPT_BACK = {"api_key", "migrate_database_url"}
 """Settings that no service needs."""
+_SERVES = {DERIVE: "ingest"}
+"""What a process serves, where it is not called by that."""
 
 
 class ServiceProcess:
@@ -43,7 +45,7 @@ class ServiceProcess:
 
     def start(self) -> None:
         """Start the process; it is not ready yet."""
-        command = [sys.executable, "-P", "-m", "reverie.cli.main", "serve", self.name]
+        command = [sys.executable, "-P", "-m", "reverie.cli.main", "serve", _served(self.name)]
         self._child = processes.spawn(command, self.log, env=self._environment, stdin=self._stdin)
         pids = read_note(self._home, "services")
         write_note(self._home, "services", pids | {self.name: self._child.pid})
@@ -58,12 +60,16 @@ class ServiceProcess:
             processes.stop(self._child.pid, STOPS, self._child)
 
 
+def _served(name: str) -> str:
+    return _SERVES.get(name, name)
+
+
 def end_leftovers(home: Home) -> None:
     """End services of a supervisor that was killed; they may still be on their way out."""
     left = {
         name: pid
         for name, pid in read_note(home, "services").items()
-        if isinstance(pid, int) and processes.runs(pid, "reverie", "serve", name)
+        if isinstance(pid, int) and processes.runs(pid, "reverie", "serve", _served(name))
     }
     for pid in left.values():
         processes.stop(pid, [(signal.SIGTERM, 0.01)])
@@ -71,13 +77,18 @@ def end_leftovers(home: Home) -> None:
         processes.stop(pid, STOPS)
 
 
+def process_names(settings: Settings) -> tuple[str, ...]:
+    """The processes to start: ingest is two, unless a role is set."""
+    return SERVICES if settings.ingest_role else (DERIVE, *SERVICES)
+
+
 def choose_ports(settings: Settings) -> dict[str, int]:
-    """A port per service: the one that is set, or a free one where that is taken or 0.
+    """A port per process: the one that is set, or a free one where that is taken or 0.
 
     Raises `Misconfigured` where the host is none of this machine's.
     """
     chosen: dict[str, int] = {}
-    for name in (*SERVICES, GRPC):
+    for name in (*process_names(settings), GRPC):
         taken = {settings.postgres_port, settings.nats_port, *chosen.values()}
         chosen[name] = _choose(_port(settings, name), settings.host, taken)
     return chosen
@@ -102,7 +113,7 @@ def environment(
     own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     told = {PREFIX + k.upper(): _text(v) for k, v in _told(given)}
-    told |= {f"{PREFIX}{name.upper()}_PORT": str(port) for name, port in chosen.items()}
+    told |= {f"{PREFIX}{n.upper()}_PORT": str(p) for n, p in chosen.items() if n not in _SERVES}
     told |= {
         "REVERIE_HOME": str(settings.home),
         "REVERIE_DATABASE_URL": database_url,
@@ -112,6 +123,16 @@ def environment(
         "PYTHONUNBUFFERED": "1",
     }
     return own | told
+
+
+def own_environment(
+    name: str, common: Mapping[str, str], chosen: Mapping[str, int]
+) -> dict[str, str]:
+    """What one process is told beside that: its role, where ingest is two."""
+    if DERIVE not in chosen or _served(name) != "ingest":
+        return dict(common)
+    role = {f"{PREFIX}INGEST_ROLE": DERIVE if name == DERIVE else "api"}
+    return {**common, **role, f"{PREFIX}INGEST_PORT": str(chosen[name])}
 
 
 def _told(given: Mapping[str, object]) -> Iterable[tuple[str, object]]:
@@ -125,7 +146,7 @@ def _text(value: object) -> str:
 
 
 def _port(settings: Settings, name: str) -> int:
-    return int(getattr(settings, f"{name}_port"))
+    return 0 if name in _SERVES else int(getattr(settings, f"{name}_port"))
 
 
 def last_words(home: Home, name: str) -> tuple[Path, str]:

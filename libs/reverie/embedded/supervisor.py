@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from reverie.domain.errors import Unavailable
-from reverie.embedded.addresses import SERVICES, Addresses
+from reverie.embedded.addresses import Addresses
 from reverie.embedded.backing import API_KEY, Bus, Database, Key, open_both, without_password
 from reverie.embedded.home import Home, drop_note, open_home, secret, write_note
 from reverie.embedded.lock import only_one
@@ -26,6 +26,8 @@ from reverie.embedded.services import (
     environment,
     last_words,
     moved,
+    own_environment,
+    process_names,
 )
 from reverie.embedded.watch import Part, pause, watch
 from reverie.inference.catalogue import DEFAULT_MODEL
@@ -154,8 +156,8 @@ def _start_services(
     settings = _with_vault_key(settings, home)
     env = environment(settings, stack.database.service_url, stack.bus.url, chosen)
     drop_note(home, "services")
-    for name in SERVICES:
-        service = ServiceProcess(name, home, env, read_end)
+    for name in process_names(settings):
+        service = ServiceProcess(name, home, own_environment(name, env, chosen), read_end)
         stack.services.append(service)
         service.start()
     return chosen
@@ -174,7 +176,7 @@ def _addresses(
     key_file = home.secrets / API_KEY
     return Addresses(
         home=home.root,
-        services={name: base_url(settings.host, chosen[name]) for name in SERVICES},
+        services={name: base_url(settings.host, chosen[name]) for name in process_names(settings)},
         grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
         if settings.grpc
         else None,

@@ -16,8 +16,9 @@ from reverie.inference.cache import CachedEmbedder
 from reverie.inference.catalogue import MODELS, SPARSE_MODEL
 from reverie.inference.embedder import Embedder, OnnxEmbedder, load_embedder
 from reverie.inference.endpoint import Endpoint, EndpointEmbedder
+from reverie.inference.resolver import resolve
 from reverie.inference.sparse import SparseEncoder, load_sparse
-from reverie.inference.tokens import EstimatingTokenCounter, TokenCounter
+from reverie.inference.tokens import EstimatingTokenCounter, ModelTokenCounter, TokenCounter
 
 log = structlog.get_logger("reverie.inference")
 
@@ -70,6 +71,18 @@ class ModelSlot:
                 await asyncio.wait_for(self._asked.wait(), RETRY_SECONDS if self._lacks else None)
             self._asked.clear()
             await self._load_missing()
+
+    async def keep_counting(self) -> None:
+        """Loads only what counts tokens: for a process that embeds nothing. A background task."""
+        try:
+            if self._endpoint is None and self._name in MODELS:
+                wanted = (self._name, self._home, self._folder)
+                place = await asyncio.to_thread(resolve, *wanted, download=self._pull)
+                self.counter = await asyncio.to_thread(ModelTokenCounter.load, place)
+        except ReverieError as error:
+            log.warning("model_missing", model=self._name, reason=str(error))
+        finally:
+            self._tried.set()
 
     @property
     def _lacks(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
@@ -31,6 +31,11 @@ class Places(BaseSettings):
         1000, description="events that a watcher over gRPC may be behind before it is told so"
     )
     ingest_port: Port = Field(3458, description="port of ingest")
+    ingest_role: Literal["api", "derive", "both"] | None = Field(
+        None,
+        description="what a process of ingest does: api (answers), derive (what no request waits "
+        "for), both; unset: both, but `reverie up` starts one of each",
+    )
     dream_port: Port = Field(3459, description="port of dream")
     staleness_port: Port = Field(3460, description="port of staleness")
     postgres_port: Port = Field(3461, description="port of the embedded Postgres")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -36,9 +37,11 @@ from reverie.ingest.routes import routes
 from reverie.ingest.scrub import keep_scrubbing
 from reverie.ingest.settings import ingest_settings
 from reverie.ingest.vault_routes import routes as vault_routes
+from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
+from reverie.runtime.routes import Route
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.adjusting import Adjusting
@@ -75,11 +78,16 @@ from reverie.store.watched import Watched
 
 READERS = 4
 """Connections that only read: two memories are derived from at a time."""
+YIELDS = 5
+"""How much a process that only derives gives way to the others of its machine: see nice(2)."""
 
 
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Memories and turns come in here: the fast path answers, the slow one follows the bus."""
+    if settings.ingest_role == "derive":
+        # Before any thread is there: each has what the first had when it began.
+        os.nice(YIELDS)
     async with (
         open_database(
             required(settings.database_url, "database_url"),
@@ -137,39 +145,49 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             llm=ledger_of(settings, database),
             language=language,
         )
+        answers, derives = (settings.ingest_role != role for role in ("derive", "api"))
         yield Service(
             name="ingest",
             port=settings.ingest_port,
-            routes=[
-                *routes(parts),
-                *edit_routes.routes(parts),
-                *import_routes.routes(parts),
-                *admin_routes.routes(parts),
-                *link_routes.routes(parts),
-                *task_routes.routes(parts),
-                *event_routes.routes(parts),
-                *claim_routes.routes(parts),
-                *vault_routes(parts),
-                *project_routes.routes(parts),
-                *restore_routes.routes(parts),
-                *review_routes.routes(parts),
-                *adjust_routes.routes(parts),
-            ],
+            routes=_doors(parts) if answers else [],
             keys=Keys(database),
             known_of=vault.known,
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
-            readings=readings(parts),
+            readings=readings(parts) if answers else [],
             registry=registry,
-            background=[
-                parts.model.keep_loaded,
-                partial(consume, bus, INGEST_ENRICH, partial(on_remembered, parts), 2),
-                partial(relay, bus, parts.outbox, grace=parts.settings.outbox_grace),
-                partial(consume, bus, DEAD_WATCH, partial(rescue, bus)),
-                partial(keep_time, parts),
-                partial(keep_scrubbing, parts),
-            ],
+            background=_deriving(parts) if derives else [parts.model.keep_counting],
         )
+
+
+def _doors(parts: Parts) -> list[Route]:
+    return [
+        *routes(parts),
+        *edit_routes.routes(parts),
+        *import_routes.routes(parts),
+        *admin_routes.routes(parts),
+        *link_routes.routes(parts),
+        *task_routes.routes(parts),
+        *event_routes.routes(parts),
+        *claim_routes.routes(parts),
+        *vault_routes(parts),
+        *project_routes.routes(parts),
+        *restore_routes.routes(parts),
+        *review_routes.routes(parts),
+        *adjust_routes.routes(parts),
+    ]
+
+
+def _deriving(parts: Parts) -> list[Background]:
+    """What goes on by itself: no request waits for it, so a process of its own may do it."""
+    return [
+        parts.model.keep_loaded,
+        partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), 2),
+        partial(relay, parts.bus, parts.outbox, grace=parts.settings.outbox_grace),
+        partial(consume, parts.bus, DEAD_WATCH, partial(rescue, parts.bus)),
+        partial(keep_time, parts),
+        partial(keep_scrubbing, parts),
+    ]
 
 
 def ledger_of(settings: Settings, database: Database) -> LlmLedger:
