@@ -29,6 +29,7 @@ from tests.integration.test_dream_worker import HOUR, dream_parts
 from tests.stack import eventually
 
 SCOPES = 12
+ME = "name = 'one'"
 TALK = "Why do {0} fail? Because the {0} table has no index, as src/{0}.py shows us."
 
 
@@ -141,12 +142,13 @@ async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_
             scope = f"project/p{n}"
             session, _ = await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"})
             await _say(store, parts, session, Limits(), TALK.format(f"queues{n}"))
+        # One more wakes a worker that tends the memories of a tenant.
+        admin_rows(store.admin_url, f"update tenant set tended = now() - interval '1 d' where {ME}")
         for _ in range(2):
             service = await stack.enter_async_context(ingest_app.open_service(settings))
             await stack.enter_async_context(running(service, settings))
 
         async def asked() -> bool:
-            # One more wakes a worker that tends the memories.
             return await _queue(store, bus) == (SCOPES, SCOPES + 1, 0)
 
         await eventually(asked)
@@ -154,7 +156,10 @@ async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_
         await stack.enter_async_context(running(worker, settings))
 
         async def done() -> bool:
-            return await _queue(store, bus) == (0, 0, 0)
+            tended = f"select tended > now() - interval '1 h' from tenant where {ME}"
+            return await _queue(store, bus) == (0, 0, 0) and bool(
+                admin_rows(store.admin_url, tended)[0][0]
+            )
 
         await eventually(done)
     runs = admin_rows(store.admin_url, "select scope, status, reason, turns from dream_run")

@@ -62,7 +62,10 @@ ACROSS = {
     "tenant_called(text)",
     "tenant_end(integer)",
     "tenant_names()",
-    "tend_claim(interval)",
+    "tend_claim(interval,interval)",
+    "tend_end(integer,bigint,interval)",
+    "tend_keep(integer,bigint,interval)",
+    "tend_waits(interval)",
     "work_behind()",
 }
 FOR_OPERATORS = {"tenant_names()"}

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from reverie.dream.parts import Parts
-from reverie.dream.tend import tend
+from reverie.dream.tend import tend, tend_next
 from reverie.store.enrichment import Enrichment
-from reverie.store.tending import Garden
+from reverie.store.tending import Garden, Tending
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, write
-from tests.integration.test_dream_worker import dream_parts
+from tests.integration.test_dream_worker import HOUR, dream_parts
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
 
@@ -107,3 +110,79 @@ async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_wh
 async def test_a_tenant_in_which_there_is_nothing_leaves_no_record(store: Store) -> None:
     assert await _tend(store, dream_parts(store)) == {"looked": 0}
     assert _runs(store) == []
+
+
+async def _due(store: Store, tenant: int | None = None) -> list[tuple[bool, int]]:
+    """Whether each tenant, or one, is due, and how often it was begun."""
+    old = "tended < now() - interval '1 h', tend_tries"
+    where = f"id = {tenant}" if tenant else "true"
+    return admin_rows(store.admin_url, f"select {old} from tenant where {where} order by id")
+
+
+async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_after_three(
+    store: Store,
+) -> None:
+    parts = dream_parts(store)
+    tending, day = parts.tending, 86_400.0
+    assert await tending.waits(day) is False
+    assert await tend_next(parts, 0.0) is False
+    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+    one = await tending.due(day, HOUR)
+    two = await tending.due(day, HOUR)
+    assert one is not None
+    assert two is not None
+    assert {turn.garden.tenant for turn in (one, two)} == {store.me.tenant, store.other.tenant}
+    assert await tending.due(day, HOUR) is None
+    assert await tending.waits(day) is False
+    assert await tending.keep(one, 0.0) is True
+    assert await tending.waits(day) is True
+    again = await tending.due(day, HOUR)
+    assert again is not None
+    assert (again.garden, again.tries) == (one.garden, 2)
+    assert (await tending.keep(one, HOUR), await tending.end(one, None)) == (False, False)
+    assert await tending.end(two, None) is True
+    assert await _due(store, two.garden.tenant) == [(False, 0)]
+
+    expire = "update tenant set tend_until = now() - interval '1 s' where tend_until is not null"
+    admin_rows(store.admin_url, expire)
+    last = await tending.due(day, HOUR)
+    assert last is not None
+    assert last.tries == 3
+    admin_rows(store.admin_url, expire)
+    daily = replace(parts, settings=replace(parts.settings, tend_seconds=day))
+    assert await tend_next(daily, 0.0) is True
+    assert await _due(store, one.garden.tenant) == [(False, 0)]
+    [run] = _runs(store)
+    assert (run["status"], run["error"]) == ("failed", "WorkersLost")
+
+
+async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie.dream.passes.FEW", 1)
+    parts = dream_parts(store)
+    await write(store, new("The cart holds ten"), new("Orders are paid at once"))
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    old = "update tenant set tended = now() - interval '2 days' where name = 'one'"
+    admin_rows(store.admin_url, old)
+    hasty = replace(parts, settings=replace(parts.settings, tend_pass_seconds=0.0))
+    for _ in range(2):
+        assert await tend_next(hasty, 0.0) is True
+        assert await _due(store, store.me.tenant) == [(True, 0)]
+    begun = asyncio.Event()
+
+    class Slow(Tending):
+        async def places(self, garden: Garden) -> dict[str, UUID]:
+            begun.set()
+            await asyncio.sleep(HOUR)
+            return {}
+
+    stopped = asyncio.create_task(tend_next(replace(parts, tending=Slow(store.db)), 0.0))
+    await begun.wait()
+    assert await parts.tending.waits(HOUR) is False
+    stopped.cancel()
+    with suppress(asyncio.CancelledError):
+        await stopped
+    assert await _due(store, store.me.tenant) == [(True, 0)]
+    assert await tend_next(parts, 0.0) is True
+    assert await _due(store, store.me.tenant) == [(False, 0)]

@@ -46,6 +46,16 @@ class Garden:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """A worker's hold on a tenant that is to be tended. `tries`: how often it was begun since it
+    was last ended, this one included."""
+
+    garden: Garden
+    epoch: int
+    tries: int
+
+
+@dataclass(frozen=True)
 class Ground:
     """A memory as reflecting reads it."""
 
@@ -78,10 +88,26 @@ class Tending:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    async def due(self, every_seconds: float) -> Garden | None:
-        """A tenant that nobody tended for so long; others are not given it meanwhile."""
-        found = await self._db.rows("tend_claim", every_seconds)
-        return Garden(found[0]["tenant"], found[0]["tenant_name"]) if found else None
+    async def due(self, every_seconds: float, lease_seconds: float) -> Turn | None:
+        """A tenant that nobody tended for so long; others are not given it while it is kept."""
+        found = await self._db.rows("tend_claim", every_seconds, lease_seconds)
+        if not found:
+            return None
+        [row] = found
+        return Turn(Garden(row["tenant"], row["tenant_name"]), row["epoch"], row["tries"])
+
+    async def keep(self, turn: Turn, lease_seconds: float) -> bool:
+        """Keeps the turn alive; False where another has it."""
+        return bool(await self._db.call("tend_keep", turn.garden.tenant, turn.epoch, lease_seconds))
+
+    async def end(self, turn: Turn, again_seconds: float | None) -> bool:
+        """Ends a turn: for this time, or until another goes on after so long. False where another
+        has it."""
+        return bool(await self._db.call("tend_end", turn.garden.tenant, turn.epoch, again_seconds))
+
+    async def waits(self, every_seconds: float) -> bool:
+        """Whether some tenant is due and nobody is at it."""
+        return bool(await self._db.call("tend_waits", every_seconds))
 
     async def fading(
         self, garden: Garden, above: UUID, kinds: Sequence[str], days: float, limit: int

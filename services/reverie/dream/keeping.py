@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from uuid import UUID
 
 from reverie.contracts.events import memory_subject, outgoing
@@ -12,6 +12,8 @@ from reverie.domain.errors import ReverieError
 from reverie.dream.parts import Parts
 from reverie.dream.sessions import LeaseLost
 from reverie.store.dreams import Lease
+
+Made = TypeVar("Made")
 
 
 def held(held: bool) -> None:
@@ -22,8 +24,12 @@ def held(held: bool) -> None:
 
 async def while_kept(parts: Parts, lease: Lease, run: UUID, work: Coroutine[Any, Any, str]) -> str:
     """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
-    working = asyncio.create_task(work)
-    keeping = asyncio.create_task(_keep(parts, lease, run))
+    return await beside(_keep(parts, lease, run), work)
+
+
+async def beside(keep: Coroutine[Any, Any, NoReturn], work: Coroutine[Any, Any, Made]) -> Made:
+    """The outcome of the work; what keeps a lease beside it ends it early by raising."""
+    working, keeping = asyncio.create_task(work), asyncio.create_task(keep)
     try:
         done, _ = await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
         return await (working if working in done else keeping)

@@ -3,50 +3,93 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Collection
 from datetime import UTC, datetime
 from time import monotonic
+from typing import NoReturn
 from uuid import UUID
 
 import structlog
 
 from reverie.domain.errors import ReverieError
 from reverie.domain.ids import new_id
+from reverie.dream.keeping import beside, held
 from reverie.dream.parts import Parts
 from reverie.dream.passes import PASSES, REFLECTING, REVIEWING, Step
+from reverie.dream.sessions import LeaseLost
 from reverie.dream.work import Work
 from reverie.runtime.telemetry import span
-from reverie.store.tending import FIRST, Garden
+from reverie.store.tending import FIRST, Garden, Turn
 
 log = structlog.get_logger("reverie.dream")
 
-PAUSE = 30.0
+PAUSE = 10.0
+"""Seconds between two looks for a tenant that is due, and before what was not finished goes on."""
+
+
+class WorkersLost(Exception):
+    """Every worker that tended this tenant died over it: the next would too."""
 
 
 async def keep_tending(parts: Parts) -> None:
-    """Tends one due tenant after another for ever; each is given to one worker at a time.
-
-    What was not finished goes on after a pause, when no other tenant is due.
-    """
-    every = parts.settings.tend_seconds
-    waiting: deque[Garden] = deque()
+    """Tends one due tenant after another for ever. Cancel it to stop."""
+    pause = min(PAUSE, parts.settings.tend_seconds)
     while True:
         try:
-            garden = await parts.tending.due(every)
-            if garden is None and waiting:
-                await asyncio.sleep(min(PAUSE, every))
-                garden = waiting.popleft()
-            if garden:
-                if (await tend(parts, garden)).unfinished:
-                    waiting.append(garden)
+            if await tend_next(parts, pause):
                 continue
         # Whatever is wrong with one tenant, the others are tended.
         except ReverieError as error:
             log.warning("tending_put_off", reason=str(error))
+        except LeaseLost:
+            log.warning("tending_lost")
         except Exception as error:
             log.exception("tending_failed", error=type(error).__name__)
-        await asyncio.sleep(min(PAUSE, every))
+        await asyncio.sleep(pause)
+
+
+async def tend_next(parts: Parts, pause: float) -> bool:
+    """Tends a tenant that is due; False where none is. Each is given to one worker at a time.
+
+    What was not finished goes on after a pause, what failed or was left by a worker that died when
+    its lease has run out, here or elsewhere.
+    """
+    settings = parts.settings
+    turn = await parts.tending.due(settings.tend_seconds, settings.lease_seconds)
+    if turn is None:
+        return False
+    try:
+        work = await beside(_keep_turn(parts, turn), _taken(parts, turn))
+    except asyncio.CancelledError:
+        await asyncio.shield(_leave(parts, turn))
+        raise
+    await parts.tending.end(turn, pause if work.unfinished else None)
+    return True
+
+
+async def _taken(parts: Parts, turn: Turn) -> Work:
+    """Tends the tenant, unless too many workers died over it: then that is noted."""
+    if turn.tries <= parts.settings.max_attempts:
+        return await tend(parts, turn.garden)
+    work = Work(turn.garden)
+    await _keep(parts, work, datetime.now(UTC), WorkersLost.__name__)
+    return work
+
+
+async def _keep_turn(parts: Parts, turn: Turn) -> NoReturn:
+    """Renews the lease every third of its time, until that fails."""
+    seconds = parts.settings.lease_seconds
+    while True:
+        await asyncio.sleep(seconds / 3)
+        held(await parts.tending.keep(turn, seconds))
+
+
+async def _leave(parts: Parts, turn: Turn) -> None:
+    """A worker that is told to stop leaves its tenant to the next at once."""
+    try:
+        await parts.tending.end(turn, 0.0)
+    except ReverieError as error:
+        log.warning("lease_left_to_run_out", reason=str(error))
 
 
 async def tend(parts: Parts, garden: Garden, only: Collection[str] = ()) -> Work:

@@ -26,6 +26,7 @@ ROUND = 50
 DREAMS = 100
 MAX_LEFT = 10_000
 AGAIN_SECONDS = 3600.0
+RING_SECONDS = 60.0
 
 Missed = tuple[int, str, UUID]
 """A tenant's number and name, and a memory that its event did not reach."""
@@ -52,22 +53,21 @@ class Left:
 
 @dataclass
 class Bell:
-    """Wakes a worker every so many `seconds`, for memories are tended also where nobody talks and
-    no worker runs. One too many does nothing: a tenant is tended once in its time."""
+    """Wakes a worker while some tenant is due to be tended and nobody is at it, for memories are
+    tended also where nobody talks and no worker runs. One too many does nothing."""
 
-    seconds: float
     due: float = 0.0
 
     async def ring(self, parts: Parts, now: float) -> None:
-        """Rings where it is time; `now` in seconds."""
-        if now >= self.due:
+        """Rings where it is wanted, every `RING_SECONDS` at most; `now` in seconds."""
+        if now >= self.due and await parts.tending.waits(parts.settings.tend_seconds):
             await parts.bus.publish(outgoing(0, TEND_SUBJECT, {}, {}))
-            self.due = now + self.seconds
+            self.due = now + RING_SECONDS
 
 
 async def keep_time(parts: Parts) -> None:
     """Does the rounds for ever, the next at once while there is more to do. Cancel it to stop."""
-    left, bell = Left(), Bell(parts.settings.tend_seconds)
+    left, bell = Left(), Bell()
     more = False
     while True:
         await asyncio.sleep(0 if more else parts.settings.sweep_seconds)

@@ -8,7 +8,19 @@ select restore_memory($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: tend_claim
 -- The tenant whose memories are due to be tended, for this worker.
-select * from tend_claim(make_interval(secs => $1));
+select * from tend_claim(make_interval(secs => $1), make_interval(secs => $2));
+
+-- name: tend_keep
+-- Keeps that lease alive; false where another has it.
+select tend_keep($1, $2, make_interval(secs => $3));
+
+-- name: tend_end
+-- Ends it, for this time or until it goes on after $3 seconds.
+select tend_end($1, $2, make_interval(secs => $3));
+
+-- name: tend_waits
+-- Whether some tenant is due to be tended and nobody is at it.
+select tend_waits(make_interval(secs => $1));
 
 -- name: fading
 -- Active memories of kinds $4 above id $3 that are older than $5 days, in scopes $2.
