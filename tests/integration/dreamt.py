@@ -18,7 +18,7 @@ from reverie.domain.following import Trail, follow
 from reverie.domain.lines import Part
 from reverie.domain.slices import slice_turns
 from reverie.domain.staleness import Anchored, Grade, Step
-from reverie.domain.turns import TurnText
+from reverie.domain.turns import TurnText, condense_tool
 from tests.integration.transcripts import transcripts
 
 _SPACE = UUID(int=7)
@@ -74,7 +74,7 @@ def _turns(stem: str, transcript: Transcript) -> Sequence[TurnText]:
             uuid5(_SPACE, f"{stem} {turn.external_id}"),
             n,
             turn.role,
-            turn.content,
+            condense_tool(turn.tool, turn.content) if turn.role == "tool" else turn.content,
             turn.at or datetime(2026, 1, 15, tzinfo=UTC),
             turn.tool,
         )
