@@ -59,17 +59,24 @@ _FILL = (
 
 def flagged() -> None:
     """Prints the share of memories that is flagged after each month, by file and by line."""
-    from tests.integration.dreamt import by_month, by_name, dreamt, followed
+    from tests.integration.dreamt import by_month, dreamt
 
-    named = by_name(step for change in read_history() for step in steps_of(change))
-    anchors = [anchor for one in dreamt() for anchor in one.anchors]
-    figures = by_month([followed(one, named) for one in anchors], anchors)
+    memories = dreamt()
+    figures = by_month(memories, [step for change in read_history() for step in steps_of(change)])
     rows = [
-        (f.month, f"{f.by_file / f.anchors:.1%}", f"{f.by_line / f.anchors:.1%}", f.missed)
+        (
+            f.month,
+            f"{f.by_file / f.memories:.1%}",
+            f"{f.by_line / f.memories:.1%}",
+            f"{f.anchors_by_file / f.anchors:.1%}",
+            f"{f.anchors_by_line / f.anchors:.1%}",
+            f.missed,
+        )
         for f in figures
     ]
-    columns = ("after", "by file", "by line", "deleted, not told")
-    show(f"share of {len(anchors)} anchors of dreamt memories that is flagged", columns, rows)
+    columns = ("after", "by file", "by line", "anchors by file", "by line", "deleted, not told")
+    of = f"{figures[0].memories} dreamt memories with {figures[0].anchors} anchors"
+    show(f"share of {of} that is flagged", columns, rows)
 
 
 async def cost(memories: int, files: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
@@ -17,7 +17,7 @@ from reverie.domain.distil import Distilled, distil, session_memory
 from reverie.domain.following import Trail, follow
 from reverie.domain.lines import Part
 from reverie.domain.slices import slice_turns
-from reverie.domain.staleness import Anchored, Grade, Step
+from reverie.domain.staleness import Anchored, Grade, Mark, Step
 from reverie.domain.turns import TurnText, condense_tool
 from tests.integration.transcripts import transcripts
 
@@ -108,7 +108,8 @@ def _anchor(memory: UUID, one: Distilled, path: str, read: dict[str, bytes]) -> 
             *(Part(first, last) for first, last in found.lines),
         )
     words = frozenset[str]() if parts else code_names(one.content)
-    return Anchored(memory, path, one.at, parts, words)
+    wrote = dict(one.wrote).get(path)
+    return Anchored(memory, path, max(one.at, wrote or one.at), parts, words, wrote=wrote)
 
 
 def _last(path: str) -> str:
@@ -117,31 +118,69 @@ def _last(path: str) -> str:
 
 @dataclass(frozen=True)
 class Month:
-    """Of the anchors, how many are flagged after a month: by file where it was changed at all, by
-    line where the lines or the symbol were or are gone; and how many of a deleted file are not."""
+    """How much is flagged after a month, of the memories that touch files and of their anchors: by
+    file where it was changed at all, by line where what the memory speaks of in it was changed or
+    is gone; and how many anchors of a deleted file are not told gone."""
 
     month: str
-    anchors: int
+    memories: int
     by_file: int
     by_line: int
+    anchors: int
+    anchors_by_file: int
+    anchors_by_line: int
     missed: int
 
     def __str__(self) -> str:
-        file, line = self.by_file / self.anchors, self.by_line / self.anchors
-        return f"{self.month}: by file {file:.1%}, by line {line:.1%} of {self.anchors}"
-
-
-def by_month(trails: Sequence[Trail], anchors: Sequence[Anchored]) -> list[Month]:
-    """The figures at the end of each month in which something was changed."""
-    months = sorted({f"{m.committed_at:%Y-%m}" for trail in trails for m in trail.marks})
-    found = []
-    for month in months:
-        so_far = [[m for m in t.marks if f"{m.committed_at:%Y-%m}" <= month] for t in trails]
-        sure = [[m for m in marks if m.grade is not Grade.SUSPECT] for marks in so_far]
-        gone = [any(m.change == "deleted" for m in marks) for marks in so_far]
-        missed = sum(one and not any(m.grade is Grade.GONE for m in s)
-                     for one, s in zip(gone, sure, strict=True))  # fmt: skip
-        found.append(
-            Month(month, len(anchors), sum(map(bool, so_far)), sum(map(bool, sure)), missed)
+        file, line = self.by_file / self.memories, self.by_line / self.memories
+        of = f"of {self.memories} memories ({self.anchors_by_file} and {self.anchors_by_line}"
+        return (
+            f"{self.month}: by file {file:.1%}, by line {line:.1%} {of} of {self.anchors} anchors)"
         )
-    return found
+
+
+def by_month(memories: Sequence[Dreamt], steps: Sequence[Step]) -> list[Month]:
+    """The figures as they stood at the end of each month in which something was changed."""
+    anchored = [one.anchors for one in memories if one.anchors]
+    learned = min(anchor.known_at for anchors in anchored for anchor in anchors)
+    months = sorted({f"{s.at.astimezone(UTC):%Y-%m}" for s in steps if s.at > learned})
+    return [
+        _month(
+            month, anchored, by_name(s for s in steps if f"{s.at.astimezone(UTC):%Y-%m}" <= month)
+        )
+        for month in months
+    ]
+
+
+def _month(
+    month: str,
+    memories: Sequence[tuple[Anchored, ...]],
+    named: dict[str, list[tuple[int, Step]]],
+) -> Month:
+    by_file = [[bool(followed(_bare(one), named).marks) for one in each] for each in memories]
+    trails = [[followed(one, named) for one in each] for each in memories]
+    by_line = [[any(_sure(mark) for mark in one.marks) for one in each] for each in trails]
+    deleted = [one for each in trails for one in each if _was_deleted(one)]
+    return Month(
+        month,
+        len(memories),
+        sum(map(any, by_file)),
+        sum(map(any, by_line)),
+        sum(map(len, memories)),
+        sum(map(sum, by_file)),
+        sum(map(sum, by_line)),
+        sum(not any(mark.grade is Grade.GONE for mark in one.marks) for one in deleted),
+    )
+
+
+def _bare(anchor: Anchored) -> Anchored:
+    """The anchor as one that knows its file alone."""
+    return replace(anchor, parts=(), words=frozenset(), wrote=None)
+
+
+def _sure(mark: Mark) -> bool:
+    return mark.grade is not Grade.SUSPECT
+
+
+def _was_deleted(trail: Trail) -> bool:
+    return any(mark.change == "deleted" for mark in trail.marks)

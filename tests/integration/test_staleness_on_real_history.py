@@ -136,8 +136,9 @@ def test_memories_dreamt_from_real_sessions_are_marked_as_their_history_says(
 ) -> None:
     told = {(step.commit.sha, step.file.path): step for step in steps}
     named = by_name(steps)
-    trails = [(a, followed(a, named)) for one in dreamt() for a in one.anchors]
-    assert len(trails) > 30
+    memories = dreamt()
+    trails = [(a, followed(a, named)) for one in memories for a in one.anchors]
+    assert len(trails) > 100
     for anchor, trail in trails:
         for mark in trail.marks:
             step = told[mark.commit, mark.path]
@@ -147,11 +148,11 @@ def test_memories_dreamt_from_real_sessions_are_marked_as_their_history_says(
     moved = [(anchor, trail) for anchor, trail in trails if trail.left]
     assert moved
     assert all(same_file(anchor.path, trail.left[0]) for anchor, trail in moved)
-    figures = by_month([trail for _, trail in trails], [a for a, _ in trails])
-    for month in figures:
+    for month in by_month(memories, steps):
         print(month)
-    assert figures[-1].by_line < figures[-1].by_file / 2
-    assert all(month.missed == 0 for month in figures)
+        assert month.by_line < month.by_file / 2
+        assert month.anchors_by_line < month.anchors_by_file / 2
+        assert month.missed == 0
 
 
 def _gone_are_told(trails: list[tuple[Anchored, Trail]], steps: list[Step]) -> None:

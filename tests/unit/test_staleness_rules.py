@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -355,3 +356,25 @@ def test_every_mark_has_a_cause(
 
 def test_the_grade_of_a_file_that_only_moved_is_none() -> None:
     assert grade_file(file("renamed", "b.py", old_path="a.py")) is None
+
+
+def own(wrote: datetime, **more: object) -> Anchored:
+    """An anchor to lines of a file that the memory's own session wrote."""
+    return known(lines=((10, 20),), at=NOON - HOUR / 4, wrote=wrote, **more)  # type: ignore[arg-type]
+
+
+def test_the_first_commit_of_what_the_own_session_wrote_is_hardly_news_the_next_is() -> None:
+    edited = file("modified", hunks=((12, 1, 12, 1),))
+    mild, full = ("suspect", 0.2), ("stale", 0.8)
+    assert grades(followed(edited, edited, of=own(NOON - HOUR / 2))) == [mild, full]
+    assert grades(followed(edited, of=own(NOON - timedelta(hours=25)))) == [full]
+    gone = [("gone", 1.0)]
+    assert grades(followed(file("deleted"), of=own(NOON - HOUR / 2))) == gone
+
+
+def test_what_the_own_session_wrote_may_have_been_committed_before_the_memory_was_learned() -> None:
+    edited = file("modified", hunks=((12, 1, 12, 1),))
+    anchor = own(NOON - HOUR / 2)
+    late = replace(anchor, known_at=NOON + HOUR / 2)
+    assert grades(followed(edited, edited, of=late)) == [("stale", 0.8)]
+    assert grades(followed(edited, of=late)) == []

@@ -43,7 +43,8 @@ class GitPlace(Request):
     """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs.
 
     `symbols` maps a path to the definitions that the memory speaks of, `blobs` to git's name of
-    the content; all as they stand at `commit`, which was made at `committed_at`.
+    the content; all as they stand at `commit`, which was made at `committed_at`. `wrote`: the files
+    that the work it comes from had written by then, each with when.
     """
 
     branch: Name | None = None
@@ -55,6 +56,7 @@ class GitPlace(Request):
         default_factory=dict, max_length=200
     )
     blobs: dict[RepoPath, Sha] = Field(default_factory=dict, max_length=200)
+    wrote: dict[RepoPath, Moment] = Field(default_factory=dict, max_length=200)
 
 
 class EdgeTo(Request):

@@ -105,7 +105,7 @@ def same_file(anchor_path: str, changed_path: str) -> bool:
 
 def known_of(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
     """What the edge to a file says: the name that the memory gave it, and the lines, symbols and
-    content that it knows of it."""
+    content that it knows of it, and when its own session wrote it."""
     known: dict[str, Any] = {"named": path}
     if path in git.get("lines", {}):
         known["lines"] = git["lines"][path]
@@ -113,6 +113,8 @@ def known_of(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
         known["symbols"] = [[one["name"], *one["lines"]] for one in git["symbols"][path]]
     if path in git.get("blobs", {}):
         known["blob"] = git["blobs"][path]
+    if path in git.get("wrote", {}):
+        known["wrote"] = git["wrote"][path]
     return known
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from reverie.domain.anchors import paths
+from reverie.domain.about_files import Worked, files_about, worked, writers, wrote
 from reverie.domain.choosing import chosen, near, room_of
-from reverie.domain.drafts import Draft, worked_on, writers
+from reverie.domain.drafts import Draft
 from reverie.domain.entities import entities_of
 from reverie.domain.exchanges import exchanges_of
 from reverie.domain.kinds import Kind
@@ -30,7 +30,6 @@ from reverie.domain.words import index_text
 MAX_SESSION = 1_600
 MAX_MEMORIES = 40
 MAX_TAGS = 12
-MAX_FILES = 16
 SESSION_SHARE, SESSION_LEAST = 0.04, 55
 """Of what was said, in characters, what the session's own memory may take; and by topic."""
 
@@ -45,6 +44,7 @@ class Distilled:
     """A memory made from turns. `priority` runs from 0 to 1; `at` is when it became true.
 
     `by`: the prompt with its version and the model that worded it; empty where rules did.
+    `wrote`: of the files those that the session had written by then, each with when.
     """
 
     content: str
@@ -55,6 +55,7 @@ class Distilled:
     turns: tuple[UUID, ...]
     at: datetime
     by: str = ""
+    wrote: tuple[tuple[str, datetime], ...] = ()
 
 
 def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled]:
@@ -63,8 +64,8 @@ def distil(slices: Sequence[Slice], roots: Sequence[str] = ()) -> list[Distilled
     At most `MAX_MEMORIES`, the less important left out. `roots` are the workspace folders
     that absolute paths are relative to. The same slices give the same memories.
     """
-    known = [file for part in slices for turn in part.turns for file in worked_on(turn, roots)]
-    return distinct(_made(draft, roots, known) for part in slices for draft in chosen(part))
+    work = worked((turn for part in slices for turn in part.turns), roots)
+    return distinct(_made(draft, roots, work) for part in slices for draft in chosen(part))
 
 
 def distinct(segments: Iterable[Distilled]) -> list[Distilled]:
@@ -84,29 +85,25 @@ def session_memory(slices: Sequence[Slice], roots: Sequence[str] = ()) -> Distil
     room = room_of(everything, SESSION_SHARE, SESSION_LEAST * len(slices), MAX_SESSION)
     lines, cited = lines_of(requests, room)
     draft = Draft("\n".join(lines), cited, Kind.SESSION, KEPT, changed=writers(everything))
-    known = [file for turn in everything for file in worked_on(turn, roots)]
-    return replace(_made(draft, roots, known), at=requests[0].opening.at)
+    work = worked(everything, roots)
+    made = _made(draft, roots, work)
+    written = wrote(made.files, work, everything[-1].at)
+    return replace(made, at=requests[0].opening.at, wrote=written)
 
 
-def _made(draft: Draft, roots: Sequence[str], known: Sequence[str]) -> Distilled:
-    named = [_whole(file, known) for file in paths(draft.content, roots)]
-    named += [file for turn in draft.changed for file in worked_on(turn, roots)]
+def _made(draft: Draft, roots: Sequence[str], work: Worked) -> Distilled:
+    at = max(turn.at for turn in draft.turns)
+    files = files_about(draft.content, draft.changed, work, at, roots)
     return Distilled(
         content=draft.content,
         kind=draft.kind,
         tags=_tags(draft.content, draft.asked),
         priority=round(min(max(0.3 + 0.115 * draft.worth, 0.05), 1.0), 3),
-        files=tuple(dict.fromkeys(named))[:MAX_FILES],
+        files=files,
         turns=tuple(dict.fromkeys(turn.id for turn in draft.turns)),
-        at=draft.turns[-1].at,
+        at=at,
+        wrote=wrote(files, work, at),
     )
-
-
-def _whole(file: str, known: Sequence[str]) -> str:
-    """The longest path that tools were given for a file named by its end, if only one fits."""
-    fits = sorted({path for path in known if path.endswith(f"/{file}")}, key=len)
-    one = fits and all(fits[-1].endswith(path) for path in fits)
-    return fits[-1] if one else file
 
 
 def _tags(content: str, asked: str) -> tuple[str, ...]:

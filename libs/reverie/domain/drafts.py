@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from reverie.domain import cues, signs
-from reverie.domain.anchors import files_of, paths
+from reverie.domain.about_files import reported
+from reverie.domain.anchors import paths
 from reverie.domain.checks_run import checks_run
 from reverie.domain.exchanges import Exchange, exchanges_of
 from reverie.domain.kinds import Kind
@@ -29,8 +30,6 @@ ASKED = 60
 """Characters of a request that what came of it is told under."""
 OUTCOME = 0.5
 """What the best of a last report is worth beyond its words."""
-
-_WRITERS = frozenset({"edit", "write", "multiedit", "notebookedit", "apply_patch", "create"})
 
 
 @dataclass
@@ -136,8 +135,7 @@ def _reported(turn: TurnText, exchange: Exchange, point: Point, rated: Rated, ca
         draft.turns.insert(0, exchange.opening)
     if final and exchange.assent:
         draft.turns.append(exchange.assent)
-    if final and cues.DONE.match(point.text):
-        draft.changed = writers(exchange.replies)
+    draft.changed = reported(point.text, exchange.replies, turn, final)
     return draft
 
 
@@ -155,18 +153,3 @@ def commands_of(turns: Iterable[TurnText]) -> list[Draft]:
         Draft(f"Command that checks the work here: `{one}`", [turn], Kind.SKILL, 2.0)
         for one, turn in checks_run(turns)
     ]
-
-
-def writers(turns: Iterable[TurnText]) -> list[TurnText]:
-    """The tool turns that wrote a file."""
-    return [
-        turn
-        for turn in turns
-        if turn.role == "tool"
-        and (turn.tool or "").lower() in _WRITERS
-        and trace_status(turn.content) == "ok"
-    ]
-
-
-def worked_on(turn: TurnText, roots: Sequence[str]) -> list[str]:
-    return files_of(turn, roots) if turn.role == "tool" else []

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 from reverie.domain.lines import Part
 from reverie.domain.staleness import (
+    ELSEWHERE,
     GONE,
     LEAST,
     LINES_UNKNOWN,
+    WORK,
     Anchored,
     ChangedFile,
     Commit,
@@ -48,8 +50,12 @@ def follow(anchor: Anchored, steps: Iterable[Step], match: Match) -> Trail:
     """
     walk = _Walk(anchor, match)
     for step in steps:
-        if step.at > anchor.known_at and walk.meets(step.file):
+        if not walk.meets(step.file):
+            continue
+        if step.at > anchor.known_at:
             walk.take(step)
+        else:
+            walk.knows(step)
     return walk.trail()
 
 
@@ -69,11 +75,17 @@ class _Walk:
         self._taken: dict[str, Mark | None] = {}
         self._gone = False
         self._emptied = False
+        self._unsent = anchor.wrote
+        self._sent: str | None = None
 
     def meets(self, file: ChangedFile) -> bool:
         if self._left:
             return self._path == file.known_as
         return self._match(self._path, file.known_as)
+
+    def knows(self, step: Step) -> None:
+        """A step that the memory knew."""
+        self._is_own(step)
 
     def take(self, step: Step) -> None:
         file = step.file
@@ -83,6 +95,8 @@ class _Walk:
         if self._gone and not (back or same):
             return
         doubt = None if back else self._doubt(file)
+        if self._is_own(step) and doubt is not None and file.status != "deleted":
+            doubt = min(doubt, ELSEWHERE, key=lambda one: one[1])
         before = self._parts
         self._edit(step)
         if same:
@@ -114,6 +128,14 @@ class _Walk:
         again = self._taken.pop(met, None)
         self._marks[step.commit.sha] = again
         return True
+
+    def _is_own(self, step: Step) -> bool:
+        """Whether the step is of the commit that has what the memory's session wrote."""
+        commit = step.commit
+        if self._unsent is not None and commit.committed_at > self._unsent:
+            self._sent = commit.sha if commit.committed_at - self._unsent <= WORK else None
+            self._unsent = None
+        return commit.sha == self._sent
 
     def _as_it_was(self) -> None:
         self._marks = dict.fromkeys(self._marks)

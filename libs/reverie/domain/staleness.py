@@ -10,6 +10,7 @@ The rules, for a memory that speaks of a file, of lines in it or of symbols:
 | edits it, and nothing tells where, or of what it speaks   | suspect | 0.5   |
 | edits it elsewhere                                        | suspect | 0.2   |
 | moves the lines to another file, a share of them changed  | suspect | share |
+| commits what the memory's own session had written         | suspect | 0.2   |
 | renames or copies it, adds it, alters its mode            | none    |       |
 
 What edits comments alone counts 0.3 of that, what edits white space alone 0.1, and neither makes
@@ -28,7 +29,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
@@ -54,6 +55,8 @@ ELSEWHERE: Doubt = (Grade.SUSPECT, 0.2)
 LIGHT: Mapping[str, float] = {"comment": 0.3, "space": 0.1}
 LEAST = 0.05
 """Below this a doubt is not worth telling."""
+WORK = timedelta(days=1)
+"""The first commit of a file within so long after a session wrote it has what the session wrote."""
 LIKE = 0.6
 """How much of what moved must be as it was for an anchor to follow it."""
 
@@ -133,7 +136,8 @@ class Anchored:
 
     `parts` are the lines and symbols in it, `words` the identifiers that the memory names, `blob`
     git's name of the content, each as far as it is known. `checked`: when it was last said that
-    the memory holds; what was changed before moves it, and casts no doubt.
+    the memory holds; what was changed before moves it, and casts no doubt. `wrote`: when the
+    session that the memory comes from had last written the file by then.
     """
 
     memory: UUID
@@ -143,6 +147,7 @@ class Anchored:
     words: frozenset[str] = frozenset()
     blob: str | None = None
     checked: datetime | None = None
+    wrote: datetime | None = None
 
 
 @dataclass(frozen=True)

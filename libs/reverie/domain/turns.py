@@ -15,7 +15,8 @@ MAX_NOTE = 100
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})[^\n]*$", re.M)
 _TICKED = re.compile(r"`([^`\n]+)`")
 _UPDATED = re.compile(
-    r"[Ff]ile (?:created successfully at: )?(\S+?) (?:has been (?:updated|created)|updated)"
+    r"[Ff]ile (?:created successfully at: (?P<made>\S+)"
+    r"|(?P<put>\S+) (?:has been )?(?:updated|created))"
 )
 _LABELS = re.compile(r"(?:\s*(?:path|pattern|glob|type|output|mode|in|file|url)\b:?)*", re.I)
 _KEYS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")
@@ -118,12 +119,17 @@ def _target(head: str, output: str) -> tuple[str, str]:
     if facts:
         target = next((str(facts[key]) for key in _KEYS if facts.get(key)), "")
         return _flat(target, MAX_TARGET), _flat(str(facts.get("description", "")), MAX_NOTE)
-    updated = _UPDATED.search(output)
     ticked = _TICKED.findall(head)
-    target = ticked[-1] if ticked else updated[1] if updated else ""
+    target = ticked[-1] if ticked else _updated(output)
     note = "" if _ANSWER.search(head) else _TICKED.sub("", head).strip()
     note = "" if _LABELS.fullmatch(note) else note
     return _flat(target, MAX_TARGET), _flat(note.splitlines()[0] if note else "", MAX_NOTE)
+
+
+def _updated(output: str) -> str:
+    """The file that an output says was written: what was written to it stands before."""
+    found = [match["made"] or match["put"] for match in _UPDATED.finditer(output)]
+    return found[-1] if found else ""
 
 
 def _json(head: str) -> dict[str, Any]:

@@ -163,7 +163,8 @@ def _memory(
     key: str | None = None,
     reason: str | None = None,
 ) -> NewMemory:
-    place = {"files": list(one.files), "branch": session.branch}
+    wrote = {path: at.isoformat() for path, at in one.wrote}
+    place = {"files": list(one.files), "branch": session.branch, "wrote": wrote}
     return NewMemory(
         id=new_id(),
         scope=scope,

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import structlog
 from pydantic import BaseModel, Field
 
-from reverie.domain.distil import MAX_FILES, MAX_TAGS, Distilled
+from reverie.domain.about_files import MAX_FILES, worked, wrote
+from reverie.domain.distil import MAX_TAGS, Distilled
 from reverie.domain.drafts import MAX_CONTENT
 from reverie.domain.grounding import gives_orders, is_grounded
 from reverie.domain.kinds import Kind
@@ -118,14 +119,16 @@ def judged(told: Segment, turns: Sequence[TurnText]) -> Distilled | str:
         return "the turns do not say it"
     roles = {turn.role for turn in cited}
     kind = Kind(told.kind)
+    files = _files(told.files, cited)
     return Distilled(
         content=content,
         kind=Kind.CONTEXT if kind in _RULES_OF_USERS and "user" not in roles else kind,
         tags=_tags(told.keywords),
         priority=min(told.priority, TOOLS_SAY) if roles == {"tool"} else told.priority,
-        files=_files(told.files, cited),
+        files=files,
         turns=tuple(turn.id for turn in cited),
         at=cited[-1].at,
+        wrote=wrote(files, worked(turns), cited[-1].at),
     )
 
 

@@ -143,7 +143,7 @@ async def _followed(
 ) -> list[Followed]:
     """What became of each anchor. Names that a file got on the way are read until none is new."""
     anchors = [anchored(one, nodes[one.node]) for one in touching]
-    since = min((one.known_at for one in anchors), default=datetime.now(UTC))
+    since = min((one.wrote or one.known_at for one in anchors), default=datetime.now(UTC))
     steps: list[FileStep] = []
     known: set[str] = set()
     names = {_last(one.path) for one in anchors}
