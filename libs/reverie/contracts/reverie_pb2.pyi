@@ -1954,7 +1954,7 @@ class Anchor(_message.Message):
     def __init__(self, memory: _Optional[str] = ..., git: _Optional[_Union[GitPlace, _Mapping]] = ...) -> None: ...
 
 class GitPlace(_message.Message):
-    __slots__ = ("branch", "commit", "files", "committed_at", "lines", "symbols", "blobs")
+    __slots__ = ("branch", "commit", "files", "committed_at", "lines", "symbols", "blobs", "wrote")
     class BlobsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1962,6 +1962,13 @@ class GitPlace(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class WroteEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _timestamp_pb2.Timestamp
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
     BRANCH_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -1969,6 +1976,7 @@ class GitPlace(_message.Message):
     LINES_FIELD_NUMBER: _ClassVar[int]
     SYMBOLS_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
+    WROTE_FIELD_NUMBER: _ClassVar[int]
     branch: str
     commit: str
     files: _containers.RepeatedScalarFieldContainer[str]
@@ -1976,7 +1984,8 @@ class GitPlace(_message.Message):
     lines: _struct_pb2.Struct
     symbols: _struct_pb2.Struct
     blobs: _containers.ScalarMap[str, str]
-    def __init__(self, branch: _Optional[str] = ..., commit: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lines: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., symbols: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., blobs: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    wrote: _containers.MessageMap[str, _timestamp_pb2.Timestamp]
+    def __init__(self, branch: _Optional[str] = ..., commit: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., committed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lines: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., symbols: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., blobs: _Optional[_Mapping[str, str]] = ..., wrote: _Optional[_Mapping[str, _timestamp_pb2.Timestamp]] = ...) -> None: ...
 
 class Anchored(_message.Message):
     __slots__ = ("anchored",)
