@@ -85,6 +85,18 @@ class Stack:
         assert reply.status < 300, reply
         return reply.body
 
+    async def walked(self, path: str, limit: int = 1, **more: Any) -> list[Any]:
+        """The items of a list, page by page."""
+        items: list[Any] = []
+        params: dict[str, Any] = {"limit": limit}
+        while True:
+            page = await self.get(path, params=params, **more)
+            assert len(page["items"]) <= limit
+            items += page["items"]
+            if page["next"] is None:
+                return items
+            params["cursor"] = page["next"]
+
     async def over_socket(self, url: str, key: str, after: str) -> Reply:
         """All that a WebSocket tells before it falls silent."""
         headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": after}

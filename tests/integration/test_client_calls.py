@@ -91,6 +91,7 @@ async def _memories(reverie: AsyncReverie) -> None:
     with pytest.raises(Refused, match="archive"):
         await reverie.restore(made.id)
     skill = await reverie.remember("Light {place}", kind="skill", steps=["Go to {place}"])
+    assert [one.places async for one in reverie.skills()] == [["place"]]
     assert "the pier" in (await reverie.replay(skill.id, {"place": "the pier"})).text
     edge = await reverie.link(made.id, other, "relates_to", weight=0.5)
     assert {one.id for one in (await reverie.subgraph(made.id)).nodes} >= {made.id, other}
@@ -172,13 +173,14 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert (await reverie.vault_get("berth")).value == 7
     assert [one.key async for one in reverie.vault()] == ["berth"]
     assert (await reverie.vault_delete("berth")).deleted
-    assert (await reverie.vault_advice()).items == []
+    assert [one async for one in reverie.vault_advice()] == []
+    assert (await reverie.models()).models[0].state == "ready"
     assert (await reverie.vault_scrub()).state == "none"
     for kind in ("github", "gitlab"):
         for asked in (reverie.set_webhook(kind, "pier"), reverie.remove_webhook(kind, "pier")):
             with pytest.raises(Refused):
                 await asked
-    assert (await reverie.webhooks()).items == []
+    assert [one async for one in reverie.webhooks()] == []
     assert (await reverie.delete_scope("topic/none", below=True)).done
     assert (await reverie.delete_project("pier")).done
     with pytest.raises(Refused) as kept:

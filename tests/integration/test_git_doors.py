@@ -177,6 +177,11 @@ async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None
     del body["repository"]
     data, at = json.dumps(body).encode(), str(int(time.time()))
     made = await shop.call("PUT", "/v1/git/webhooks/gitlab/shop", {"secret": SECRET})
+    for place in ("github/shop", "github/arcade"):
+        await shop.call("PUT", f"/v1/git/webhooks/{place}", {"secret": SECRET})
+    listed = await shop.walked("/v1/git/webhooks")
+    places = [(one["project"], one["kind"]) for one in listed]
+    assert places == [("arcade", "github"), ("shop", "github"), ("shop", "gitlab")]
 
     async def deliver(**headers: str) -> Reply:
         return await shop.call("POST", made.body["path"], data=data, headers=headers)

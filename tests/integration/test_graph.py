@@ -202,6 +202,7 @@ async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: St
         (leaning, 0.4),
     ]
     assert upgrade["items"][0]["path"] == ["redis", "<-touches-", direct]
+    assert await stack.walked("/v1/impact?entity=Redis&project=shop") == upgrade["items"]
     assert (await stack.get("/v1/impact?entity=redis&project=other"))["items"] == []
     for query, named in (("", "path"), ("?path=a.py&entity=redis", "entity")):
         refused = await stack.call("GET", f"/v1/impact{query}")

@@ -165,6 +165,13 @@ async def test_a_skill_is_replayed_as_its_steps_with_the_places_filled(stack: St
     made = await stack.post("/v1/remember", body)
     assert made["redactions"] == 1
     replayed = await stack.get(f"/v1/skills/{made['id']}/replay?branch=main")
+    other = {"content": "Say hello", "kind": "skill", "scope": "project/shop", "steps": ["Wave"]}
+    newest = await stack.post("/v1/remember", other)
+    first, second = await stack.walked("/v1/skills")
+    assert (first["id"], second["id"]) == (newest["id"], made["id"])
+    assert (second["steps"], second["places"]) == (4, ["branch", "tag"])
+    narrow = await stack.get("/v1/skills?scope=project/shop")
+    assert [one["title"] for one in narrow["items"]] == ["Say hello"]
     assert replayed["title"] == "Release the shop"
     assert replayed["steps"][:3] == ["Check out main", steps[1], steps[2]]
     assert "REDACTED" in replayed["steps"][3]

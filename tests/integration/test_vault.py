@@ -185,6 +185,8 @@ async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_
     assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
     assert len(states) == 3
     assert all(one["memory"] for one in states)
+    for limit in (1, 2, 3):
+        assert await stack.walked("/v1/vault/advice", limit) == [busy, *states]
 
 
 async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault: Stack) -> None:

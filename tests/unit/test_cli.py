@@ -43,6 +43,7 @@ COMMANDS = [
     "key list",
     "key revoke",
     "models list",
+    "models status",
     "models pull",
     "models verify",
     *("remember", "recall", "context", "preflow", "memories", "show", "forget", "pin", "restore"),

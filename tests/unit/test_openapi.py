@@ -94,6 +94,35 @@ def test_every_answer_has_an_example_that_its_model_takes() -> None:
             TypeAdapter[BaseModel](route.answer).validate_json(json.dumps(value))
 
 
+NO_LISTS = {
+    "GET /v1/context": "a block within a budget of tokens",
+    "GET /v1/memories/{id}": "neighbours: those that weigh most; the subgraph has all",
+    "GET /v1/memories/{id}/provenance": "the turns that one memory cites",
+    "GET /v1/memories/{id}/replay": "the steps of one skill",
+    "GET /v1/skills/{id}/replay": "the steps of one skill",
+    "GET /v1/memories/{id}/subgraph": "a picture, bounded by depth, fan-out and limit",
+    "GET /v1/models": "those that the settings name",
+    "GET /v1/traces/{id}": "the reasons of one recall",
+}
+
+
+def test_every_list_pages() -> None:
+    whole = json.loads(made())
+    models = whole["components"]["schemas"]
+    lacking = []
+    for name, one in _operations(whole).items():
+        content = one["responses"].get("200", {}).get("content", {})
+        model = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+        fields = models.get(model.rpartition("/")[2], {}).get("properties", {})
+        lists = [field for field, schema in fields.items() if schema.get("type") == "array"]
+        if not name.startswith("GET") or not lists or name in NO_LISTS:
+            continue
+        asked = {parameter.get("name") for parameter in one["parameters"]}
+        if "next" not in fields or not asked >= {"limit", "cursor"}:
+            lacking.append(name)
+    assert lacking == []
+
+
 def test_every_reference_leads_somewhere() -> None:
     whole = json.loads(made())
     for reference in set(re.findall(r'"\$ref": "#/([^"]+)"', made())):

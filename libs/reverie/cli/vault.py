@@ -11,6 +11,7 @@ import typer
 
 from reverie.cli.asking import desk
 from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, settings_from
+from reverie.cli.options import Limit
 from reverie.domain.errors import Invalid
 
 if TYPE_CHECKING:
@@ -86,18 +87,17 @@ def get(
 
 @app.command("list")
 def list_entries(
-    scope: Scope = None, home: Home = None, sets: Sets = None, json: Json = False
+    scope: Scope = None,
+    limit: Limit = PAGE,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Entries without their values.
 
     Example: [bold]reverie vault list --scope project/shop[/]
     """
-    at, query = desk(home, sets), {**_query(scope), "limit": str(PAGE)}
-    page = at.ask("GET", "/v1/vault", query)
-    found = list(page["items"])
-    while page["next"]:
-        page = at.ask("GET", "/v1/vault", {**query, "cursor": page["next"]})
-        found += page["items"]
+    found = desk(home, sets).pages("/v1/vault", _query(scope), limit)
     columns = ("scope", "key", "version", "secret", "readable", "updated_at")
     _show(found, columns, json)
 
@@ -125,13 +125,13 @@ def delete(
 
 
 @app.command("advice")
-def advice(home: Home = None, sets: Sets = None, json: Json = False) -> None:
+def advice(limit: Limit = PAGE, home: Home = None, sets: Sets = None, json: Json = False) -> None:
     """Memories that are state and belong here: busy keys, counters, JSON blobs.
 
     Example: [bold]reverie vault advice[/]
     """
-    found = desk(home, sets).ask("GET", "/v1/vault/advice", {"limit": str(PAGE)})
-    _show(found["items"], ("scope", "key", "memory", "versions"), json)
+    found = desk(home, sets).pages("/v1/vault/advice", {}, limit)
+    _show(found, ("scope", "key", "memory", "versions"), json)
 
 
 @app.command("scrub")

@@ -209,12 +209,14 @@ def skills(
 
     Example: [bold]reverie skill list[/]
     """
-    found = desk(home, sets).pages("/v1/memories", {"kind": "skill", "scope": scope}, limit)
+    found = desk(home, sets).pages("/v1/skills", {"scope": scope}, limit)
     columns: dict[str, Any] = {
         "id": short_of("id"),
         "scope": "scope",
         "when": ago("created_at"),
-        "skill": lambda one: line_of(one["content"].partition("\n")[0], 160),
+        "steps": "steps",
+        "fills": lambda one: ", ".join(one["places"]),
+        "skill": lambda one: line_of(one["title"], 160),
     }
     tell(found, json, table(found, columns))
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from reverie.contracts import context as of_context
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import hooks as of_hooks
+    from reverie.contracts import models as of_models
     from reverie.contracts import vault as of_vault
 else:
     of_admin = Later("reverie.contracts.admin")
     of_context = Later("reverie.contracts.context")
     of_dreams = Later("reverie.contracts.dreams")
     of_hooks = Later("reverie.contracts.hooks")
+    of_models = Later("reverie.contracts.models")
     of_vault = Later("reverie.contracts.vault")
 
 Id = UUID | str
@@ -104,6 +106,10 @@ class Administration(Base):
         path = f"/v1/projects/{part(name)}/settings"
         return await self.ask(of_context.ProjectSettings, "PATCH", path, body=changes)
 
+    async def models(self) -> of_models.Models:
+        """The embedding and language models in use, and how far they are."""
+        return await self.ask(of_models.Models, "GET", "/v1/models")
+
     def vault(self, *, scope: str | None = None) -> AsyncIterator[of_vault.VaultItem]:
         """The entries of the vault, without their values."""
         return self.walk(of_vault.VaultPage, "/v1/vault", given(scope=scope))
@@ -132,20 +138,18 @@ class Administration(Base):
         path, query = f"/v1/vault/{part(key)}", given(scope=scope)
         return await self.ask(of_vault.VaultWritten, "DELETE", path, query=query)
 
-    async def vault_advice(self, *, limit: int = 50) -> of_vault.VaultAdvice:
+    def vault_advice(self) -> AsyncIterator[of_vault.VaultAdvised]:
         """Which memories are state, and belong into the vault."""
-        return await self.ask(
-            of_vault.VaultAdvice, "GET", "/v1/vault/advice", query={"limit": limit}
-        )
+        return self.walk(of_vault.VaultAdvice, "/v1/vault/advice")
 
     async def vault_scrub(self) -> of_vault.VaultScrub:
         """How far older texts were gone through since a secret was put."""
         return await self.ask(of_vault.VaultScrub, "GET", "/v1/vault/scrub")
 
-    async def webhooks(self, *, project: str | None = None) -> of_hooks.HookList:
+    def webhooks(self, *, project: str | None = None) -> AsyncIterator[of_hooks.HookBody]:
         """The push webhooks that are set up, without their secrets."""
         query = given(project=project)
-        return await self.ask(of_hooks.HookList, "GET", "/v1/git/webhooks", query=query)
+        return self.walk(of_hooks.HookPage, "/v1/git/webhooks", query)
 
     async def set_webhook(
         self, kind: Literal["github", "gitlab"], project: str, *, secret: str | None = None

@@ -63,9 +63,13 @@ class Graph(Base):
         entity: str | None = None,
         project: str | None = None,
         limit: int = 50,
+        cursor: str | None = None,
     ) -> of_graph.Impact:
-        """Which memories a change of a file, or of an entity, would make doubtful."""
-        query = given(path=path, entity=entity, project=project, limit=limit)
+        """Which memories a change of a file, or of an entity, would make doubtful.
+
+        At most 200 at once; `cursor`: the `next` of the answer that came before.
+        """
+        query = given(path=path, entity=entity, project=project, limit=limit, cursor=cursor)
         return await self.ask(of_graph.Impact, "GET", "/v1/impact", query=query)
 
     async def graph_stats(

@@ -184,6 +184,10 @@ class Memories(Base):
         """Where a memory came from: session, turns, commit, what it replaced."""
         return await self.ask(of_edits.Origin, "GET", f"/v1/memories/{part(id)}/provenance")
 
+    def skills(self, *, scope: str | None = None) -> AsyncIterator[of_skills.SkillBody]:
+        """Skills, the newest first, with the places that a replay fills."""
+        return self.walk(of_skills.SkillPage, "/v1/skills", given(scope=scope))
+
     async def replay(self, id: Id, values: Mapping[str, str] | None = None) -> of_skills.Replayed:
         """A skill ready to follow, its places filled with `values`."""
         return await self.ask(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reverie.contracts import context as of_context
     from reverie.contracts import dreams as of_dreams
     from reverie.contracts import hooks as of_hooks
+    from reverie.contracts import models as of_models
     from reverie.contracts import vault as of_vault
 Id = UUID | str
 
@@ -96,6 +97,10 @@ class SyncAdministration(SyncBase):
         """Changes settings of a project; None goes back to the defaults."""
         return self._portal.wait(self._reverie.set_project(name, changes))
 
+    def models(self) -> of_models.Models:
+        """The embedding and language models in use, and how far they are."""
+        return self._portal.wait(self._reverie.models())
+
     def vault(self, *, scope: str | None = None) -> Iterator[of_vault.VaultItem]:
         """The entries of the vault, without their values."""
         return self._portal.each(self._reverie.vault(scope=scope))
@@ -122,17 +127,17 @@ class SyncAdministration(SyncBase):
         """Deletes an entry."""
         return self._portal.wait(self._reverie.vault_delete(key, scope=scope))
 
-    def vault_advice(self, *, limit: int = 50) -> of_vault.VaultAdvice:
+    def vault_advice(self) -> Iterator[of_vault.VaultAdvised]:
         """Which memories are state, and belong into the vault."""
-        return self._portal.wait(self._reverie.vault_advice(limit=limit))
+        return self._portal.each(self._reverie.vault_advice())
 
     def vault_scrub(self) -> of_vault.VaultScrub:
         """How far older texts were gone through since a secret was put."""
         return self._portal.wait(self._reverie.vault_scrub())
 
-    def webhooks(self, *, project: str | None = None) -> of_hooks.HookList:
+    def webhooks(self, *, project: str | None = None) -> Iterator[of_hooks.HookBody]:
         """The push webhooks that are set up, without their secrets."""
-        return self._portal.wait(self._reverie.webhooks(project=project))
+        return self._portal.each(self._reverie.webhooks(project=project))
 
     def set_webhook(
         self, kind: Literal["github", "gitlab"], project: str, *, secret: str | None = None

@@ -59,10 +59,14 @@ class SyncGraph(SyncBase):
         entity: str | None = None,
         project: str | None = None,
         limit: int = 50,
+        cursor: str | None = None,
     ) -> of_graph.Impact:
-        """Which memories a change of a file, or of an entity, would make doubtful."""
+        """Which memories a change of a file, or of an entity, would make doubtful.
+
+        At most 200 at once; `cursor`: the `next` of the answer that came before.
+        """
         return self._portal.wait(
-            self._reverie.impact(path, entity=entity, project=project, limit=limit)
+            self._reverie.impact(path, entity=entity, project=project, limit=limit, cursor=cursor)
         )
 
     def graph_stats(

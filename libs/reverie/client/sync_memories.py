@@ -169,6 +169,10 @@ class SyncMemories(SyncBase):
         """Where a memory came from: session, turns, commit, what it replaced."""
         return self._portal.wait(self._reverie.provenance(id))
 
+    def skills(self, *, scope: str | None = None) -> Iterator[of_skills.SkillBody]:
+        """Skills, the newest first, with the places that a replay fills."""
+        return self._portal.each(self._reverie.skills(scope=scope))
+
     def replay(self, id: Id, values: Mapping[str, str] | None = None) -> of_skills.Replayed:
         """A skill ready to follow, its places filled with `values`."""
         return self._portal.wait(self._reverie.replay(id, values))

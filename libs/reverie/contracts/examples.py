@@ -86,7 +86,8 @@ QUERIES: dict[str, Json] = {
     "GET /v1/events/ws": {"scope": ["project/shop"], "event": ["remembered"]},
     "GET /v1/export": {"format": "jsonl", "scope": ["project/shop"]},
     "GET /v1/git/anchors": {**_PAGE, "project": "shop"},
-    "GET /v1/git/webhooks": {"project": "shop"},
+    "GET /v1/git/webhooks": {**_PAGE, "project": "shop"},
+    "GET /v1/skills": {**_PAGE, "scope": "project/shop"},
     "DELETE /v1/admin/scopes": {"scope": "project/shop/topic/old"},
     "POST /v1/import": {"dry_run": True},
 }

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Name, Request, Unit
+from reverie.contracts.base import Answer, Name, Page, Request, Unit
 from reverie.contracts.git import Evidence
 from reverie.contracts.memories import Edge
 
@@ -90,7 +90,7 @@ class ImpactItem(Answer):
     evidence: list[Evidence] = Field(default_factory=list)
 
 
-class Impact(Answer):
+class Impact(Page):
     """`GET /v1/impact`: the weightiest first; `files` are the anchors that the path names.
 
     `entities` are those that the entity names.

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints
 
-from reverie.contracts.base import Answer, Request
+from reverie.contracts.base import Answer, Page, Request
 
 HookKind = Literal["github", "gitlab"]
 
@@ -41,7 +41,7 @@ class HookMade(HookBody):
     secret: str
 
 
-class HookList(Answer):
+class HookPage(Page):
     """`GET /v1/git/webhooks`: in the order of project and kind."""
 
     items: list[HookBody]

@@ -82,7 +82,7 @@ class VaultAdvised(Answer):
     advice: str
 
 
-class VaultAdvice(Answer):
+class VaultAdvice(Page):
     """What belongs into the vault: busy keys first, then memories that are state."""
 
     items: list[VaultAdvised]

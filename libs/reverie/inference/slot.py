@@ -146,6 +146,17 @@ class ModelSlot:
         """Whether the sparse model is to be asked: it is there, or it should be."""
         return self.sparse is not None or self._lacks_sparse
 
+    def state(self, name: str) -> Literal["ready", "loading", "missing"]:
+        """Whether the embedder of that name is there, or may come yet."""
+        for one in (self.embedder, self._others.get(name)):
+            if one is not None and one.name == name:
+                return "ready"
+        return "missing" if self._tried.is_set() else "loading"
+
+    def is_endpoint(self, name: str) -> bool:
+        """Whether the model answers elsewhere."""
+        return self._endpoint is not None and name == self._name
+
     def ready(self) -> Embedder:
         """The embedder. Raises `Unavailable` while there is none."""
         if self.embedder is None:

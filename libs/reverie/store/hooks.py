@@ -68,11 +68,16 @@ class Hooks:
         return self._hook(row)
 
     async def page(
-        self, who: Principal, grants: Sequence[str], project: str | None, limit: int
+        self,
+        who: Principal,
+        grants: Sequence[str],
+        project: str | None,
+        limit: int,
+        after: tuple[str, str] = ("", ""),
     ) -> list[Hook]:
-        """The webhooks of projects that the grants cover."""
+        """The webhooks of projects that the grants cover, after a project and a kind."""
         async with self._db.tenant(who.tenant) as tenant:
-            found = await tenant.rows("hook_list", list(grants), project, limit)
+            found = await tenant.rows("hook_list", list(grants), project, *after, limit)
         return [self._hook(row) for row in found]
 
     async def delete(self, who: Principal, project: str, kind: str) -> None:

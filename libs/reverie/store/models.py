@@ -117,6 +117,14 @@ class Models:
             self._known[tenant] = (monotonic(), found)
         return found
 
+    async def noted(self, tenant: int) -> list[tuple[Pointer, bool]]:
+        """The models of a tenant, the one that its meaning goes by first and marked."""
+        async with self._db.reading(tenant) as t:
+            active = await pointed(t)
+            found = await t.rows("model_noted")
+        others = [Pointer(row["name"], row["dims"]) for row in found if not row["active"]]
+        return [(active, True), *((one, False) for one in others if one.name != active.name)]
+
     async def due(self, tenant: int, of: Pointer, after: int, limit: int) -> list[Due]:
         """Chunks that the model has no vectors of, by their number."""
         async with self._db.tenant(tenant) as t:

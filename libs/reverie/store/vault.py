@@ -130,24 +130,39 @@ class Vault:
         return int(row["version"])
 
     async def advice(
-        self, who: Principal, limit: int, places: Sequence[tuple[str, str]] | None = None
+        self,
+        who: Principal,
+        limit: int,
+        places: Sequence[tuple[str, str]] | None = None,
+        after: Busy | None = None,
     ) -> list[Busy]:
         """Keys of memories that are written so often that they belong here, busiest first; of all,
-        or of these scopes and keys."""
+        or of these scopes and keys; those that come after one."""
         scopes = None if places is None else [scope for scope, _ in places]
         keys = None if places is None else [key for _, key in places]
         async with self._db.tenant(who.tenant) as tenant:
+            at = (after.versions, after.scope, after.key) if after else (None, None, None)
             found = await tenant.rows(
-                "vault_advice", list(who.reads), MANY_VERSIONS, scopes, keys, limit
+                "vault_advice", list(who.reads), MANY_VERSIONS, scopes, keys, *at, limit
             )
         return [Busy(row["scope"], row["key"], row["versions"]) for row in found]
 
-    async def states(self, who: Principal, limit: int) -> list[Busy]:
-        """Active memories that are counters or JSON blobs, the newest first."""
+    async def states(
+        self, who: Principal, limit: int, below: UUID | None = None
+    ) -> tuple[list[Busy], UUID | None]:
+        """Active memories that are counters or JSON blobs, the newest first, below an id.
+
+        Few may be found where many look like state and are none: then the id to go on below is
+        there all the same.
+        """
+        most = limit * _CANDIDATES
         async with self._db.tenant(who.tenant) as tenant:
-            found = await tenant.rows("vault_states", list(who.reads), limit * _CANDIDATES)
-        states = [row for row in found if is_state(row["content"])][:limit]
-        return [Busy(row["scope"], row["key"], row["version"], row["id"]) for row in states]
+            looked = await tenant.rows("vault_states", list(who.reads), below, most)
+        states = [row for row in looked if is_state(row["content"])]
+        found = [Busy(row["scope"], row["key"], row["version"], row["id"]) for row in states]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1].memory
+        return found, looked[-1]["id"] if len(looked) == most else None
 
     async def known(self, tenant: int) -> Known:
         """The tenant's secret values, opened; read again only when one of them changed."""

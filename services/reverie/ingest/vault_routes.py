@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import Field
 
@@ -29,9 +30,16 @@ from reverie.ingest.accept import check_size
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
-from reverie.runtime.paging import Position, ScopedQuery, cut_page, decode_cursor
+from reverie.runtime.paging import (
+    PageQuery,
+    Position,
+    ScopedQuery,
+    cut_page,
+    decode_cursor,
+    encode_cursor,
+)
 from reverie.runtime.routes import Route
-from reverie.store.vault import VaultEntry
+from reverie.store.vault import Busy, Vault, VaultEntry
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
 _TAKEN = frozenset({"advice", "scrub"})
@@ -52,17 +60,20 @@ class VaultQuery(Query):
     scope: Text | None = None
 
 
-class AdviceQuery(Query):
-    """How many are named."""
-
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-
-
 class ByPlace(Position):
     """A cursor in the order of scope and key."""
 
     scope: str
     key: str
+
+
+class ByAdvice(Position):
+    """A cursor among busy keys; then, with a `memory` or nothing, among memories that are state."""
+
+    versions: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    scope: str = ""
+    key: str = ""
+    memory: UUID | None = None
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -72,7 +83,7 @@ def routes(parts: Parts) -> list[Route]:
     return [
         Route("GET", "/v1/vault", doors.list, query=ScopedQuery, answer=VaultPage,
               summary="List entries without their values"),
-        Route("GET", "/v1/vault/advice", doors.advice, query=AdviceQuery, answer=VaultAdvice,
+        Route("GET", "/v1/vault/advice", doors.advice, query=PageQuery, answer=VaultAdvice,
               summary="Memories that belong into the vault"),
         Route("GET", "/v1/vault/scrub", doors.scrub, answer=VaultScrub,
               summary="How far stored texts were searched for secrets"),
@@ -147,12 +158,18 @@ class Doors:
         version = await self._parts.vault.delete(who, scope, key)
         return VaultWritten(scope=scope, key=key, version=version, deleted=True)
 
-    async def advice(self, call: Call[None, AdviceQuery]) -> VaultAdvice:
+    async def advice(self, call: Call[None, PageQuery]) -> VaultAdvice:
         """`GET /v1/vault/advice`."""
         who, limit = call.principal, call.query.limit
-        found = await self._parts.vault.advice(who, limit)
-        found += await self._parts.vault.states(who, limit - len(found))
-        return VaultAdvice(items=[VaultAdvised(**vars(one), advice=USE_VAULT) for one in found])
+        after = decode_cursor(call.query.cursor, ByAdvice)
+        found, following = await _busy(self._parts.vault, who, limit, after)
+        if len(found) < limit:
+            below = after.memory if after else None
+            states, left = await self._parts.vault.states(who, limit - len(found), below)
+            found += states
+            following = ByAdvice(memory=left) if left else None
+        items = [VaultAdvised(**vars(one), advice=USE_VAULT) for one in found]
+        return VaultAdvice(items=items, next=following and encode_cursor(following))
 
     async def scrub(self, call: Call[None, None]) -> VaultScrub:
         """`GET /v1/vault/scrub`."""
@@ -167,6 +184,20 @@ class Doors:
             looked=found.looked,
             scrubbed=found.scrubbed,
         )
+
+
+async def _busy(
+    vault: Vault, who: Principal, limit: int, after: ByAdvice | None
+) -> tuple[list[Busy], ByAdvice | None]:
+    """Busy keys after a place, and the place of the last: states come after all of them."""
+    if after and not after.key:
+        return [], None
+    start = Busy(after.scope, after.key, after.versions) if after else None
+    found = await vault.advice(who, limit, after=start)
+    if not found:
+        return [], None
+    last = found[-1]
+    return found, ByAdvice(versions=last.versions, scope=last.scope, key=last.key or "")
 
 
 def _key(text: str) -> str:

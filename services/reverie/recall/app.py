@@ -16,6 +16,7 @@ from reverie.recall import (
     export_routes,
     graph_routes,
     mcp_routes,
+    model_routes,
     openapi_routes,
     past_routes,
     preflow_routes,
@@ -108,6 +109,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             recorder=Recorder(traces, vault.known, own.traces_kept, registry),
             reranker=reranker,
             rephraser=Rephraser(language) if language else None,
+            other_models=[*model_routes.other_models(settings)],
         )
         yield Service(
             name="recall",
@@ -118,6 +120,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 *export_routes.routes(parts),
                 *graph_routes.routes(parts),
                 *mcp_routes.routes(protocol, settings.body_limit),
+                *model_routes.routes(parts),
                 *openapi_routes.routes(),
                 *past_routes.routes(parts),
                 *preflow_routes.routes(parts),

@@ -27,6 +27,7 @@ from reverie.domain.scopes import parse_scope, slug
 from reverie.recall.parts import Parts
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call
+from reverie.runtime.paging import PageQuery, Position, decode_cursor, encode_cursor
 from reverie.runtime.routes import Route
 from reverie.store.graph import Around, Behind, Numbers, Picture
 from reverie.store.memories import VISIBLE
@@ -44,13 +45,18 @@ class SubgraphQuery(Query):
     include: list[Literal["archived"]] | None = None
 
 
-class ImpactQuery(Query):
+class ImpactQuery(PageQuery):
     """A file or an entity as somebody names it; without a project, those of all."""
 
     path: RepoPath | None = None
     entity: Name | None = None
     project: Name | None = None
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class ByRank(Position):
+    """A cursor in a ranking: how many came before."""
+
+    skip: Annotated[int, Field(ge=0, le=10_000)]
 
 
 class StatsQuery(Query):
@@ -108,7 +114,9 @@ class Doors:
         """`GET /v1/impact`."""
         who, query = call.principal, call.query
         project = slug(query.project) if query.project else None
-        graph, limit = self._parts.graph, query.limit
+        graph, after = self._parts.graph, decode_cursor(query.cursor, ByRank)
+        skip = after.skip if after else 0
+        limit = skip + query.limit
         if query.path and query.entity:
             raise Invalid("entity", "give a path or an entity, not both")
         if query.entity:
@@ -120,7 +128,9 @@ class Doors:
             named = {"path": path, "files": found.names}
         else:
             raise Invalid("path", "give the path of a file, or an entity")
-        return Impact(items=_items(found), truncated=found.truncated, **named)
+        following = encode_cursor(ByRank(skip=limit)) if found.truncated else None
+        items = _items(found, skip)
+        return Impact(items=items, truncated=found.truncated, next=following, **named)
 
     async def stats(self, call: Call[None, StatsQuery]) -> GraphStats:
         """`GET /v1/graph/stats`."""
@@ -189,8 +199,8 @@ def _follows(picture: Picture) -> list[GraphEdge]:
     ]
 
 
-def _items(found: Behind) -> list[ImpactItem]:
-    return [_item(found, row) for row in found.rows]
+def _items(found: Behind, skip: int) -> list[ImpactItem]:
+    return [_item(found, row) for row in found.rows[skip:]]
 
 
 def _item(found: Behind, row: Any) -> ImpactItem:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reverie.contracts.models import ModelBody
 from reverie.inference.rerank import Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall.gate import Gate
@@ -50,3 +52,4 @@ class Parts:
     recorder: Recorder
     reranker: Reranker | None = None
     rephraser: Rephraser | None = None
+    other_models: Sequence[ModelBody] = ()

@@ -15,16 +15,17 @@ from reverie.contracts.hooks import (
     Delivered,
     HookBody,
     HookKind,
-    HookList,
     HookMade,
+    HookPage,
     HookRemoved,
     SetHook,
 )
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, Unauthenticated
 from reverie.domain.scopes import slug
-from reverie.runtime.body import Query, parse_body
+from reverie.runtime.body import parse_body
 from reverie.runtime.calls import Call
+from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.staleness.intake import take
 from reverie.staleness.parts import Parts
@@ -39,7 +40,6 @@ from reverie.store.hooks import Hook
 
 log = structlog.get_logger("reverie.staleness")
 
-MOST_HOOKS = 1000
 LEFT_OUT = (
     "the push had more commits than its webhook names; what the others changed is not known: "
     "publish the range with `reverie git push-event`"
@@ -53,10 +53,17 @@ class Unsigned(Unauthenticated):
     kind: str
 
 
-class HookQuery(Query):
+class HookQuery(PageQuery):
     """Of one project, or of all."""
 
     project: Name | None = None
+
+
+class ByHook(Position):
+    """A cursor in the order of project and kind."""
+
+    project: str
+    kind: str
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -64,7 +71,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     settings = parts.settings
     table = [
-        Route("GET", "/v1/git/webhooks", doors.list, query=HookQuery, answer=HookList,
+        Route("GET", "/v1/git/webhooks", doors.list, query=HookQuery, answer=HookPage,
               summary="List the push webhooks that are set up, without their secrets"),
     ]  # fmt: skip
     for kind, setting in (("github", doors.github), ("gitlab", doors.gitlab)):
@@ -89,13 +96,18 @@ class Doors:
         self.github = Forge(parts, "github")
         self.gitlab = Forge(parts, "gitlab")
 
-    async def list(self, call: Call[None, HookQuery]) -> HookList:
+    async def list(self, call: Call[None, HookQuery]) -> HookPage:
         """`GET /v1/git/webhooks`."""
-        who = call.principal
-        project = slug(call.query.project) if call.query.project else None
+        who, query = call.principal, call.query
+        project = slug(query.project) if query.project else None
         who.check_admin(f"project/{project}" if project else "*")
-        found = await self._parts.hooks.page(who, who.writes, project, MOST_HOOKS)
-        return HookList(items=[_body(who, one) for one in found])
+        after = decode_cursor(query.cursor, ByHook)
+        place = (after.project, after.kind) if after else ("", "")
+        found = await self._parts.hooks.page(who, who.writes, project, query.limit + 1, place)
+        items, following = cut_page(
+            found, query.limit, lambda one: ByHook(project=one.project, kind=one.kind)
+        )
+        return HookPage(items=[_body(who, one) for one in items], next=following)
 
 
 class Forge:

@@ -19,10 +19,12 @@ on conflict (tenant, project, kind) do update
 returning project, kind, key_id, who, created, updated;
 
 -- name: hook_list
--- The webhooks of projects that the caller may administer, without their secrets.
+-- The webhooks of projects that the caller may administer, after those of $4 and $5, without their
+-- secrets.
 select h.project, h.kind, h.key_id, h.who, h.created, h.updated from git_hook h
 where h.tenant = $1 and covers($2, 'project/' || h.project) and ($3::text is null or h.project = $3)
-order by h.project, h.kind limit $4;
+  and (h.project, h.kind) > ($4::text, $5::text)
+order by h.project, h.kind limit $6;
 
 -- name: hook_delete
 -- Takes a webhook's secret back.

@@ -42,21 +42,25 @@ from git_hook h where h.tenant = $1;
 
 -- name: vault_advice
 -- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of
--- all, or of those in $4 and $5.
+-- all, or of those in $4 and $5; after the key $8 in $7, of $6 versions.
 select m.scope, m.key,
        (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
 from memory m
 where m.tenant = $1 and m.key is not null and covers($2, m.scope)
   and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
   and ($4::text[] is null or (m.scope, m.key) in (select * from unnest($4::text[], $5::text[])))
-group by m.scope, m.key 
+group by m.scope, m.key
 having count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0) > $3
-order by versions desc, m.scope, m.key limit $6;
+  and ($6::bigint is null
+       or (-count(*) - coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0),
+           m.scope, m.key) > (-$6::bigint, $7::text, $8::text))
+order by versions desc, m.scope, m.key limit $9;
 
 -- name: vault_states
--- Active memories that may be a number or a JSON object or array, the newest first.
+-- Active memories that may be a number or a JSON object or array, the newest first, older than $3.
 select m.id, m.scope, m.key, m.version, m.content
 from memory m
 where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind not in ('file', 'entity')
   and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
-order by m.id desc limit $3;
+  and ($3::uuid is null or m.id < $3)
+order by m.id desc limit $4;
