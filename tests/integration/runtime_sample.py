@@ -24,6 +24,7 @@ from reverie.runtime.routes import Route
 from reverie.runtime.service import Service, running, serve
 from reverie.runtime.setting_sources import load_settings
 from reverie.runtime.settings import Settings
+from reverie.testing.counts import MemoryCounts
 from reverie.testing.idempotency import MemoryIdempotency
 from reverie.testing.keys import MemoryKeys, principal
 
@@ -78,6 +79,7 @@ class Sample:
 
     def __init__(self) -> None:
         self.keys = MemoryKeys()
+        self.counts = MemoryCounts()
         self.idempotency = MemoryIdempotency()
         self.notes: list[str] = []
         self.entered = asyncio.Event()
@@ -94,6 +96,7 @@ class Sample:
             "name": "ingest",
             "port": 0,
             "keys": self.keys,
+            "counts": self.counts,
             "routes": self.routes(),
             "idempotency": self.idempotency,
         }
@@ -176,6 +179,7 @@ def gateway(sample: Sample, upstream: str) -> Service:
         name="recall",
         port=0,
         keys=sample.keys,
+        counts=sample.counts,
         forwards=[Forward("/v1/notes", "ingest", upstream), Forward("/v1/big", "ingest", upstream)],
     )
 

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from reverie import contracts
-from reverie.contracts.admin import MakeKey
+from reverie.contracts.admin import ChangeKey, MakeKey
 from reverie.contracts.base import Request
 from reverie.contracts.claims import Claim
 from reverie.contracts.edits import EditMemory, Feedback, RollBack
@@ -65,13 +65,15 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
         "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
     },
     Preflow: {"budget_tokens": 500},
-    MakeKey: {"reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
+    ChangeKey: {"limits": {}},
+    MakeKey: {"limits": {}, "reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
 }
 """What cannot hold any text, per body; the rest of the fields is filled with a credential."""
 
 WITHOUT_TEXT = {
     "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
-    "RequestDream", "SetBudgets", "SetLlm", "SetHook", "SetLimits", "SetProject", "SetTenant",
+    "RequestDream", "RotateKey", "SetAllowance", "SetBudgets", "SetHook", "SetKeyLimits",
+    "SetLimits", "SetLlm", "SetProject", "SetTenant",
     "VaultPut",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
@@ -138,7 +140,9 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
     symbol = {"name": f"x {KEY}", "lines": [1, 2]}
     place = {"branch": f"b {KEY}", "symbols": {f"{KEY}.py": [symbol], "a.py": [symbol]}}
     anchors = {"project": "p", "anchors": [{"memory": code["id"], "git": place}]}
+    key = f"/v1/admin/keys/{(await stack.post('/v1/admin/keys', {'label': 'guest'}))['id']}"
     return [
+        ("PATCH", key, ChangeKey, dirty(ChangeKey)),
         ("POST", "/v1/git/anchors", Anchors, anchors),
         ("POST", "/v1/remember", Remember, remember),
         ("POST", "/v1/remember/batch", Remember, {"items": [{**remember, "key": f"other {KEY}"}]}),

@@ -20,13 +20,15 @@ SLUGS_AND_STATES = (
     | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""
-HASHES = {"hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
+HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
 HOLD_NONE = {
     "anchor": {"name", "path"},
     "anchor_alias": {"name", "path"},
     "stale_mark": {"via", "lines"},
     ANSWERS: {"key"},
     "git_hook": {"sealed"},
+    "meter": {"name"},
+    "api_key": {"limits"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"told"},
     "project_setting": {"name", "value"},

@@ -61,6 +61,7 @@ ACROSS = {
     "scrub_claim(interval)",
     "tenant_called(text)",
     "tenant_end(integer)",
+    "tenant_limit(integer,jsonb)",
     "tenant_names()",
     "tend_claim(interval,interval)",
     "tend_end(integer,bigint,interval)",
@@ -68,7 +69,7 @@ ACROSS = {
     "tend_waits(interval)",
     "work_behind()",
 }
-FOR_OPERATORS = {"tenant_names()"}
+FOR_OPERATORS = {"tenant_limit(integer,jsonb)", "tenant_names()"}
 READ = {
     "api_key", "dream_run", "edge_change", "git_event", "git_hook", "memory", "project_setting",
     "session",

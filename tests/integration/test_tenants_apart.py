@@ -136,6 +136,8 @@ BODIES: dict[str, Bodies] = {
         }
     ],
     "POST /v1/admin/keys": lambda of: [{"label": "mine"}],
+    "PATCH /v1/admin/keys/{id}": lambda of: [{"label": "mine"}],
+    "POST /v1/admin/keys/{id}/rotate": lambda of: [{}],
     "DELETE /v1/admin/tenant": lambda of: [{"confirm": of.tenant}],
     "POST /v1/links": lambda of: [{"from": of.memory, "to": of.session, "type": "relates_to"}],
     "PATCH /v1/memories/{id}": lambda of: [{"content": "changed"}],

@@ -1,21 +1,102 @@
-"""A key may send so many requests a minute, and gets them back by the second."""
+"""Keys and tenants may do so much; what processes count together is asked for in portions."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from reverie.domain.access import Principal
+from reverie.domain.errors import TooMany
+from reverie.domain.limits import NONE, Limits
 from reverie.runtime.rates import Rates
+from reverie.testing.counts import MemoryCounts
+from reverie.testing.keys import principal
+
+WHO = principal()
+NOON = 43_200.0
 
 
-def test_a_bucket_fills_again_by_the_second_and_never_above_its_limit() -> None:
-    now = 0.0
-    rates = Rates(60, lambda: now)
-    assert [rates.take("a")[1] for _ in range(60)] == [None] * 60
-    left, refused = rates.take("a")
-    assert (left.requests, left.seconds) == (0, 60)
+class Clock:
+    now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def _refused(rates: Rates, who: Principal = WHO) -> TooMany | None:
+    try:
+        await rates.request(who)
+    except TooMany as error:
+        return error
+    return None
+
+
+async def test_a_bucket_fills_again_by_the_second_and_never_above_its_limit() -> None:
+    clock = Clock()
+    rates = Rates(MemoryCounts(clock), Limits(requests_a_minute=60), NONE, clock)
+    assert [await _refused(rates) for _ in range(60)] == [None] * 60
+    refused = await _refused(rates)
     assert refused is not None
     assert refused.retry_after == 1
-    assert rates.take("b")[1] is None
-    now = 1.0
-    assert rates.take("a")[1] is None
-    assert rates.take("a")[1] is not None
-    now = 1000.0
-    assert rates.take("a")[0].requests == 59
+    assert "60 requests a minute" in str(refused)
+    assert await _refused(rates, principal(2)) is None
+    clock.now += 1.0
+    assert await _refused(rates) is None
+    assert await _refused(rates) is not None
+    clock.now += 1000.0
+    left = await rates.request(WHO)
+    assert left is not None
+    assert left.requests == 59
+
+
+async def test_two_replicas_let_through_no_more_than_one_would() -> None:
+    clock = Clock()
+    counts = MemoryCounts(clock)
+    replicas = [Rates(counts, Limits(requests_a_minute=600), NONE, clock) for _ in range(2)]
+    let = [await _refused(replicas[n % 2]) is None for n in range(1500)]
+    # What one replica still holds the other cannot give: a portion at most.
+    assert 540 <= sum(let) <= 600
+    assert counts.asked - let.count(False) < 60, "a busy key asks seldom"
+
+
+async def test_a_key_that_asks_seldom_keeps_nothing_from_the_other_replica() -> None:
+    clock = Clock()
+    counts = MemoryCounts(clock)
+    few, many = (Rates(counts, Limits(requests_a_minute=20), NONE, clock) for _ in range(2))
+    assert await _refused(few) is None
+    assert sum([await _refused(many) is None for _ in range(30)]) == 19
+
+
+async def test_days_begin_anew_at_midnight_and_the_stricter_of_two_limits_counts() -> None:
+    clock = Clock()
+    rates = Rates(MemoryCounts(clock), NONE, Limits(memories_a_day=10), clock)
+    strict = replace(WHO, limits=Limits(memories_a_day=4), key_id="strict")
+    await rates.memories(strict, 3)
+    with pytest.raises(TooMany, match="this key has no more of its 4 memories a day"):
+        await rates.memories(strict, 2)
+    await rates.memories(WHO, 7)
+    with pytest.raises(TooMany, match="this tenant has no more of its 10 memories a day") as told:
+        await rates.memories(WHO, 1)
+    assert told.value.retry_after == pytest.approx(NOON)
+    clock.now += NOON
+    await rates.memories(strict, 4)
+    # A tenant's own limit does not lift what the settings say.
+    loose = replace(WHO, tenant_limits=Limits(memories_a_day=1000), key_id="loose")
+    with pytest.raises(TooMany):
+        await rates.memories(loose, 7)
+
+
+async def test_where_the_counts_are_away_nothing_is_refused() -> None:
+    counts = MemoryCounts()
+    counts.down = True
+    rates = Rates(counts, Limits(requests_a_minute=1), NONE)
+    assert [await _refused(rates) for _ in range(3)] == [None] * 3
+
+
+async def test_without_limits_nothing_is_counted() -> None:
+    counts = MemoryCounts()
+    rates = Rates(counts, NONE, NONE)
+    assert await rates.request(WHO) is None
+    await rates.sent(WHO, 10**9)
+    assert counts.asked == 0

@@ -163,6 +163,30 @@ def add_tenant(
     _show([{"id": number, "tenant": name}], json)
 
 
+@tenants.command("limit")
+def limit_tenant(
+    name: Annotated[str, typer.Argument(help="The tenant.")],
+    limit: keys.Limits = None,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Show or set what all keys of a tenant may do together: requests_a_minute,
+    requests_a_day, memories_a_day, bytes_a_day; `--limit none` takes all away.
+
+    What is given stands in place of what was set before. No key of the tenant can
+    change it, only set less for itself.
+
+    Example: [bold]reverie admin tenants limit acme --limit memories_a_day=20000[/]
+    """
+    from reverie.cli.place import admin_url
+    from reverie.store import bootstrap
+
+    asked = keys.limits_of(limit) if limit else None
+    held = bootstrap.limit_tenant(admin_url(settings_from(home, sets)), name, asked)
+    _show([{"tenant": name, **held}], json)
+
+
 @tenants.command("delete")
 def delete_tenant(
     name: Annotated[str, typer.Argument(help="The tenant.")],

@@ -51,11 +51,27 @@ class Administration(Base):
         project: str | None = None,
         agent: str | None = None,
         expires: datetime | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> of_admin.MadeKey:
         """A new key; its text is shown this once."""
         body = given(label=label, role=role, reads=reads, writes=writes)
-        body |= given(project=project, agent=agent, expires=expires)
+        body |= given(project=project, agent=agent, expires=expires, limits=limits)
         return await self.ask(of_admin.MadeKey, "POST", "/v1/admin/keys", body=body)
+
+    async def key(self, id: Id) -> of_admin.KeyUse:
+        """A key, and what it used of its limits."""
+        return await self.ask(of_admin.KeyUse, "GET", f"/v1/admin/keys/{part(id)}")
+
+    async def change_key(self, id: Id, changes: Mapping[str, Any]) -> of_admin.KeyBody:
+        """Changes `label`, `expires` or `limits` of a key; None takes the last two away."""
+        path = f"/v1/admin/keys/{part(id)}"
+        return await self.ask(of_admin.KeyBody, "PATCH", path, body=changes)
+
+    async def rotate_key(self, id: Id, *, overlap_seconds: int | None = None) -> of_admin.MadeKey:
+        """Gives a key another text, shown this once; the old one works for an hour more, or for
+        `overlap_seconds`."""
+        path, body = f"/v1/admin/keys/{part(id)}/rotate", given(overlap_seconds=overlap_seconds)
+        return await self.ask(of_admin.MadeKey, "POST", path, body=body)
 
     async def revoke_key(self, id: Id) -> of_admin.RevokedKey:
         """Makes a key void."""

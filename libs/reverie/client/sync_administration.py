@@ -41,6 +41,7 @@ class SyncAdministration(SyncBase):
         project: str | None = None,
         agent: str | None = None,
         expires: datetime | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> of_admin.MadeKey:
         """A new key; its text is shown this once."""
         return self._portal.wait(
@@ -52,8 +53,22 @@ class SyncAdministration(SyncBase):
                 project=project,
                 agent=agent,
                 expires=expires,
+                limits=limits,
             )
         )
+
+    def key(self, id: Id) -> of_admin.KeyUse:
+        """A key, and what it used of its limits."""
+        return self._portal.wait(self._reverie.key(id))
+
+    def change_key(self, id: Id, changes: Mapping[str, Any]) -> of_admin.KeyBody:
+        """Changes `label`, `expires` or `limits` of a key; None takes the last two away."""
+        return self._portal.wait(self._reverie.change_key(id, changes))
+
+    def rotate_key(self, id: Id, *, overlap_seconds: int | None = None) -> of_admin.MadeKey:
+        """Gives a key another text, shown this once; the old one works for an hour more, or for
+        `overlap_seconds`."""
+        return self._portal.wait(self._reverie.rotate_key(id, overlap_seconds=overlap_seconds))
 
     def revoke_key(self, id: Id) -> of_admin.RevokedKey:
         """Makes a key void."""

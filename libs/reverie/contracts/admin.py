@@ -9,6 +9,22 @@ from pydantic import AwareDatetime, Field
 
 from reverie.contracts.base import Answer, Moment, Name, Page, Request, Text
 
+Amount = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class SetKeyLimits(Request):
+    """What a key may do, or all keys of a tenant together; null and what is left out: no limit.
+
+    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_tokens_a_day`: what
+    a language model reads and writes for calls of the key; a tenant has its own among its settings.
+    """
+
+    requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    requests_a_day: Amount | None = None
+    memories_a_day: Amount | None = None
+    bytes_a_day: Amount | None = None
+    llm_tokens_a_day: Amount | None = None
+
 
 class MakeKey(Request):
     """`POST /v1/admin/keys`. Patterns: `*`, a scope, or `/*` after one for all below it.
@@ -23,10 +39,26 @@ class MakeKey(Request):
     project: Name | None = None
     agent: Name | None = None
     expires: Moment | None = None
+    limits: SetKeyLimits | None = None
+
+
+class ChangeKey(Request):
+    """`PATCH /v1/admin/keys/{id}`: what is left out stays; null: no end, no limits."""
+
+    label: Name | None = None
+    expires: Moment | None = None
+    limits: SetKeyLimits | None = None
+
+
+class RotateKey(Request):
+    """`POST /v1/admin/keys/{id}/rotate`: for `overlap_seconds` the old text works too."""
+
+    overlap_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = 3600
+    expires: Moment | None = None
 
 
 class KeyBody(Answer):
-    """A key without its text."""
+    """A key without its text. `old_until`: as long its text before the last rotation works."""
 
     id: UUID
     label: str
@@ -38,10 +70,18 @@ class KeyBody(Answer):
     created_at: AwareDatetime
     expires: AwareDatetime | None = None
     revoked_at: AwareDatetime | None = None
+    limits: dict[str, int] = Field(default_factory=dict)
+    old_until: AwareDatetime | None = None
+
+
+class KeyUse(KeyBody):
+    """`GET /v1/admin/keys/{id}`: with what it used of its limits, where it has any."""
+
+    used: dict[str, int]
 
 
 class MadeKey(KeyBody):
-    """A new key; `key` is its text, which is shown this once."""
+    """A key with its text, which is shown this once."""
 
     key: str
 

@@ -169,11 +169,32 @@ class SetLlm(Request):
     tokens_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
+class SetAllowance(Request):
+    """What all keys of the tenant may do together, to change; what is left out stays."""
+
+    requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    requests_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    memories_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    bytes_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
+
+
+class TenantLimitsBody(Answer):
+    """What all keys of the tenant may do together, by the tenant and by who runs the services.
+
+    `set`: what the tenant has set itself; the stricter of two counts. `used`: of those in force.
+    """
+
+    limits: dict[str, int]
+    set: list[str]
+    used: dict[str, int]
+
+
 class TenantSettings(Answer):
     """`GET /v1/admin/settings`: what holds for all scopes of the tenant."""
 
     dream: LimitsBody
     llm: LlmBody
+    limits: TenantLimitsBody
 
 
 class SetTenant(Request):
@@ -182,6 +203,7 @@ class SetTenant(Request):
 
     dream: SetLimits | None = None
     llm: SetLlm | None = None
+    limits: SetAllowance | None = None
 
 
 class SummaryRest(Answer):

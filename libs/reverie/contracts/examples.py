@@ -37,6 +37,8 @@ REQUESTS: dict[str, Any] = {
     "POST /v1/import": '{"type": "memory", "content": "Tests need Redis up."}\n',
     "POST /mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
     "POST /v1/admin/keys": {"label": "ci of shop", "role": "ci", "project": "shop"},
+    "PATCH /v1/admin/keys/{id}": {"limits": {"requests_a_minute": 600, "memories_a_day": 5000}},
+    "POST /v1/admin/keys/{id}/rotate": {"overlap_seconds": 3600},
     "DELETE /v1/admin/tenant": {"confirm": "acme"},
     "POST /v1/links": {"from": MEMORY, "to": OTHER, "type": "caused_by"},
     "PATCH /v1/tasks/{id}": {"state": "done"},

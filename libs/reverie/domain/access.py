@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reverie.domain.errors import Forbidden
+from reverie.domain.limits import NONE, Limits
 from reverie.domain.scopes import GLOBAL, common, matches, without_other_agents
 
 
@@ -29,7 +30,8 @@ class Principal:
     """The holder of a key: its tenant, its role, and grant patterns per direction.
 
     A key that is bound to an agent covers no other agent's scopes, whatever its patterns say:
-    `reads` and `writes` are what is left of them.
+    `reads` and `writes` are what is left of them. `limits`: what this key may do, `tenant_limits`:
+    what all keys of its tenant may do together.
     """
 
     tenant: int
@@ -40,6 +42,8 @@ class Principal:
     writes: tuple[str, ...]
     project: str | None = None
     agent: str | None = None
+    limits: Limits = NONE
+    tenant_limits: Limits = NONE
 
     def __post_init__(self) -> None:
         for name in ("reads", "writes"):

@@ -134,9 +134,11 @@ class Crowded(ReverieError):
 
 @dataclass(eq=False)
 class TooMany(ReverieError):
-    """this key may send {limit} requests a minute (rate_limit): wait {retry_after} seconds"""
+    """this {whose} has no more of its {limit} {what}: wait {retry_after} seconds"""
 
     code = "too_many"
+    whose: str
+    what: str
     limit: int
     retry_after: float
 

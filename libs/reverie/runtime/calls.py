@@ -14,6 +14,11 @@ from reverie.domain.errors import Invalid, Unauthenticated
 from reverie.domain.idempotency import StoredReply
 from reverie.runtime.streams import Streamed
 
+
+async def free(_: int) -> None:
+    """Nothing is limited."""
+
+
 Body = TypeVar("Body")
 Params = TypeVar("Params")
 JSON = "application/json"
@@ -25,7 +30,7 @@ class Call(Generic[Body, Params]):
     """One request, read and validated. `Call[Remember, None]` has a body and no query.
 
     `reached_at`: the base URL of this process, as the network has it; `raw`: the body as it came,
-    for who checks a signature.
+    for who checks a signature; `spend` counts memories that a stream brings.
     """
 
     body: Body
@@ -39,6 +44,7 @@ class Call(Generic[Body, Params]):
     stream: AsyncIterator[bytes] | None = None
     raw: bytes = b""
     reached_at: str = ""
+    spend: Callable[[int], Awaitable[None]] = free
 
     @property
     def principal(self) -> Principal:

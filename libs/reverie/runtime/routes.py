@@ -15,7 +15,7 @@ from multidict import MultiDict
 from pydantic import BaseModel
 
 from reverie.domain.access import Principal
-from reverie.domain.errors import Malformed, TooLarge
+from reverie.domain.errors import Malformed, TooLarge, TooMany
 from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, knowing
 from reverie.runtime.auth import KeyFinder, authenticate
@@ -24,7 +24,7 @@ from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.endless import until_over
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
 from reverie.runtime.observe import LATER, LEFT
-from reverie.runtime.rates import Rates
+from reverie.runtime.rates import Left, Rates
 from reverie.runtime.sockets import Asked, speak
 from reverie.runtime.streams import Streamed, check_packing, send, taken
 from reverie.runtime.telemetry import current_trace_id
@@ -39,7 +39,8 @@ class Route:
     `limit`: bytes of a whole body, where they are not those of all calls, and the setting they are.
     `socket`: its stream of events is told over a WebSocket. `tagged`: it knows versions, by ETag.
     `takes`: media types of a body that is no model; `gives`: those of answers beside `answer`, each
-    with an example.
+    with an example. `makes`: memories that a body asks for. `passes_on`: it makes calls of its own
+    with the same key, which are what limits count.
     """
 
     method: str
@@ -59,6 +60,8 @@ class Route:
     tagged: bool = False
     takes: tuple[str, ...] = ()
     gives: Mapping[str, str] = field(default_factory=dict)
+    makes: Callable[[Any], int] | None = None
+    passes_on: bool = False
 
     @property
     def name(self) -> str:
@@ -105,12 +108,13 @@ def _way_of(route: Route) -> Callable[[Route, Door, web.Request], Awaitable[web.
 
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
     async with asyncio.timeout(door.request_timeout):
-        holder = None if route.open else await _admit(door, request)
+        holder = None if route.open else await _admit(route, door, request)
         data = await read_body(request, route.limit or door.body_limit, route.limit_setting)
         with await _knowing(route, door, holder):
             read = partial(_read_call, route, request, data, holder)
             call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
             request[LATER] = call.later
+            await _count(route, door, call, len(data))
             reply = await _answer(route, door, request, (call, data))
     if _known_already(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
@@ -122,15 +126,37 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
     return response
 
 
-async def _admit(door: Door, request: web.Request) -> Principal:
+async def _admit(route: Route, door: Door, request: web.Request) -> Principal:
     """The holder of the key, who has sent no more requests than the key may."""
     holder = await authenticate(request.headers, door.keys)
-    if door.rates is not None:
-        left, refused = door.rates.take(holder.key_id)
-        request[LEFT] = left.headers()
-        if refused is not None:
-            raise refused
+    if door.rates is not None and not route.passes_on:
+        try:
+            left = await door.rates.request(holder)
+        except TooMany as refused:
+            request[LEFT] = Left.after(refused).headers()
+            raise
+        if left is not None:
+            request[LEFT] = left.headers()
     return holder
+
+
+async def _counted(
+    route: Route, door: Door, holder: Principal, pieces: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """The pieces of a body, each counted as what its key sends."""
+    async for piece in pieces:
+        if door.rates is not None and not route.passes_on:
+            await door.rates.sent(holder, len(piece))
+        yield piece
+
+
+async def _count(route: Route, door: Door, call: Call[Any, Any], size: int) -> None:
+    """What a request takes of the quotas of its key and tenant. Raises `TooMany`."""
+    if door.rates is None or call.holder is None:
+        return
+    await door.rates.sent(call.holder, size)
+    if route.makes is not None:
+        await door.rates.memories(call.holder, route.makes(call.body))
 
 
 def _takes_gzip(request: web.Request) -> bool:
@@ -149,11 +175,14 @@ def _known_already(route: Route, request: web.Request, reply: StoredReply) -> bo
 
 
 async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.StreamResponse:
-    holder = await _admit(door, request)
+    holder = await _admit(route, door, request)
     call = _read_call(route, request, b"", holder)
+    if door.rates is not None:
+        call = replace(call, spend=partial(door.rates.memories, holder))
     request[LATER] = call.later
     if route.stream_limit:
-        call = replace(call, stream=taken(request, route.stream_limit, "import_limit"))
+        pieces = taken(request, route.stream_limit, "import_limit")
+        call = replace(call, stream=_counted(route, door, holder, pieces))
     with await _knowing(route, door, holder):
         result = await route.handler(call)
     if isinstance(result, Streamed):
@@ -163,7 +192,7 @@ async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.
 
 
 async def _handle_socket(route: Route, door: Door, request: web.Request) -> web.StreamResponse:
-    holder = await _admit(door, request)
+    holder = await _admit(route, door, request)
     call = _read_call(route, request, b"", holder)
 
     @asynccontextmanager

@@ -15,6 +15,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
+from reverie.domain.limits import Limits
 from reverie.runtime.auth import CachedKeys, KeyFinder
 from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, add_forwards
@@ -25,7 +26,7 @@ from reverie.runtime.logs import Redact, configure_logs
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.problems import problems
-from reverie.runtime.rates import Rates
+from reverie.runtime.rates import Rates, SharedCounts
 from reverie.runtime.routes import Door, KnownOf, Route, add_routes
 from reverie.runtime.settings import Settings, base_url
 from reverie.runtime.telemetry import install_provider, telemetry
@@ -49,7 +50,8 @@ class Service:
 
     `background` tasks run from start to shutdown and are started anew after a crash.
     `doors` are open while the service listens.
-    `registry` takes the service's own metrics beside those of the requests.
+    `registry` takes the service's own metrics beside those of the requests. `counts`: what keys and
+    tenants use of their limits; without them nothing is limited.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Service:
     readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
     known_of: KnownOf | None = None
+    counts: SharedCounts | None = None
 
 
 OpenService = Callable[[Settings], AbstractAsyncContextManager[Service]]
@@ -85,7 +88,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         settings.body_limit,
         settings.request_timeout,
         service.known_of,
-        Rates(settings.rate_limit) if settings.rate_limit else None,
+        _rates(service.counts, settings),
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
@@ -94,6 +97,19 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     add_forwards(app, service.forwards, settings.body_limit, settings.request_timeout)
     app.cleanup_ctx.append(partial(_after_work, after))
     return app
+
+
+def _rates(counts: SharedCounts | None, settings: Settings) -> Rates | None:
+    if counts is None:
+        return None
+    of_key = Limits(requests_a_minute=settings.rate_limit or None)
+    of_tenant = Limits(
+        requests_a_minute=settings.tenant_rate_limit or None,
+        requests_a_day=settings.tenant_requests_a_day or None,
+        memories_a_day=settings.tenant_memories_a_day or None,
+        bytes_a_day=settings.tenant_bytes_a_day or None,
+    )
+    return Rates(counts, of_key, of_tenant)
 
 
 async def _background(service: Service, _: web.Application) -> AsyncIterator[None]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[int, Field(ge=0, le=2**53)]
 Share = Annotated[float, Field(ge=0, le=1)]
 ReviewMode = Literal["off", "propose", "apply"]
 

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from reverie.domain.dreaming import Limits
+from reverie.runtime.limit_settings import LimitSettings
 from reverie.runtime.setting_places import Places
 from reverie.runtime.setting_types import (
     Count,
@@ -28,7 +29,7 @@ SIGNALS = frozenset({"REVERIE_LIFELINE"})
 ServiceName = Literal["ingest", "recall", "dream", "staleness"]
 
 
-class Settings(Places):
+class Settings(Places, LimitSettings):
     """Everything that can be set. `load_settings` reads it; by hand it reads nothing."""
 
     model_config = SettingsConfigDict(
@@ -86,26 +87,6 @@ class Settings(Places):
     spans_file_bytes: Annotated[int, Field(ge=1024)] = Field(
         16 * 1024 * 1024,
         description="size at which spans_file is moved aside (one older file is kept)",
-    )
-
-    body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
-    git_limit: Count = Field(25 * 1024 * 1024, description="bytes that a git change may hold")
-    rate_limit: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
-        0, description="requests a minute that a key may send to one process; 0 is no limit"
-    )
-    import_limit: Count = Field(
-        1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
-    )
-    transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
-    content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
-    turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
-    tool_turn_chars: Count = Field(
-        600, description="characters kept of a tool's output; the rest is cut on arrival"
-    )
-    event_watchers: Count = Field(100, description="clients that may watch one ingest at once")
-    request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
-    shutdown_seconds: Seconds = Field(
-        6.0, description="seconds that requests in flight have to finish at shutdown"
     )
 
     model: str = Field("bge-small-en-v1.5", description="the embedding model")

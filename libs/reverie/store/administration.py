@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from reverie.domain.access import ENDING, Principal, key_hash
-from reverie.domain.errors import NotFound
+from reverie.domain.errors import Conflict, NotFound
 from reverie.domain.ids import new_id
 from reverie.domain.scopes import matches
-from reverie.store.bootstrap import NewKey, checked
-from reverie.store.database import Database
+from reverie.store.bootstrap import NewKey, checked, new_key_text
+from reverie.store.database import Database, Tenant
 from reverie.store.marks import Marks, marks_of
 
 BATCH = 2000
@@ -37,6 +37,8 @@ class Key:
     created: datetime
     expires: datetime | None
     revoked: datetime | None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    old_until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -83,21 +85,50 @@ class Administration:
         """
         new = checked(new)
         who.check_grant(new.reads, new.writes, new.agent)
-        text, number = f"rv_{secrets.token_urlsafe(32)}", new_id()
+        text, number = new_key_text(), new_id()
         reads, writes = list(new.reads), list(new.writes)
         given = (new.label, new.role.value, reads, writes, new.project, new.agent, expires)
+        limits = dict(new.limits)
         async with self._db.tenant(who.tenant) as tenant:
-            made = await tenant.value("admin_key_add", number, key_hash(text), *given)
-        return Key(number, *given[:-1], made, expires, None), text
+            made = await tenant.value("admin_key_add", number, key_hash(text), *given, limits)
+        return Key(number, *given[:-1], made, expires, None, limits), text
 
     async def revoke_key(self, who: Principal, key: UUID) -> None:
         """Ends a key. Raises `NotFound`, and `Forbidden` for one that may more than the caller."""
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("admin_key_get", key)
-            if row is None:
-                raise NotFound("key", str(key))
-            who.check_grant(row["reads"], row["writes"], row["agent"])
+            await _held(tenant, who, key)
             await tenant.value("admin_key_revoke", key)
+
+    async def key(self, who: Principal, key: UUID) -> Key:
+        """A key. Raises `NotFound`, and `Forbidden` for one that may more than the caller."""
+        async with self._db.tenant(who.tenant) as tenant:
+            return await _held(tenant, who, key)
+
+    async def change_key(self, who: Principal, key: UUID, changes: Mapping[str, Any]) -> Key:
+        """Changes `label`, `expires` or `limits`. Raises `NotFound`, `Forbidden`."""
+        async with self._db.tenant(who.tenant) as tenant:
+            changed = replace(await _held(tenant, who, key), **changes)
+            limits = dict(changed.limits)
+            await tenant.rows("admin_key_change", key, changed.label, changed.expires, limits)
+        return changed
+
+    async def rotate_key(
+        self, who: Principal, key: UUID, overlap: float, changes: Mapping[str, Any]
+    ) -> tuple[Key, str]:
+        """Gives a key another text, which is not kept; the old one works `overlap` seconds more.
+
+        `expires` gives it another end. Raises `NotFound`, `Forbidden`, `Conflict`.
+        """
+        text = new_key_text()
+        async with self._db.tenant(who.tenant) as tenant:
+            held = await _held(tenant, who, key)
+            if held.revoked is not None:
+                raise Conflict("this key was revoked: make a new one")
+            until = await tenant.value("admin_key_rotate", key, key_hash(text), overlap)
+            held = replace(held, old_until=until if overlap else None, **changes)
+            limits = dict(held.limits)
+            await tenant.rows("admin_key_change", key, held.label, held.expires, limits)
+        return held, text
 
     async def scopes(self, who: Principal, after: str | None, limit: int) -> list[ScopeCounts]:
         """Scopes that the key may read, by name."""
@@ -175,6 +206,15 @@ class Administration:
             if time.monotonic() > give_up:
                 return
             await asyncio.sleep(0.02)
+
+
+async def _held(tenant: Tenant, who: Principal, key: UUID) -> Key:
+    """A key that may no more than the caller. Raises `NotFound`, `Forbidden`."""
+    row = await tenant.row("admin_key_get", key)
+    if row is None:
+        raise NotFound("key", str(key))
+    who.check_grant(row["reads"], row["writes"], row["agent"])
+    return Key(**row)
 
 
 def whole_project(patterns: Sequence[str]) -> str | None:

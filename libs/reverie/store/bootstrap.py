@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from reverie.domain.access import Role, key_hash
-from reverie.domain.errors import Invalid, Misconfigured, NotFound, Unavailable
+from reverie.domain.errors import Conflict, Invalid, Misconfigured, NotFound, Unavailable
 from reverie.domain.fields import naming
 from reverie.domain.ids import new_id
 from reverie.domain.scopes import agent_name, parse_pattern, slug
@@ -35,6 +36,8 @@ class NewKey:
     project: str | None = None
     agent: str | None = None
     tenant: str = DEFAULT_TENANT
+    expires: datetime | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,15 @@ class KeyRow:
     project: str | None
     agent: str | None
     created: datetime
+    expires: datetime | None
     revoked: datetime | None
+    limits: Mapping[str, int]
+    old_until: datetime | None
+
+
+def new_key_text() -> str:
+    """The text of a new key: 256 random bits."""
+    return f"rv_{secrets.token_urlsafe(32)}"
 
 
 def create_key(url: str, new: NewKey, key: str | None = None) -> str:
@@ -60,12 +71,13 @@ def create_key(url: str, new: NewKey, key: str | None = None) -> str:
     canonical scopes. Raises `Invalid` naming the field.
     """
     new = checked(new)
-    text = key or f"rv_{secrets.token_urlsafe(32)}"
+    text = key or new_key_text()
     with _connect(url) as connection:
         tenant = _tenant(connection, new.tenant)
         connection.execute(
-            "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent)"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s) on conflict do nothing",
+            "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
+            " expires, limits) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " on conflict do nothing",
             (
                 tenant,
                 new_id(),
@@ -76,6 +88,8 @@ def create_key(url: str, new: NewKey, key: str | None = None) -> str:
                 list(new.writes),
                 new.project,
                 new.agent,
+                new.expires,
+                Jsonb(dict(new.limits)),
             ),
         )
     return text
@@ -101,7 +115,8 @@ def list_keys(url: str) -> list[KeyRow]:
         for number, name in _tenants(connection):
             _enter(connection, number)
             found = connection.execute(
-                "select id::text, label, role, reads, writes, project, agent, created, revoked"
+                "select id::text, label, role, reads, writes, project, agent, created, expires,"
+                " revoked, limits, case when old_until > now() then old_until end as old_until"
                 " from api_key where tenant = %s order by id",
                 (number,),
             ).fetchall()
@@ -111,16 +126,62 @@ def list_keys(url: str) -> list[KeyRow]:
 
 def revoke_key(url: str, key_id: str) -> None:
     """Ends a key by its id, or by the id's last digits. Raises `NotFound`."""
-    matches = [k for k in list_keys(url) if k.id.replace("-", "").endswith(key_id.replace("-", ""))]
-    if len(matches) != 1:
+    _change(url, key_id, "revoked = coalesce(revoked, now())", ())
+
+
+def change_key(url: str, key_id: str, changes: Mapping[str, Any]) -> None:
+    """Gives a key other `expires` or `limits`, by its id or its last digits. Raises `NotFound`."""
+    sets = {"expires": "expires = %s", "limits": "limits = %s"}
+    values = [Jsonb(v) if name == "limits" else v for name, v in changes.items()]
+    _change(url, key_id, ", ".join(sets[name] for name in changes), values)
+
+
+def rotate_key(url: str, key_id: str, overlap: float) -> str:
+    """Gives a key another text, and returns it; the old one works `overlap` seconds more.
+
+    Raises `NotFound`, and `Conflict` for one that was revoked.
+    """
+    row = find_key(url, key_id)
+    if row.revoked is not None:
+        raise Conflict("this key was revoked: make a new one")
+    text = new_key_text()
+    sets = "old_hash = hash, old_until = now() + make_interval(secs => %s), hash = %s"
+    _change(url, row.id, sets, (overlap, key_hash(text)))
+    return text
+
+
+def find_key(url: str, key_id: str) -> KeyRow:
+    """A key by its id, or by the id's last digits. Raises `NotFound`."""
+    digits = key_id.replace("-", "")
+    found = [key for key in list_keys(url) if key.id.replace("-", "").endswith(digits)]
+    if len(found) != 1:
         raise NotFound("key", key_id)
+    return found[0]
+
+
+def _change(url: str, key_id: str, sets: LiteralString, values: Sequence[object]) -> None:
+    row = find_key(url, key_id)
     with _connect(url) as connection:
-        tenant = {name: number for number, name in _tenants(connection)}[matches[0].tenant]
+        tenant = {name: number for number, name in _tenants(connection)}[row.tenant]
         _enter(connection, tenant)
-        connection.execute(
-            "update api_key set revoked = coalesce(revoked, now()) where tenant = %s and id = %s",
-            (tenant, matches[0].id),
-        )
+        sql = f"update api_key set {sets} where tenant = %s and id = %s"  # noqa: S608
+        connection.execute(sql, (*values, tenant, row.id))
+
+
+def limit_tenant(url: str, name: str, limits: Mapping[str, int] | None) -> dict[str, int]:
+    """What an operator lets all keys of a tenant do together; None changes nothing.
+
+    Raises `NotFound`.
+    """
+    with _connect(url) as connection:
+        number = {known: number for number, known in _tenants(connection)}.get(name)
+        if number is None:
+            raise NotFound("tenant", name)
+        _enter(connection, number)
+        if limits is not None:
+            connection.execute("select tenant_limit(%s, %s)", (number, Jsonb(dict(limits))))
+        row = connection.execute("select limits from tenant where id = %s", (number,)).fetchone()
+    return dict(row["limits"]) if row else {}
 
 
 def checked(new: NewKey) -> NewKey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.domain.access import Principal, Role
+from reverie.domain.limits import least
 from reverie.store.database import Database
 
 
@@ -27,4 +28,6 @@ class Keys:
             writes=tuple(row["writes"]),
             project=row["project"],
             agent=row["agent"],
+            limits=least(row["limits"]),
+            tenant_limits=least(row["tenant_limits"], row["own_limits"]),
         )

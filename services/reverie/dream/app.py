@@ -39,6 +39,7 @@ from reverie.store.duplicates import Duplicates
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.llm import LlmLedger
+from reverie.store.meters import Allowances
 from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
@@ -100,6 +101,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.dream_port,
             routes=[*routes(parts), *summary_routes(parts), *tend_routes(parts)],
             keys=Keys(database),
+            counts=Allowances(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},

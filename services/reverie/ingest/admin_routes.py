@@ -5,23 +5,27 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from reverie.bus.forget import Lost, forget_scopes, forget_tenant
 from reverie.contracts.admin import (
+    ChangeKey,
     Deleted,
     EndTenant,
     KeyBody,
     KeyPage,
+    KeyUse,
     MadeKey,
     MakeKey,
     ProjectBody,
     ProjectPage,
     RevokedKey,
+    RotateKey,
     ScopeBody,
     ScopePage,
+    SetKeyLimits,
 )
 from reverie.contracts.base import Text
 from reverie.domain.access import Principal, Role
@@ -67,6 +71,12 @@ def routes(parts: Parts) -> list[Route]:
               summary="List the keys of the tenant, without their text"),
         Route("POST", "/v1/admin/keys", doors.make_key, MakeKey, answer=MadeKey, status=201,
               summary="Make a key; its text is shown this once"),
+        Route("GET", "/v1/admin/keys/{id}", doors.key, answer=KeyUse,
+              summary="A key, and what it used of its limits"),
+        Route("PATCH", "/v1/admin/keys/{id}", doors.change_key, ChangeKey, answer=KeyBody,
+              summary="Change the label, the end or the limits of a key"),
+        Route("POST", "/v1/admin/keys/{id}/rotate", doors.rotate_key, RotateKey, answer=MadeKey,
+              summary="Give a key another text; for a while both work"),
         Route("DELETE", "/v1/admin/keys/{id}", doors.revoke_key, answer=RevokedKey,
               summary="End a key"),
         Route("GET", "/v1/admin/projects", doors.projects, query=PageQuery, answer=ProjectPage,
@@ -103,9 +113,37 @@ class Doors:
         who, body = _admin(call.principal), call.body
         new = NewKey(
             redact(body.label).text, Role(body.role), body.reads, body.writes,
-            body.project, body.agent, who.tenant_name,
+            body.project, body.agent, who.tenant_name, limits=_limits(body.limits),
         )  # fmt: skip
         key, text = await self._admin.add_key(who, new, body.expires)
+        return MadeKey(**_key_body(key).model_dump(), key=text)
+
+    async def key(self, call: Call[None, None]) -> KeyUse:
+        """`GET /v1/admin/keys/{id}`."""
+        who = _admin(call.principal)
+        key = await self._admin.key(who, call.uuid("id"))
+        used = await self._parts.meters.used(who.tenant, [key.id])
+        return KeyUse(**_key_body(key).model_dump(), used=used[key.id])
+
+    async def change_key(self, call: Call[ChangeKey, None]) -> KeyBody:
+        """`PATCH /v1/admin/keys/{id}`."""
+        who, body = _admin(call.principal), call.body
+        changes: dict[str, Any] = {}
+        if "label" in body.model_fields_set and body.label is not None:
+            changes["label"] = redact(body.label).text
+        if "expires" in body.model_fields_set:
+            changes["expires"] = body.expires
+        if "limits" in body.model_fields_set:
+            changes["limits"] = _limits(body.limits)
+        if not changes:
+            raise Invalid("label", "name what to change: label, expires, limits")
+        return _key_body(await self._admin.change_key(who, call.uuid("id"), changes))
+
+    async def rotate_key(self, call: Call[RotateKey, None]) -> MadeKey:
+        """`POST /v1/admin/keys/{id}/rotate`."""
+        who, body = _admin(call.principal), call.body
+        end = {"expires": body.expires} if "expires" in body.model_fields_set else {}
+        key, text = await self._admin.rotate_key(who, call.uuid("id"), body.overlap_seconds, end)
         return MadeKey(**_key_body(key).model_dump(), key=text)
 
     async def revoke_key(self, call: Call[None, None]) -> RevokedKey:
@@ -210,4 +248,10 @@ def _key_body(key: Key) -> KeyBody:
         created_at=key.created,
         expires=key.expires,
         revoked_at=key.revoked,
+        limits=dict(key.limits),
+        old_until=key.old_until,
     )
+
+
+def _limits(asked: SetKeyLimits | None) -> dict[str, int]:
+    return asked.model_dump(exclude_none=True) if asked else {}

@@ -62,6 +62,7 @@ from reverie.store.keys import Keys
 from reverie.store.links import Links
 from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
+from reverie.store.meters import Allowances
 from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
@@ -143,6 +144,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             reviews=Reviews(database),
             adjusting=Adjusting(database),
             llm=ledger_of(settings, database),
+            meters=Allowances(database),
             language=language,
         )
         answers, derives = (settings.ingest_role != role for role in ("derive", "api"))
@@ -151,6 +153,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.ingest_port,
             routes=_doors(parts) if answers else [],
             keys=Keys(database),
+            counts=Allowances(database),
             known_of=vault.known,
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},

@@ -14,6 +14,7 @@ from reverie.domain.errors import ReverieError
 from reverie.domain.known_secrets import Known, knowing
 from reverie.ingest.carry_lines import Row, judge, read_header
 from reverie.ingest.settings import IngestSettings
+from reverie.runtime.calls import free
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.carry import PAGE, Landed, Landing
 
@@ -33,6 +34,7 @@ class Way:
     tally: Tally
     settings: IngestSettings
     known_of: Callable[[int], Awaitable[Known]]
+    spend: Callable[[int], Awaitable[None]] = free
 
 
 @dataclass
@@ -132,6 +134,8 @@ async def _land(waiting: list[Numbered], way: Way) -> None:
     if not rows:
         return
     kind = rows[0][1].kind
+    if kind == "memory":
+        await way.spend(len(rows))
     landed = await way.landing.land(kind, [row.fields for _, row in rows], inject_headers())
     for (number, row), one in zip(rows, landed, strict=True):
         tally.add(number, row, one)

@@ -36,6 +36,7 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("POST", "/v1/claims", doors.learn, Claim, answer=ClaimLearned, status=201,
+              makes=lambda _: 1,
               summary="Store what was learned, with how sure it is"),
         Route("GET", "/v1/claims", doors.claims, query=ClaimQuery, answer=ClaimPage,
               summary="List what was learned, newest first"),

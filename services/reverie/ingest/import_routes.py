@@ -19,7 +19,7 @@ from reverie.ingest.carry_in import Tally, Way, take_lines
 from reverie.ingest.markdown_in import Intake, take_markdown
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import Query
-from reverie.runtime.calls import Call
+from reverie.runtime.calls import Call, free
 from reverie.runtime.routes import Route
 
 
@@ -51,6 +51,7 @@ class Doors:
     async def take(self, call: Call[None, ImportQuery]) -> Imported:
         """`POST /v1/import`."""
         query, who = call.query, call.principal
+        spend = free if query.dry_run else call.spend
         tally = Tally(Imported(dry_run=query.dry_run))
         kind = call.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         with tempfile.TemporaryFile() as file:
@@ -58,12 +59,13 @@ class Doors:
             if kind in {"text/markdown", "application/x-tar"}:
                 for name, named, text in _markdown_files(file, kind, query.scope):
                     scope = parse_scope(named)
-                    intake = Intake(self._parts, who, scope, query.strategy, tally, name, named)
+                    told = query.strategy, tally, name, named, spend
+                    intake = Intake(self._parts, who, scope, *told)
                     with knowing(await self._parts.vault.known(who.tenant), who.may_read):
                         await take_markdown(intake, text)
                 return tally.answer
             landing = self._parts.carry.landing(who, query.strategy, query.dry_run)
-            way = Way(landing, tally, self._parts.settings, self._parts.vault.known)
+            way = Way(landing, tally, self._parts.settings, self._parts.vault.known, spend)
             async with landing:
                 await take_lines(file, who, way)
         return tally.answer

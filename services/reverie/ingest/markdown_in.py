@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +22,7 @@ from reverie.ingest.carry_in import Tally
 from reverie.ingest.markdown_standing import Standing
 from reverie.ingest.parts import Parts
 from reverie.runtime.body import parse_value
+from reverie.runtime.calls import free
 from reverie.runtime.telemetry import inject_headers
 from reverie.store.edits import Change
 
@@ -40,6 +41,8 @@ class Intake:
     file: str | None = None
     named: str | None = None
     """The scope as it was written, with the names that people gave it."""
+    spend: Callable[[int], Awaitable[None]] = free
+    """Counts the memories that are made."""
 
     @property
     def dry(self) -> bool:
@@ -108,6 +111,7 @@ async def _new(intake: Intake, segment: Segment, standing: Standing) -> str:
     accepted = accept(body, intake.who, intake.parts.settings)
     if intake.dry:
         return _tried(accepted.memory, standing)
+    await intake.spend(1)
     [written] = await intake.parts.memories.remember(
         intake.who, [accepted.memory], inject_headers()
     )

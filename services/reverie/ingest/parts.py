@@ -24,6 +24,7 @@ from reverie.store.idempotency import IdempotencyTable
 from reverie.store.links import Links
 from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
+from reverie.store.meters import Allowances
 from reverie.store.names import Names
 from reverie.store.notes import Notes
 from reverie.store.outbox import OutboxTable
@@ -73,4 +74,5 @@ class Parts:
     reviews: Reviews
     adjusting: Adjusting
     llm: LlmLedger
+    meters: Allowances
     language: LanguageModel | None = None

@@ -7,7 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from reverie.contracts.context import BudgetsBody, ProjectSettings, SetProject
-from reverie.contracts.dreams import LimitsBody, LlmBody, SetTenant, TenantSettings
+from reverie.contracts.dreams import (
+    LimitsBody,
+    LlmBody,
+    SetTenant,
+    TenantLimitsBody,
+    TenantSettings,
+)
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid
 from reverie.domain.fields import below
@@ -72,18 +78,24 @@ class Doors:
         who, asked = call.principal, call.body
         who.check_admin()
         if not asked.model_fields_set:
-            raise Invalid("dream", "name what to change: dream, llm")
+            raise Invalid("dream", "name what to change: dream, llm, limits")
         if "dream" in asked.model_fields_set:
             await self._set_limits(who, TENANT_WIDE, asked.dream)
         if "llm" in asked.model_fields_set:
             await self._parts.llm.change(who.tenant, _fields(asked.llm))
+        if "limits" in asked.model_fields_set:
+            await self._parts.meters.limit_tenant(who.tenant, _fields(asked.limits))
         return await self._tenant(who)
 
     async def _tenant(self, who: Principal) -> TenantSettings:
         calls, tokens, kept = await self._parts.llm.limits(who.tenant)
         today = await self._parts.llm.today(who.tenant)
         llm = LlmBody(calls_a_day=calls, tokens_a_day=tokens, set=sorted(kept), **vars(today))
-        return TenantSettings(dream=await self._limits(who, TENANT_WIDE), llm=llm)
+        given, own, used = await self._parts.meters.of_tenant(who.tenant)
+        held = {name: limit for name, limit in vars(given).items() if limit is not None}
+        limits = TenantLimitsBody(limits=held, set=sorted(own), used=used)
+        dream = await self._limits(who, TENANT_WIDE)
+        return TenantSettings(dream=dream, llm=llm, limits=limits)
 
     async def _project(self, who: Principal, project: str) -> ProjectSettings:
         budgets = await self._parts.briefings.budgets(who, project)

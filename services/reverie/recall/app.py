@@ -47,6 +47,7 @@ from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
 from reverie.store.llm import LlmLedger
 from reverie.store.memories import Memories
+from reverie.store.meters import Allowances
 from reverie.store.models import Models
 from reverie.store.notes import Notes
 from reverie.store.past import Past
@@ -130,6 +131,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             ],
             forwards=forwards(parts),
             keys=Keys(database),
+            counts=Allowances(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check, "model": parts.model.check},
             background=[

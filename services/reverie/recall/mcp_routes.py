@@ -53,7 +53,8 @@ def routes(protocol: Protocol, body_limit: int) -> list[Route]:
     return [
         Route("POST", "/mcp", protocol.answer, query=McpQuery, streams=True,
               takes=(JSON,), gives={JSON: '{"jsonrpc": "2.0", "id": 1, "result": {}}'},
-              stream_limit=body_limit, summary="The Model Context Protocol, streamable HTTP"),
+              stream_limit=body_limit, passes_on=True,
+              summary="The Model Context Protocol, streamable HTTP"),
     ]  # fmt: skip
 
 

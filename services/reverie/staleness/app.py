@@ -27,6 +27,7 @@ from reverie.store.doubts import Doubts
 from reverie.store.hooks import Hooks
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.keys import Keys
+from reverie.store.meters import Allowances
 from reverie.store.outbox import OutboxTable
 from reverie.store.sealing import sealer_of
 from reverie.store.vault import Vault
@@ -67,6 +68,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.staleness_port,
             routes=[*routes(parts), *anchor_routes.routes(parts), *hook_routes.routes(parts)],
             keys=Keys(database),
+            counts=Allowances(database),
             known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},

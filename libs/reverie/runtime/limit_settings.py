@@ -1,0 +1,48 @@
+"""Settings of limits: what a request, a key and a tenant may take."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from reverie.runtime.setting_types import Amount, Count, Seconds
+
+
+class LimitSettings(BaseSettings):
+    """Those of `Settings` that say how much is too much."""
+
+    body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
+    git_limit: Count = Field(25 * 1024 * 1024, description="bytes that a git change may hold")
+    rate_limit: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
+        0,
+        description="requests a minute that a key may send, whatever replica answers; 0 is no "
+        "limit, as for the next four; a key and a tenant may be given less",
+    )
+    tenant_rate_limit: Annotated[int, Field(ge=0, le=100_000_000)] = Field(
+        0, description="requests a minute that all keys of a tenant may send together"
+    )
+    tenant_requests_a_day: Amount = Field(
+        0, description="requests that all keys of a tenant may send a day (UTC)"
+    )
+    tenant_memories_a_day: Amount = Field(
+        0, description="memories that all keys of a tenant may write a day (UTC)"
+    )
+    tenant_bytes_a_day: Amount = Field(
+        0, description="bytes that all keys of a tenant may send in bodies a day (UTC)"
+    )
+    import_limit: Count = Field(
+        1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
+    )
+    transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
+    content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
+    turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
+    tool_turn_chars: Count = Field(
+        600, description="characters kept of a tool's output; the rest is cut on arrival"
+    )
+    event_watchers: Count = Field(100, description="clients that may watch one ingest at once")
+    request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
+    shutdown_seconds: Seconds = Field(
+        6.0, description="seconds that requests in flight have to finish at shutdown"
+    )
