@@ -20,6 +20,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from reverie.contracts.examples import QUERIES, REQUESTS
 from reverie.recall import mcp_routes, openapi_routes
+from reverie.runtime.call_meters import CallMeters
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.health import health_routes
 from reverie.runtime.metrics import Readings
 from reverie.runtime.openapi import document
@@ -34,7 +36,12 @@ def _tables() -> list[Route]:
     """The routes of all services; who answers them is not asked."""
     registry = CollectorRegistry()
     found = [*health_routes("recall", {}, registry, Readings(registry, ()))]
-    found += [*openapi_routes.routes(), *mcp_routes.routes(mcp_routes.Protocol(1.0), 1)]
+    found += [
+        *openapi_routes.routes(),
+        *mcp_routes.routes(
+            mcp_routes.Protocol(1.0, CallMeters(registry, "mcp"), ClientMeters(registry)), 1
+        ),
+    ]
     for service in SERVICES:
         folder = import_module(f"reverie.{service}").__path__
         for one in iter_modules(folder, f"reverie.{service}."):

@@ -156,4 +156,4 @@ async def test_a_reading_is_taken_when_it_is_scraped_and_is_no_number_when_it_fa
     for value, told in (([1.0], b"1.0"), ([7.0], b"7.0"), ([], b"NaN")):
         waiting[:] = value
         await readings.refresh()
-        assert b"reverie_waiting " + told in exposition(registry)
+        assert b"reverie_waiting " + told in exposition(registry)[0]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
@@ -18,11 +18,13 @@ import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+from prometheus_client import CollectorRegistry
 
 from reverie.bus.delivery import NatsDelivery
+from reverie.bus.meters import BusMeters
 from reverie.bus.port import MAX_PAYLOAD, Bus, Stored
+from reverie.bus.pulling import DRIVER_ERRORS, next_of, pulling
 from reverie.bus.streams import CONSUMERS, QUEUES, ConsumerSpec, ensure, servers
 from reverie.bus.watching import paged, watched
 from reverie.domain.errors import Invalid, TooLarge, Unavailable
@@ -33,13 +35,10 @@ DEADLINE: Final = 5.0
 _MISSING: Final = (404, 500)
 """What the server says, either way, of a message that is not there."""
 """Seconds within which the server must have stored or answered."""
-PULL_SECONDS: Final = 5.0
-"""Seconds that one pull waits for a message; a missing consumer is noticed after it."""
 CONNECT_SECONDS: Final = 2
 CLOSE_SECONDS: Final = 2.0
 SLOWEST_RETRY: Final = 5.0
 _TICKET_IS_THERE: Final = "maximum messages per subject exceeded"
-_DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
 
 log = structlog.get_logger("reverie.bus")
 
@@ -79,8 +78,18 @@ class _Life:
 class NatsBus(Bus):
     """The bus on NATS JetStream. Made by `connect`; `close` it at the end."""
 
-    def __init__(self, url: str, name: str, replicas: int, max_payload: int, heartbeat: float):
+    def __init__(
+        self,
+        url: str,
+        name: str,
+        replicas: int,
+        max_payload: int,
+        heartbeat: float,
+        meters: BusMeters,
+    ):
         self.max_payload = max_payload
+        self.meters = meters
+        meters.connected(lambda: self.connected)
         self._servers = servers(url)
         self._name = name
         self._replicas = replicas
@@ -127,9 +136,9 @@ class NatsBus(Bus):
         while True:
             life = await self._alive()
             try:
-                async with _pulling(life, spec) as pull:
+                async with pulling(life, spec) as pull:
                     while True:
-                        raw = await _next(life, pull)
+                        raw = await next_of(life, pull)
                         failures = 0
                         if raw is not None:
                             yield NatsDelivery(self, spec, raw)
@@ -177,6 +186,11 @@ class NatsBus(Bus):
         with _translated(0, life):
             state = (await life.run(life.js.stream_info(stream))).state
         return (state.first_seq if state.messages else state.last_seq + 1), state.last_seq
+
+    async def held(self, stream: str) -> int:
+        life = self._living()
+        with _translated(0, life):
+            return (await life.run(life.js.stream_info(stream))).state.messages
 
     async def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
         failures = 0
@@ -245,7 +259,7 @@ class NatsBus(Bus):
         """Nobody serves the consumer: the stream was lost, or never made."""
         consumers = {known.name: known for known in CONSUMERS} | {spec.name: spec}
         log.warning("bus_consumer_missing", consumer=spec.name, stream=spec.stream)
-        with suppress(Unavailable, *_DRIVER_ERRORS):
+        with suppress(Unavailable, *DRIVER_ERRORS):
             await life.run(ensure(life.js, self._replicas, consumers.values()))
 
     async def _keep(self) -> None:
@@ -323,13 +337,16 @@ def connect(
     replicas: int = 1,
     max_payload: int = MAX_PAYLOAD,
     heartbeat: float = 5.0,
+    registry: CollectorRegistry | None = None,
 ) -> NatsBus:
     """A bus that connects in the background and for ever; needs a running loop, never waits.
 
     `url` may name several servers, separated by commas. `heartbeat`: seconds between checks
-    that the server answers. Raises `Misconfigured` for a malformed `url`.
+    that the server answers. `registry` takes what is counted. Raises `Misconfigured` for a
+    malformed `url`.
     """
-    return NatsBus(url, name, replicas, max_payload, heartbeat)
+    meters = BusMeters(registry or CollectorRegistry())
+    return NatsBus(url, name, replicas, max_payload, heartbeat, meters)
 
 
 def _down() -> Unavailable:
@@ -352,34 +369,6 @@ async def _shut(client: Client) -> None:
         client._transport.close()  # type: ignore[no-untyped-call]
 
 
-@asynccontextmanager
-async def _pulling(
-    life: _Life, spec: ConsumerSpec
-) -> AsyncIterator[JetStreamContext.PullSubscription]:
-    pull = await life.run(life.js.pull_subscribe_bind(consumer=spec.name, stream=spec.stream))
-    try:
-        yield pull
-    finally:
-        with suppress(Unavailable, *_DRIVER_ERRORS):
-            await _hand_back(life, pull)
-
-
-async def _hand_back(life: _Life, pull: JetStreamContext.PullSubscription) -> None:
-    """Messages that came too late for this worker go to another one at once."""
-    await life.run(pull.unsubscribe())
-    while pull.pending_msgs:
-        for raw in await life.run(pull.fetch(1, timeout=0.1)):
-            await life.run(raw.nak())
-
-
-async def _next(life: _Life, pull: JetStreamContext.PullSubscription) -> Msg | None:
-    try:
-        found = await life.run(pull.fetch(1, timeout=PULL_SECONDS))
-    except nats.errors.TimeoutError:
-        return None
-    return found[0]
-
-
 @contextmanager
 def _translated(size: int, life: _Life) -> Iterator[None]:
     """The driver's errors as the one error tree."""
@@ -394,5 +383,5 @@ def _translated(size: int, life: _Life) -> Iterator[None]:
         raise TooLarge("payload", size, limit, "max_payload of the NATS server") from error
     except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
         raise Invalid("subject", "not a subject or header that NATS takes") from error
-    except _DRIVER_ERRORS as error:
+    except DRIVER_ERRORS as error:
         raise Unavailable("NATS", "it did not confirm in time") from error

@@ -25,6 +25,8 @@ Handler = Callable[[Message], Awaitable[None]]
 
 REASON_LENGTH: Final = 500
 STOP_SECONDS: Final = 2.0
+_OF_TENANTS: Final = frozenset({"memory", "dream", "git"})
+"""First words of the subjects whose second is a tenant."""
 
 log = structlog.get_logger("reverie.bus")
 
@@ -62,18 +64,31 @@ async def _work(bus: Bus, spec: ConsumerSpec, handler: Handler) -> None:
 
 async def _process(bus: Bus, spec: ConsumerSpec, delivery: Delivery, handler: Handler) -> None:
     message = delivery.message
-    with tracing.receiving(spec.name, message.subject, message.headers) as span:
+    with (
+        structlog.contextvars.bound_contextvars(**_facts(spec, message)),
+        tracing.receiving(spec.name, message.subject, message.headers) as span,
+    ):
         try:
-            async with _heartbeat(delivery, spec.ack_wait / 3):
-                await handler(message)
+            with bus.meters.handling(spec.name):
+                async with _heartbeat(delivery, spec.ack_wait / 3):
+                    await handler(message)
         except BaseException as error:
             if _stops_us(error):
+                bus.meters.handled(spec.name, "handed_back")
                 await _hand_back(delivery)
                 raise
             tracing.failed(span, error)
             await _settle(spec, delivery, _failed(bus, spec, delivery, error))
         else:
+            bus.meters.handled(spec.name, "done")
             await _settle(spec, delivery, delivery.ack())
+
+
+def _facts(spec: ConsumerSpec, message: Message) -> dict[str, str]:
+    """What the log lines of a message's handling tell: its tenant is in the subject."""
+    stream, _, rest = message.subject.partition(".")
+    tenant = rest.partition(".")[0]
+    return {"consumer": spec.name} | ({"tenant": tenant} if stream in _OF_TENANTS else {})
 
 
 def _stops_us(error: BaseException) -> bool:
@@ -128,9 +143,11 @@ async def _failed(bus: Bus, spec: ConsumerSpec, delivery: Delivery, error: BaseE
         "error": type(error).__name__,
     }
     if isinstance(verdict, Again):
+        bus.meters.handled(spec.name, "retried")
         log.warning("message_retried", delay=verdict.delay, exc_info=_unexpected(error), **facts)
         await delivery.nak(verdict.delay)
         return
+    bus.meters.handled(spec.name, "buried")
     log.error("message_buried", reason=verdict.reason, exc_info=_unexpected(error), **facts)
     origin = Origin(spec.stream, spec.name, str(delivery.seq))
     await bury(bus, origin, delivery.message, verdict.reason)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from reverie.bus import tracing
+from reverie.bus.meters import UNHEARD, BusMeters
 from reverie.bus.streams import ConsumerSpec
 from reverie.contracts.events import Outgoing
 from reverie.domain.errors import TooLarge
@@ -72,6 +73,7 @@ class Bus(ABC):
     """A JetStream-like bus. Raises `Unavailable` quickly while it is out of reach."""
 
     max_payload: int = MAX_PAYLOAD
+    meters: BusMeters = UNHEARD
 
     @property
     @abstractmethod
@@ -110,6 +112,10 @@ class Bus(ABC):
         """
 
     @abstractmethod
+    async def held(self, stream: str) -> int:
+        """How many messages a stream holds. Raises `Unavailable`."""
+
+    @abstractmethod
     def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
         """What lies in a stream after the number `after`, then what comes: in order, each once.
 
@@ -141,5 +147,8 @@ class Bus(ABC):
                 self.max_payload,
                 "max_payload of the bus",
             )
-        with tracing.publishing(outgoing.subject, outgoing.headers) as headers:
+        with (
+            tracing.publishing(outgoing.subject, outgoing.headers) as headers,
+            self.meters.publishing(outgoing.subject),
+        ):
             await self.send(outgoing.subject, data, {**headers, "Nats-Msg-Id": str(outgoing.id)})

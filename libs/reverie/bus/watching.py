@@ -17,6 +17,7 @@ from reverie.domain.ids import new_id
 T = TypeVar("T")
 
 PULL_SECONDS: Final = 5.0
+"""Seconds that one pull waits for a message; a missing consumer is noticed after it."""
 FORGET_SECONDS: Final = 60.0
 """After so long without a pull the server drops a consumer whose watcher died."""
 

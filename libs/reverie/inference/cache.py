@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from reverie.inference.embedder import Embedder
+from reverie.inference.meters import UNHEARD, ModelMeters
 from reverie.inference.vectors import Vectors
 
 _MAX_KEY_CHARS = 4096
@@ -20,8 +21,9 @@ class CachedEmbedder:
     pass by. A text already known gets the very same vector again.
     """
 
-    def __init__(self, inner: Embedder, size: int = 2048) -> None:
+    def __init__(self, inner: Embedder, size: int = 2048, meters: ModelMeters = UNHEARD) -> None:
         self._inner = inner
+        self._meters = meters
         self._size = size
         self._known: OrderedDict[str, Vectors] = OrderedDict()
 
@@ -38,6 +40,7 @@ class CachedEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """As the inner embedder does, which sees only the texts not known."""
         known = {text: vector for text in texts if (vector := self._recall(text)) is not None}
+        self._meters.known(self.name, len(known))
         fresh = list(dict.fromkeys(text for text in texts if text not in known))
         if fresh:
             made = dict(zip(fresh, await self._inner.embed(fresh), strict=True))

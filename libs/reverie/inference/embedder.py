@@ -10,6 +10,7 @@ import numpy as np
 
 from reverie.inference.catalogue import DEFAULT_MODEL, Model, known
 from reverie.inference.fetch import Progress
+from reverie.inference.meters import ModelMeters
 from reverie.inference.own import OWN_GRAPH, Pooling, own_profile
 from reverie.inference.resolver import resolve
 from reverie.inference.runner import MAX_WAITING, Runner
@@ -68,6 +69,10 @@ class OnnxEmbedder:
     def counter(self) -> ModelTokenCounter:
         """The token counter of this model."""
         return self._runner.counter
+
+    def count_by(self, meters: ModelMeters) -> None:
+        """From now on its calls are counted there."""
+        self._runner.meters = meters
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""

@@ -25,6 +25,7 @@ from tenacity import (
 )
 
 from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.inference.meters import UNHEARD, ModelMeters
 from reverie.inference.runner import MAX_CHARS, MAX_WAITING
 from reverie.inference.vectors import Vectors, normalised
 
@@ -67,6 +68,11 @@ class EndpointEmbedder:
         self._threads = ThreadPoolExecutor(CALLS, thread_name_prefix="endpoint")
         self._context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._waiting = 0
+        self._meters: ModelMeters = UNHEARD
+
+    def count_by(self, meters: ModelMeters) -> None:
+        """From now on its calls are counted there."""
+        self._meters = meters
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1.
@@ -76,11 +82,13 @@ class EndpointEmbedder:
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
         if self._waiting >= MAX_WAITING:
+            self._meters.refused(self.name)
             raise Unavailable(f"model {self.name}", f"{self._waiting} calls are waiting for it")
         self._waiting += 1
         try:
             parts = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
-            return np.concatenate(await asyncio.gather(*map(self._batch, parts)))
+            with self._meters.call(self.name, MAX_WAITING):
+                return np.concatenate(await asyncio.gather(*map(self._batch, parts)))
         finally:
             self._waiting -= 1
 
@@ -98,7 +106,7 @@ class EndpointEmbedder:
         loop = asyncio.get_running_loop()
         try:
             async for attempt in tries:
-                with attempt:
+                with attempt, self._meters.batch(self.name, len(texts)):
                     answer = await loop.run_in_executor(self._threads, self._ask, texts)
         except _Again as error:
             raise Unavailable(f"model {self.name}", str(error)) from error

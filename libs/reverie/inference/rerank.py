@@ -10,6 +10,7 @@ import aiohttp
 from pydantic import BaseModel, TypeAdapter
 
 from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.inference.meters import ModelMeters
 from reverie.inference.own import OWN_GRAPH, own_profile
 from reverie.inference.runner import Runner
 
@@ -48,6 +49,10 @@ class LocalReranker:
             # onnxruntime and tokenizers have no error in common.
             reason = f"{folder} cannot be loaded ({type(error).__name__})"
             raise Misconfigured("rerank_dir", reason) from error
+
+    def count_by(self, meters: ModelMeters) -> None:
+        """From now on its calls are counted there."""
+        self._runner.meters = meters
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
         """As the port says; ties go to the earlier place."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.domain.errors import Unavailable
+from reverie.inference.meters import UNHEARD, ModelMeters
 from reverie.inference.tokens import ModelTokenCounter, load_tokenizer
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Runner:
         self._max_waiting = max_waiting
         self._batch_tokens = batch_tokens
         self._waiting = 0
+        self.meters: ModelMeters = UNHEARD
 
     async def run(self, texts: Sequence[Text]) -> Rows:
         """What the graph's first output says of each text: for hidden states, (tokens, dims).
@@ -64,10 +66,12 @@ class Runner:
         Raises `Unavailable` when overrun.
         """
         if self._waiting >= self._max_waiting:
+            self.meters.refused(self._name)
             raise Unavailable(f"model {self._name}", f"{self._waiting} calls are waiting for it")
         self._waiting += 1
         try:
-            return await self._each(texts)
+            with self.meters.call(self._name, self._max_waiting):
+                return await self._each(texts)
         finally:
             self._waiting -= 1
 
@@ -85,7 +89,8 @@ class Runner:
         encoded = await self._in_thread(self._encode, list(texts))
         rows: dict[int, NDArray[np.float32]] = {}
         for batch in _batches(encoded, self._batch_tokens):
-            out = await self._in_thread(self._run, [encoded[place] for place in batch])
+            rows_of = [encoded[place] for place in batch]
+            out = await self._in_thread(self._measured, rows_of)
             rows.update(zip(batch, out, strict=True))
         return [rows[place] for place in range(len(encoded))]
 
@@ -95,6 +100,10 @@ class Runner:
     def _encode(self, texts: list[Text]) -> list[_Tokens]:
         encoded = self._tokenizer.encode_batch([_bounded(text) for text in texts])
         return [_cut(one, self._max_tokens) for one in encoded]
+
+    def _measured(self, rows: list[_Tokens]) -> Rows:
+        with self.meters.batch(self._name, len(rows)):
+            return self._run(rows)
 
     def _run(self, rows: list[_Tokens]) -> Rows:
         width = max(len(row.ids) for row in rows)

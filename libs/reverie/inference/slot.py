@@ -16,6 +16,7 @@ from reverie.inference.cache import CachedEmbedder
 from reverie.inference.catalogue import MODELS, SPARSE_MODEL
 from reverie.inference.embedder import Embedder, OnnxEmbedder, load_embedder
 from reverie.inference.endpoint import Endpoint, EndpointEmbedder
+from reverie.inference.meters import UNHEARD, ModelMeters
 from reverie.inference.resolver import resolve
 from reverie.inference.sparse import SparseEncoder, load_sparse
 from reverie.inference.tokens import EstimatingTokenCounter, ModelTokenCounter, TokenCounter
@@ -43,6 +44,7 @@ class ModelSlot:
         pull: bool,
         sparse: SparseMode = "off",
         endpoint: Endpoint | None = None,
+        meters: ModelMeters = UNHEARD,
     ):
         self._name = name
         self._home = home
@@ -51,6 +53,7 @@ class ModelSlot:
         self._pull = pull
         self._sparse_mode = sparse
         self._endpoint = endpoint
+        self._meters = meters
         self._tried = asyncio.Event()
         self._asked = asyncio.Event()
         self._checked: set[str] = set()
@@ -97,20 +100,26 @@ class ModelSlot:
             try:
                 await self._load_sparse()
             except ReverieError as error:
+                if self._lacks_sparse:
+                    self._meters.loaded(SPARSE_MODEL, False)
                 log.warning("model_missing", model=SPARSE_MODEL, reason=str(error))
 
     async def _tried_to_open(self, name: str) -> Embedder | None:
+        opened: Embedder | None = None
         try:
-            return CachedEmbedder(await self._open(name))
+            opened = CachedEmbedder(await self._open(name), meters=self._meters)
         except ReverieError as error:
             log.warning("model_missing", model=name, reason=str(error))
         except Exception:  # a folder of one's own may hold anything
             log.exception("model_broken", model=name)
-        return None
+        self._meters.loaded(name, opened is not None)
+        return opened
 
     async def _open(self, name: str) -> Embedder:
         if self._endpoint is not None and name == self._name:
-            return EndpointEmbedder(name, self._endpoint)
+            remote = EndpointEmbedder(name, self._endpoint)
+            remote.count_by(self._meters)
+            return remote
         if name in MODELS:
             wanted = (name, self._home, self._folder, self._threads)
             loaded = await asyncio.to_thread(load_embedder, *wanted, download=self._pull)
@@ -118,6 +127,7 @@ class ModelSlot:
             place = (self._folder or self._home / "models") / name
             loaded = await asyncio.to_thread(OnnxEmbedder.local, name, place, self._threads)
         await loaded.warm()
+        loaded.count_by(self._meters)
         if name == self._name:
             self.counter = loaded.counter
         return loaded
@@ -134,6 +144,8 @@ class ModelSlot:
             download=self._pull,
         )
         await loaded.warm()
+        loaded.count_by(self._meters)
+        self._meters.loaded(SPARSE_MODEL, True)
         self.sparse_counter = loaded.counter
         self.sparse = loaded
 
@@ -198,7 +210,7 @@ class ModelSlot:
         try:
             return self.named(name)
         except Unavailable:
-            self._others[name] = CachedEmbedder(await self._open(name))
+            self._others[name] = CachedEmbedder(await self._open(name), meters=self._meters)
             return self.named(name)
 
     async def tried(self) -> None:

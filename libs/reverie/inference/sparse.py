@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from reverie.inference.catalogue import SPARSE_MODEL, Model, known
 from reverie.inference.fetch import Progress
+from reverie.inference.meters import ModelMeters
 from reverie.inference.resolver import resolve
 from reverie.inference.runner import MAX_WAITING, Runner
 from reverie.inference.tokens import ModelTokenCounter
@@ -56,6 +57,10 @@ class OnnxSparse:
     def counter(self) -> ModelTokenCounter:
         """The token counter of this model."""
         return self._runner.counter
+
+    def count_by(self, meters: ModelMeters) -> None:
+        """From now on its calls are counted there."""
+        self._runner.meters = meters
 
     async def encode(self, texts: Sequence[str], most: int = TEXT_WORDS) -> list[Words]:
         """The `most` heaviest words of each text. Raises `Unavailable` when overrun."""

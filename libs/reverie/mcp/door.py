@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from typing import Any
 
@@ -24,6 +25,12 @@ PROTOCOL = types.LATEST_PROTOCOL_VERSION
 Context = ServerRequestContext[Any, Any]
 RestOf = Callable[[Context], Rest]
 BoundTo = Callable[[Context], str | None]
+Around = Callable[[str], AbstractContextManager[None]]
+"""What goes around the call of a tool, by its name; the SDK makes the span."""
+
+
+def _nobody(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Door:
@@ -34,10 +41,15 @@ class Door:
     """
 
     def __init__(
-        self, rest_of: RestOf, profile: str = "full", project_of: BoundTo = lambda _: None
+        self,
+        rest_of: RestOf,
+        profile: str = "full",
+        project_of: BoundTo = lambda _: None,
+        around: Around = _nobody,
     ) -> None:
         self._rest_of = rest_of
         self._project_of = project_of
+        self._around = around
         self._tools = offered(profile)
 
     def inputs(self, name: str) -> dict[str, Any] | None:
@@ -56,7 +68,8 @@ class Door:
             raise MCPError(types.INVALID_PARAMS, self._unknown(params.name))
         rest, project = self._rest_of(ctx), self._project_of(ctx)
         try:
-            body = await tool.call(rest, params.arguments or {}, project)
+            with self._around(params.name):
+                body = await tool.call(rest, params.arguments or {}, project)
         except Failed as failed:
             said, data = refusal(failed.problem)
             return _result(said, data, is_error=True)

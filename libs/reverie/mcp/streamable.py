@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from reverie.domain.redaction import redact
-from reverie.mcp.door import Door
+from reverie.mcp.door import Around, Door
 from reverie.mcp.rest import Rest
 from reverie.mcp.server import build
 
@@ -34,11 +34,13 @@ class Said:
 
 
 class Streamable:
-    """A server for each profile. `rest` and `project` are asked within each request's context."""
+    """A server for each profile. `rest` and `project` are asked within each request's context;
+    `around` goes around each call of a tool."""
 
-    def __init__(self, rest: Rest, project: Callable[[], str | None]) -> None:
+    def __init__(self, rest: Rest, project: Callable[[], str | None], around: Around) -> None:
         self._rest = rest
         self._project = project
+        self._around = around
         self._managers: dict[Profile, StreamableHTTPSessionManager] = {}
 
     @asynccontextmanager
@@ -46,7 +48,7 @@ class Streamable:
         """Answers while it is open; it is entered and left by one task."""
         async with AsyncExitStack() as stack:
             for profile in PROFILES:
-                door = Door(lambda _: self._rest, profile, lambda _: self._project())
+                door = Door(lambda _: self._rest, profile, lambda _: self._project(), self._around)
                 server = build(partial(_same, door))
                 made = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
                 await stack.enter_async_context(made.run())

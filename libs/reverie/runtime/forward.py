@@ -27,6 +27,7 @@ from yarl import URL
 from reverie.domain.errors import ReverieError, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.runtime.auth import bearer_of
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import until_over
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
@@ -99,21 +100,28 @@ class Forward:
 
 
 def add_forwards(
-    app: web.Application, forwards: Sequence[Forward], body_limit: int, seconds: float
+    app: web.Application,
+    forwards: Sequence[Forward],
+    body_limit: int,
+    seconds: float,
+    meters: ClientMeters,
 ) -> None:
     """Adds the routes, the longest prefix first, and the client session behind them."""
-    if not forwards:
-        return
-    app.cleanup_ctx.append(partial(_session, seconds))
+    app.cleanup_ctx.append(partial(_session, seconds, meters))
     for forward in sorted(forwards, key=lambda one: -len(one.prefix)):
         handler = partial(_pass_on, forward, body_limit)
         app.router.add_route("*", forward.prefix + "{tail:(/.*)?}", handler)
 
 
-async def _session(seconds: float, app: web.Application) -> AsyncIterator[None]:
+async def _session(
+    seconds: float, meters: ClientMeters, app: web.Application
+) -> AsyncIterator[None]:
     timeout = ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
     async with ClientSession(
-        timeout=timeout, auto_decompress=False, cookie_jar=DummyCookieJar()
+        timeout=timeout,
+        auto_decompress=False,
+        cookie_jar=DummyCookieJar(),
+        trace_configs=[meters.trace()],
     ) as session:
         app[SESSION] = session
         yield
@@ -203,6 +211,7 @@ async def _ask(
         data=io.BytesIO(body) if isinstance(body, bytes) else body,
         headers=headers or _headers_on(request),
         allow_redirects=False,
+        trace_request_ctx=forward.service,
         **_patience(forward),
     )
 

@@ -14,7 +14,7 @@ from reverie.contracts.base import Answer
 from reverie.domain.errors import ReverieError
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
-from reverie.runtime.metrics import CONTENT_TYPE, Readings, exposition
+from reverie.runtime.metrics import Readings, exposition
 from reverie.runtime.routes import Route
 
 CHECK_SECONDS = 2.0
@@ -76,9 +76,10 @@ def health_routes(
         uptime = round(time.monotonic() - started, 1)
         return Health(service=service, version=package_version(), uptime=uptime)
 
-    async def metrics(_: Call[None, None]) -> Reply:
+    async def metrics(call: Call[None, None]) -> Reply:
         await readings.refresh()
-        return Reply(200, exposition(registry), {"Content-Type": CONTENT_TYPE})
+        body, kind = exposition(registry, call.headers.get("Accept", ""))
+        return Reply(200, body, {"Content-Type": kind})
 
     return [
         Route("GET", "/health", health, answer=Health, open=True, summary="Does it live?"),
@@ -97,7 +98,10 @@ def health_routes(
             metrics,
             open=True,
             summary="Prometheus metrics",
-            gives={"text/plain": "# HELP reverie_requests_total Requests answered\n"},
+            gives={
+                "text/plain": "# HELP reverie_http_requests_total Requests answered.\n",
+                "application/openmetrics-text": "# HELP reverie_http_requests Requests answered.\n",
+            },
         ),
     ]
 

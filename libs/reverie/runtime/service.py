@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.domain.limits import Limits
 from reverie.runtime.auth import CachedKeys, KeyFinder
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, add_forwards
 from reverie.runtime.health import Check, health_routes
@@ -50,8 +51,9 @@ class Service:
 
     `background` tasks run from start to shutdown and are started anew after a crash.
     `doors` are open while the service listens.
-    `registry` takes the service's own metrics beside those of the requests. `counts`: what keys and
-    tenants use of their limits; without them nothing is limited.
+    `registry` takes the service's own metrics beside those of the requests; `client_meters` count
+    what is passed on, where other doors of the service count theirs with them. `counts`: what keys
+    and tenants use of their limits; without them nothing is limited.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Service:
     doors: Sequence[OpenDoor] = ()
     readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
+    client_meters: ClientMeters | None = None
     known_of: KnownOf | None = None
     counts: SharedCounts | None = None
 
@@ -94,7 +97,10 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     own = health_routes(service.name, service.checks, service.registry, readings)
     add_routes(app, [*own, *service.routes], door)
     app.cleanup_ctx.append(partial(_background, service))
-    add_forwards(app, service.forwards, settings.body_limit, settings.request_timeout)
+    if service.forwards:
+        meters = service.client_meters or ClientMeters(service.registry)
+        limits = settings.body_limit, settings.request_timeout
+        add_forwards(app, service.forwards, *limits, meters)
     app.cleanup_ctx.append(partial(_after_work, after))
     return app
 

@@ -12,9 +12,11 @@ import asyncpg
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from pgvector.asyncpg import register_vector
+from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, Unauthenticated, Unavailable
 from reverie.store.migrate import SCHEMA
+from reverie.store.pool_meters import PoolMeters
 from reverie.store.queries import query, settled
 from reverie.store.steady import PLANS_KEPT_SECONDS, Steady
 
@@ -46,6 +48,9 @@ _OUTAGES = (
 _UNFLUSHED = "set local synchronous_commit = off"
 
 FIRST_VECTORS = "vec_bge_small_en_v1_5"
+
+MAIN, READERS = "main", "readers"
+"""The names of the pools."""
 
 
 class Tenant:
@@ -118,10 +123,15 @@ class Database:
         pool: asyncpg.Pool[asyncpg.Record],
         acquire_timeout: float,
         readers: asyncpg.Pool[asyncpg.Record] | None = None,
+        meters: PoolMeters | None = None,
     ) -> None:
         self._pool = pool
         self._timeout = acquire_timeout
         self._readers = readers
+        self._meters = meters or PoolMeters(CollectorRegistry())
+        self._meters.watch(MAIN, pool)
+        if readers is not None:
+            self._meters.watch(READERS, readers)
         self._steady = Steady()
 
     @asynccontextmanager
@@ -208,9 +218,16 @@ class Database:
     async def _connection(
         self, pool: asyncpg.Pool[asyncpg.Record] | None = None
     ) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+        name, meters = READERS if pool else MAIN, self._meters
         try:
-            async with (pool or self._pool).acquire(timeout=self._timeout) as connection:
-                yield connection  # type: ignore[misc]
+            with meters.waiting(name) as begun:
+                lent = await (pool or self._pool).acquire(timeout=self._timeout)
+            since = meters.free(name, begun)
+            try:
+                yield lent  # type: ignore[misc]
+            finally:
+                await (pool or self._pool).release(lent)
+                meters.given_back(name, since)
         except asyncpg.InsufficientPrivilegeError as error:
             if 'policy "stands"' in str(error):
                 raise Unauthenticated from error
@@ -221,18 +238,24 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    url: str, size: int = 8, acquire_timeout: float = 5.0, min_size: int = 1, readers: int = 0
+    url: str,
+    size: int = 8,
+    acquire_timeout: float = 5.0,
+    min_size: int = 1,
+    readers: int = 0,
+    registry: CollectorRegistry | None = None,
 ) -> AsyncIterator[Database]:
     """A warm pool of at most `size` connections, and one of `readers` beside it.
 
-    Raises `Misconfigured` or `Unavailable`.
+    `registry` takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
     """
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(_pool(url, size, min_size))
         reading = None
         if readers:
             reading = await stack.enter_async_context(_pool(url, readers, min_size, _Reader))
-        yield Database(pool, acquire_timeout, reading)
+        meters = PoolMeters(registry) if registry else None
+        yield Database(pool, acquire_timeout, reading, meters)
 
 
 def entering(tenant: int, steady: bool) -> str:

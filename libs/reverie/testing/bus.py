@@ -87,6 +87,10 @@ class MemoryBus(Bus):
         held = self._streams[stream]
         return min(held.messages, default=held.last + 1), held.last
 
+    async def held(self, stream: str) -> int:
+        self._check()
+        return len(self._streams[stream].messages)
+
     async def watch(self, stream: str, subject: str, after: int) -> AsyncGenerator[Stored, None]:
         while True:
             self._news.clear()

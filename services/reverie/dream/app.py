@@ -24,6 +24,7 @@ from reverie.dream.worker import Worker
 from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
+from reverie.inference.meters import ModelMeters
 from reverie.inference.slot import ModelSlot
 from reverie.inference.tokens import EstimatingTokenCounter
 from reverie.runtime.lifecycle import Background
@@ -53,19 +54,24 @@ from reverie.store.vault import Vault
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """A worker that any ticket wakes; as many as wanted may run."""
+    registry = new_registry()
     async with (
         open_database(
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            registry=registry,
         ) as database,
         connect(
-            required(settings.nats_url, "nats_url"), "dream", replicas=settings.nats_replicas
+            required(settings.nats_url, "nats_url"),
+            "dream",
+            replicas=settings.nats_replicas,
+            registry=registry,
         ) as bus,
         open_language(
             language_endpoint(settings),
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
-            registry := new_registry(),
+            registry,
         ) as llm,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
@@ -76,6 +82,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             settings.embed_threads,
             settings.model_pull,
             endpoint=endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
+            meters=ModelMeters(registry),
         )
         parts = Parts(
             settings=dream_settings(settings),

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from reverie.runtime.metrics import exemplar
+
 _SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 
@@ -33,7 +35,7 @@ class Meters:
 
     def ended(self, outcome: str, seconds: float) -> None:
         """Counts a dream that ended as done, again, retry, parked or lost."""
-        self._seconds.labels(outcome).observe(seconds)
+        self._seconds.labels(outcome).observe(seconds, exemplar())
 
     def wrote(self, turns: int, kinds: Iterable[str]) -> None:
         """Counts digested turns, and the segments that were made of them by kind."""

@@ -15,6 +15,7 @@ from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
 from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
+from reverie.inference.meters import ModelMeters
 from reverie.inference.slot import ModelSlot
 from reverie.ingest import (
     adjust_routes,
@@ -89,18 +90,23 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
     if settings.ingest_role == "derive":
         # Before any thread is there: each has what the first had when it began.
         os.nice(YIELDS)
+    registry = new_registry()
     async with (
         open_database(
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            registry=registry,
             readers=READERS,
         ) as database,
         connect(
-            required(settings.nats_url, "nats_url"), "ingest", replicas=settings.nats_replicas
+            required(settings.nats_url, "nats_url"),
+            "ingest",
+            replicas=settings.nats_replicas,
+            registry=registry,
         ) as bus,
         open_language(
-            language_endpoint(settings), ledger_of(settings, database), registry := new_registry()
+            language_endpoint(settings), ledger_of(settings, database), registry
         ) as language,
     ):
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
@@ -115,6 +121,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.model_pull,
                 settings.recall_sparse,
                 endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
+                meters=ModelMeters(registry),
             ),
             memories=Memories(database),
             edits=Edits(database),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from reverie.bus.streams import CONSUMERS, ConsumerSpec
+from reverie.contracts.events import DEAD
 from reverie.ingest.parts import Parts
 from reverie.runtime.metrics import Reading
 
 
 def readings(parts: Parts) -> list[Reading]:
-    """How far behind the outbox, the slow path and dreams are; there may be no dream worker to
-    tell of its queue."""
+    """How far behind the outbox, the bus, the slow path and dreams are; there may be no dream
+    worker to tell of its queue."""
 
     async def waiting() -> float:
         return float((await parts.outbox.age())[0])
@@ -28,7 +32,20 @@ def readings(parts: Parts) -> list[Reading]:
     async def asked() -> float:
         return (await parts.dreams.queue()).oldest_seconds
 
+    async def dead() -> float:
+        return float(await parts.bus.held(DEAD))
+
     return [
+        *(
+            Reading(
+                "reverie_bus_lag",
+                "Messages that a consumer has not acknowledged: waiting and in work.",
+                partial(_lag, parts, spec),
+                {"consumer": spec.name},
+            )
+            for spec in CONSUMERS
+        ),
+        Reading("reverie_dead_letters", "Messages among the dead letters.", dead),
         Reading("reverie_outbox_waiting", "Events not yet on the bus.", waiting),
         Reading("reverie_outbox_oldest_seconds", "Age of the oldest of them.", oldest),
         Reading("reverie_dreams_queued", "Scopes that wait for a worker.", queued),
@@ -36,3 +53,7 @@ def readings(parts: Parts) -> list[Reading]:
         Reading("reverie_dreams_oldest_seconds", "Age of the oldest request.", asked),
         Reading("reverie_memories_unenriched", "Memories the slow path has not reached.", behind),
     ]
+
+
+async def _lag(parts: Parts, spec: ConsumerSpec) -> float:
+    return float(await parts.bus.lag(spec))

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
+from reverie.inference.meters import ModelMeters
 from reverie.inference.rerank import EndpointReranker, LocalReranker, Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall import (
@@ -26,12 +27,15 @@ from reverie.recall import (
     trace_routes,
 )
 from reverie.recall.gate import Gate
+from reverie.recall.meters import RecallMeters
 from reverie.recall.parts import Parts
 from reverie.recall.recorder import Recorder
 from reverie.recall.rephrase import Rephraser
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
 from reverie.recall.use import UseNotes
+from reverie.runtime.call_meters import CallMeters
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
@@ -63,24 +67,31 @@ from reverie.store.vault import Vault
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Reads are answered here; writes are passed on. It needs no bus."""
+    registry = new_registry()
     async with (
         open_database(
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            registry=registry,
             readers=settings.pool_max,
         ) as database,
         _reranker(settings) as reranker,
         open_language(
             language_endpoint(settings) if settings.rephrase_seconds else None,
             LlmLedger(database, settings.llm_calls_a_day, settings.llm_tokens_a_day),
-            registry := new_registry(),
+            registry,
         ) as language,
     ):
         own = recall_settings(settings)
         vault = Vault(database, sealer_of(secret_text(settings.vault_key)), hide)
         traces = Traces(database)
-        protocol = mcp_routes.Protocol(settings.request_timeout)
+        gate = Gate(own.parallel, own.queue, own.seconds)
+        clients = ClientMeters(registry)
+        models = ModelMeters(registry)
+        protocol = mcp_routes.Protocol(
+            settings.request_timeout, CallMeters(registry, "mcp"), clients
+        )
         parts = Parts(
             settings=own,
             model=ModelSlot(
@@ -91,6 +102,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.model_pull,
                 settings.recall_sparse,
                 endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
+                meters=models,
             ),
             memories=Memories(database),
             edits=Edits(database),
@@ -105,13 +117,16 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             tasks=Tasks(database),
             used=UseNotes(Uses(database)),
             active_sets=ActiveSets(database),
-            gate=Gate(own.parallel, own.queue, own.seconds),
+            gate=gate,
+            meters=RecallMeters(registry, gate),
             traces=traces,
             recorder=Recorder(traces, vault.known, own.traces_kept, registry),
             reranker=reranker,
             rephraser=Rephraser(language) if language else None,
             other_models=[*model_routes.other_models(settings)],
         )
+        if isinstance(reranker, LocalReranker):
+            reranker.count_by(models)
         yield Service(
             name="recall",
             port=settings.recall_port,
@@ -141,7 +156,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 protocol.keep_open,
             ],
             registry=registry,
-            doors=[rpc.door(settings)] if settings.grpc else [],
+            client_meters=clients,
+            doors=[rpc.door(settings, CallMeters(registry, "grpc"), clients)]
+            if settings.grpc
+            else [],
         )
 
 

@@ -77,6 +77,7 @@ class Doors:
         found = await unless_away(reading, self._parts.settings.seconds)
         briefing = found or Briefing()
         degraded = missing if found else [*missing, "store"]
+        self._parts.meters.answered("context", degraded)
         budgets = briefing.budgets if files else briefing.budgets.without_files()
         if query.budget_tokens is not None:
             budgets = budgets.within(query.budget_tokens)

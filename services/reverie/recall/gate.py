@@ -14,9 +14,9 @@ class Gate:
     """Lets `parallel` in at once; `queue` more wait their turn, half of `seconds` at most."""
 
     def __init__(self, parallel: int, queue: int, seconds: float) -> None:
-        self._parallel, self._queue, self._seconds = parallel, queue, seconds
+        self.parallel, self._queue, self._seconds = parallel, queue, seconds
         self._free = asyncio.Semaphore(parallel)
-        self._waiting = 0
+        self.running, self.waiting = 0, 0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[float]:
@@ -26,22 +26,24 @@ class Gate:
         """
         begun = monotonic()
         await self._enter()
+        self.running += 1
         try:
             yield self._seconds - (monotonic() - begun)
         finally:
+            self.running -= 1
             self._free.release()
 
     async def _enter(self) -> None:
-        if self._free.locked() and self._waiting >= self._queue:
+        if self._free.locked() and self.waiting >= self._queue:
             raise self._crowded()
-        self._waiting += 1
+        self.waiting += 1
         try:
             async with asyncio.timeout(self._seconds / 2):
                 await self._free.acquire()
         except TimeoutError:
             raise self._crowded() from None
         finally:
-            self._waiting -= 1
+            self.waiting -= 1
 
     def _crowded(self) -> Crowded:
-        return Crowded("recalls", self._parallel, self._waiting)
+        return Crowded("recalls", self.parallel, self.waiting)

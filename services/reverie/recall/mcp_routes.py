@@ -7,7 +7,8 @@ gateway, with the key of whoever asks: the rules are the same whatever the door.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,14 @@ from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
 from reverie.contracts.base import Name
 from reverie.domain.errors import ForeignPage, Unavailable
 from reverie.domain.redaction import redact
+from reverie.mcp.rest import Failed, parameters
 from reverie.mcp.rest import Query as Parameters
-from reverie.mcp.rest import parameters
 from reverie.mcp.streamable import Profile, Streamable
 from reverie.recall.own import ask_own
 from reverie.runtime.body import Query
+from reverie.runtime.call_meters import CallMeters
 from reverie.runtime.calls import JSON, Call, Reply
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.routes import Route
 
 _OWN = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -61,17 +64,22 @@ def routes(protocol: Protocol, body_limit: int) -> list[Route]:
 class Protocol:
     """The servers of all profiles. `seconds`: what one REST call of a tool may take."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, calls: CallMeters, clients: ClientMeters) -> None:
         self._timeout = ClientTimeout(total=seconds)
+        self._calls, self._clients = calls, clients
         self._opened = asyncio.Event()
-        self._served = Streamable(self._rest, lambda: _ASKER.get().project)
+        self._served = Streamable(self._rest, lambda: _ASKER.get().project, self._seen)
         self._http: ClientSession | None = None
 
     async def keep_open(self) -> None:
         """Serves until it is cancelled."""
         async with (
             self._served.running(),
-            ClientSession(timeout=self._timeout, cookie_jar=DummyCookieJar()) as http,
+            ClientSession(
+                timeout=self._timeout,
+                cookie_jar=DummyCookieJar(),
+                trace_configs=[self._clients.trace()],
+            ) as http,
         ):
             self._http = http
             self._opened.set()
@@ -91,6 +99,15 @@ class Protocol:
         await self._opened.wait()
         said = await self._served.answer(call.query.profile, call.headers, body)
         return Reply(said.status, bytes(said.body), said.headers)
+
+    @contextmanager
+    def _seen(self, tool: str) -> Iterator[None]:
+        with self._calls.timed(tool) as outcome:
+            try:
+                yield
+            except Failed as failed:
+                outcome.code = failed.problem.code
+                raise
 
     async def _rest(
         self, method: str, path: str, query: Parameters | None = None, body: Any = None

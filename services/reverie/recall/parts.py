@@ -9,6 +9,7 @@ from reverie.contracts.models import ModelBody
 from reverie.inference.rerank import Reranker
 from reverie.inference.slot import ModelSlot
 from reverie.recall.gate import Gate
+from reverie.recall.meters import RecallMeters
 from reverie.recall.recorder import Recorder
 from reverie.recall.rephrase import Rephraser
 from reverie.recall.settings import RecallSettings
@@ -48,6 +49,7 @@ class Parts:
     used: UseNotes
     active_sets: ActiveSets
     gate: Gate
+    meters: RecallMeters
     traces: Traces
     recorder: Recorder
     reranker: Reranker | None = None

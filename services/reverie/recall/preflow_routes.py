@@ -36,11 +36,13 @@ class Doors:
         session, missing = await session_of(self._parts, who, body.session)
         if session is None:
             empty = nothing(self._parts, body.query, body.budget_tokens, missing)
+            self._parts.meters.answered("preflow", missing)
             return _answer(empty, call.trace_id)
         turn = Turn(session, body.query, body.files, body.budget_tokens, body.compacted, body.again)
         prepared = await preflow(self._parts, who, turn)
         used = [one.id for one in prepared.block.shown if one.layer is Layer.ON_DEMAND]
         self._parts.used.take(who, session.id, used)
+        self._parts.meters.answered("preflow", prepared.degraded)
         return _answer(prepared, call.trace_id)
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.domain.diversity import diversify, tokens
+from reverie.domain.errors import Crowded
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
 from reverie.domain.places import about
@@ -101,8 +102,14 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
 
     Raises `Crowded` where too many recalls are under way.
     """
-    async with parts.gate.turn() as seconds:
-        return await _recall(parts, who, question, seconds)
+    try:
+        async with parts.gate.turn() as seconds:
+            answer = await _recall(parts, who, question, seconds)
+    except Crowded:
+        parts.meters.refused()
+        raise
+    parts.meters.took(answer.story.took)
+    return answer
 
 
 async def _recall(parts: Parts, who: Principal, question: Question, seconds: float) -> Answer:

@@ -131,6 +131,8 @@ class Doors:
         if missing:
             question = replace(question, only=replace(question.only, scopes=[]))
         answer = await traced(self._parts, who, question, body.session)
+        degraded = [*answer.degraded, *missing]
+        self._parts.meters.answered("recall", degraded)
         if body.as_of is None:
             used = [hit.item.id for hit in answer.hits if isinstance(hit.item, Memory)]
             self._parts.used.take(who, body.session, used)
@@ -139,7 +141,7 @@ class Doors:
             memories=[recalled(hit, words) for hit in answer.hits],
             edges=[edge_body(edge) for edge in answer.edges],
             search_mode="words" if question.as_of else _mode(answer.degraded),
-            degraded=[*answer.degraded, *missing],
+            degraded=degraded,
             tokens=answer.tokens,
             intent=answer.story.reading.intent.value,
             trace_id=call.trace_id,

@@ -19,7 +19,10 @@ from reverie.domain.errors import Misconfigured, ReverieError
 from reverie.recall.own import ask_own
 from reverie.recall.rpc_calls import Own, message, session, unary
 from reverie.recall.rpc_carry import Carrying
+from reverie.recall.rpc_seen import Seen
 from reverie.recall.rpc_watch import Watching
+from reverie.runtime.call_meters import CallMeters
+from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.settings import Settings
 
 log = structlog.get_logger()
@@ -31,15 +34,15 @@ _GRACE = 2.0
 OpenDoor = Callable[[str], AbstractAsyncContextManager[None]]
 
 
-def door(settings: Settings) -> OpenDoor:
+def door(settings: Settings, calls: CallMeters, clients: ClientMeters) -> OpenDoor:
     """Opens the port, given the gateway's own URL."""
 
     @asynccontextmanager
     async def open_door(url: str) -> AsyncIterator[None]:
-        async with session(settings.request_timeout) as http:
+        async with session(settings.request_timeout, clients) as http:
             own = Own(http, url)
             watching = Watching(own, settings.grpc_backlog)
-            server = _server(own, watching, settings)
+            server = _server(own, watching, settings, Seen(calls))
             await server.start()
             log.info("listening_grpc", port=settings.grpc_port)
             try:
@@ -51,14 +54,15 @@ def door(settings: Settings) -> OpenDoor:
     return open_door
 
 
-def _server(own: Own, watching: Watching, settings: Settings) -> Any:
+def _server(own: Own, watching: Watching, settings: Settings, seen: Seen) -> Any:
     """The server, bound to its port. Raises `Misconfigured` where that cannot be."""
     server = grpc.aio.server(
+        interceptors=[seen],
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", settings.body_limit),
             ("grpc.max_send_message_length", -1),
-        ]
+        ],
     )
     healthy, carrying = Healthy(own), Carrying(own)
     calls = {one.rpc: unary(own, one, *_types(one.rpc)) for one in OPERATIONS}

@@ -18,6 +18,7 @@ from reverie.contracts.operations import VARIABLE, Fields, Operation
 from reverie.mcp.rest import Failed, Query, Rest, ask, parameters
 from reverie.recall.own import ask_own
 from reverie.recall.rpc_errors import refuse
+from reverie.runtime.client_meters import ClientMeters
 
 _SENT_ON = ("authorization", "traceparent", "user-agent", "idempotency-key")
 
@@ -80,9 +81,13 @@ def headers_of(context: Any) -> dict[str, str]:
     return {name: given[name] for name in _SENT_ON if isinstance(given.get(name), str)}
 
 
-def session(seconds: float) -> ClientSession:
+def session(seconds: float, meters: ClientMeters) -> ClientSession:
     """Connections to the gateway itself. `seconds`: what a call may take at most."""
-    return ClientSession(timeout=ClientTimeout(total=seconds), cookie_jar=DummyCookieJar())
+    return ClientSession(
+        timeout=ClientTimeout(total=seconds),
+        cookie_jar=DummyCookieJar(),
+        trace_configs=[meters.trace()],
+    )
 
 
 def unary(own: Own, one: Operation, asked: type[Any], answer: type[Any]) -> Any:

@@ -11,7 +11,7 @@ from reverie.bus.consume import consume
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.confidence import half_lives
 from reverie.runtime.logs import hide
-from reverie.runtime.metrics import Reading
+from reverie.runtime.metrics import Reading, new_registry
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
@@ -36,14 +36,19 @@ from reverie.store.vault import Vault
 @asynccontextmanager
 async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Git changes come in here, and marks on memories go out."""
+    registry = new_registry()
     async with (
         open_database(
             required(settings.database_url, "database_url"),
             settings.pool_max,
             min_size=settings.pool_min,
+            registry=registry,
         ) as database,
         connect(
-            required(settings.nats_url, "nats_url"), "staleness", replicas=settings.nats_replicas
+            required(settings.nats_url, "nats_url"),
+            "staleness",
+            replicas=settings.nats_replicas,
+            registry=registry,
         ) as bus,
     ):
         sealer = sealer_of(secret_text(settings.vault_key))
@@ -72,6 +77,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             known_of=vault.known,
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
+            registry=registry,
             readings=[
                 Reading("reverie_changes_unprocessed", "Git changes not yet applied.", behind),
             ],

@@ -1,0 +1,122 @@
+"""What a run of the whole system shows: traces through every door, metrics, logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from reverie.bus.streams import CONSUMERS
+from reverie.embedded.ports import free_port
+from reverie.runtime.settings import Settings
+from reverie.runtime.telemetry import telemetry
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually, running_stack
+from tests.tour import Tour, tour
+
+OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A system after its tour, with the file of its spans."""
+
+    stack: Stack
+    tour: Tour
+    spans: Path
+
+    def of(self, trace: str) -> list[dict[str, Any]]:
+        """The spans of one trace, as far as they are whole in the file."""
+        lines = self.spans.read_text().splitlines(keepends=True)
+        whole = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [span for span in whole if span["trace_id"] == trace]
+
+
+@pytest.fixture
+async def seen(database: Database, nats_url: str, tmp_path: Path) -> AsyncIterator[Seen]:
+    file, port = tmp_path / "spans.jsonl", free_port()
+    options = {"grpc": True, "grpc_port": port}
+    with telemetry(Settings(home=tmp_path, spans_file=file), "test"):
+        async with running_stack(database, nats_url, model_home(), **options) as stack:
+            yield Seen(stack, await tour(stack, port), file)
+
+
+async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
+    await _traces_go_through_every_door(seen)
+    scraped = await _scraped(seen.stack)
+    _histograms_name_traces(seen, scraped)
+    _doors_and_pools_are_counted(scraped)
+
+
+async def _traces_go_through_every_door(seen: Seen) -> None:
+    callers = (("grpc", "grpc Recall", "b" * 15 + "1"), ("mcp", "tools/call recall", None))
+    for door, call, parent in callers:
+        whole = ("POST /v1/recall", "sql search_words", call)
+        found = await eventually(partial(_with, seen, door, *whole))
+        by_id = {span["span_id"]: span for span in found}
+        [outer] = [s for s in found if s["name"] == call and s["kind"] == "server"]
+        assert (outer["kind"], outer["status"]) == ("server", "unset"), outer
+        if parent:
+            assert outer["parent_id"] == parent
+        [own] = [span for span in found if span["name"] == "POST /v1/recall"]
+        assert by_id[own["parent_id"]]["name"] == call
+
+
+async def _with(seen: Seen, door: str, *names: str) -> list[dict[str, Any]]:
+    found = seen.of(seen.tour.traces[door])
+    return found if set(names) <= {span["name"] for span in found} else []
+
+
+async def _scraped(stack: Stack) -> list[Sample]:
+    """Every sample in the expositions of the four services."""
+    found: list[Sample] = []
+    for url in stack.urls.values():
+        async with stack.http.get(url + "/metrics", headers=OPENMETRICS) as answer:
+            assert answer.content_type == "application/openmetrics-text"
+            families = text_string_to_metric_families(await answer.text())  # type: ignore[no-untyped-call]
+            found += [sample for family in families for sample in family.samples]
+    return found
+
+
+def _histograms_name_traces(seen: Seen, scraped: list[Sample]) -> None:
+    named = {(one.name, one.exemplar.labels["trace_id"]) for one in scraped if one.exemplar}
+    assert ("reverie_grpc_call_seconds_bucket", seen.tour.traces["grpc"]) in named
+    assert ("reverie_mcp_call_seconds_bucket", seen.tour.traces["mcp"]) in named
+    traces = set(seen.tour.traces.values())
+    for name in ("http_request", "http_client", "bus_message", "recall_stage", "dream"):
+        found = {trace for told, trace in named if told == f"reverie_{name}_seconds_bucket"}
+        assert found & traces, name
+
+
+def _doors_and_pools_are_counted(scraped: list[Sample]) -> None:
+    assert _sum(scraped, "reverie_grpc_calls_total", call="Recall", code="ok") == 1
+    assert _sum(scraped, "reverie_grpc_calls_total", call="GetMemory", code="INVALID_ARGUMENT") == 1
+    assert _sum(scraped, "reverie_mcp_calls_total", call="recall", code="ok") == 1
+    assert _sum(scraped, "reverie_mcp_calls_total", call="history", code="invalid") == 1
+    assert _sum(scraped, "reverie_reads_total", kind="recall") == 3
+    assert _sum(scraped, "reverie_reads_total") == 5
+    assert _sum(scraped, "reverie_reads_degraded_total") == 0
+    assert _sum(scraped, "reverie_postgres_failures_total") == 0
+    assert _sum(scraped, "reverie_postgres_connections_limit", pool="main") == 4 * 8
+    assert _sum(scraped, "reverie_bus_connected") == 3
+    assert _sum(scraped, "reverie_http_client_in_flight") == 0
+    assert _sum(scraped, "reverie_model_batch_texts_sum") > 0
+    assert _sum(scraped, "reverie_bus_messages_total", consumer="dream-workers", outcome="done") > 0
+    lags = {one.labels["consumer"] for one in scraped if one.name == "reverie_bus_lag"}
+    assert lags == {spec.name for spec in CONSUMERS}
+
+
+def _sum(scraped: list[Sample], name: str, **labels: str) -> float:
+    values = [
+        one.value for one in scraped if one.name == name and labels.items() <= one.labels.items()
+    ]
+    assert values, name
+    return sum(values)
