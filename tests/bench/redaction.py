@@ -60,6 +60,7 @@ HOSTILE = (
     "cookie: aaaaauth",
     "PuTTY-User-Key-File-3: ",
     "PuTTY-User-Key-File-3: Private-Lines: 3 ",
+    "sk-sk-sk-sk-sk-sk-sk-sk-sk-connect(",
     'login("a", "b7c8"); password = "a1b2"; ://a:b@c <key>a</key> mysql -p x1y2 sk-aaaa\n',
 )
 DISTINCT = {
@@ -75,6 +76,8 @@ DISTINCT = {
     "headers": "authorization: bearer {0}{0} ",
     "elements": "<password x>{}</password>",
     "rows": "insert into t (password) values ('{}');",
+    "calls and passwords": ':AA:AA:AA jwt.sign(a, "{}Z")\npw={}1 ' + 'token("' * 9,
+    "in a log": "INFO request {} handled by worker 3 path=/api/v1/items\n" * 5 + "token={}Zk7\n",
     "among labels": "".join(f"token_{{0}}_{n}: value {n}\n" for n in range(9)) + "pw={0}Zk7\n",
 }
 """Texts in which no value stands twice."""
@@ -134,7 +137,8 @@ def distinct(size: int = MEBIBYTE) -> dict[str, str]:
     values = [f"{dice.randrange(16**9):09x}" for _ in range(size // 12)]
     words = "".join(f"token: {value[:6]},\n" for value in values)
     shapes = {
-        f"distinct {name}": "".join(map(shape.format, values)) for name, shape in DISTINCT.items()
+        f"distinct {name}": "".join(shape.replace("{}", "{0}").format(value) for value in values)
+        for name, shape in DISTINCT.items()
     }
     baited = {f"baited {part!r}": BAITS + part * (size // len(part)) for part in BAITED}
     return {"distinct words": words, **shapes, **baited}

@@ -115,8 +115,12 @@ async def test_a_conversation_becomes_memories_and_a_summary(stack: Stack) -> No
     assert all(turn["digested"] for turn in listed)
     assert all(set(m["provenance"]["turns"]) <= known for m in memories)
     assert all(m["provenance"]["turns"] for m in memories)
-    found = await stack.post("/v1/recall", {"query": "how do we store money amounts?"})
-    assert "cents" in found["memories"][0]["content"]
+
+    async def money_first() -> bool:
+        found = await stack.post("/v1/recall", {"query": "how do we store money amounts?"})
+        return "cents" in found["memories"][0]["content"]
+
+    assert await eventually(money_first)
     context = await stack.get("/v1/context?project=shop")
     assert "cents" in context["markdown"]
     assert "project/shop" in context["summaries"]

@@ -210,3 +210,18 @@ def test_a_value_without_credentials_comes_back_equal() -> None:
     value = {"commit": "0123456789abcdef" * 2 + "01234567", "lines": [1, 2.5], "ok": True}
     found = redact_value(value)
     assert (found.value, found.count, found.kinds) == (value, 0, ())
+
+
+LOG_LINE = "INFO request 17 handled by worker 3 path=/api/v1/items\n"
+
+
+@pytest.mark.parametrize(("beside", "kept"), [(40, True), (5, True), (1, False)])
+def test_credentials_scattered_in_a_large_text_go_and_dense_ones_with_what_is_between(
+    beside: int, kept: bool
+) -> None:
+    secrets = [f"{number * 7919 * 104729:09x}Zk7" for number in range(450_000 // beside // 60)]
+    once = redact("".join(f"{LOG_LINE * beside}password={secret}\n" for secret in secrets))
+    assert not any(secret in once.text for secret in secrets)
+    assert once.count == len(secrets)
+    assert (once.text.count(LOG_LINE) == beside * len(secrets)) is kept
+    assert redact(once.text).text == once.text

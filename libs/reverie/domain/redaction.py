@@ -9,6 +9,7 @@ in (`redaction_commands`), or the calls they are given to (`redaction_calls`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
@@ -32,8 +33,13 @@ from reverie.domain.redaction_values import Form, is_secret
 _MAX_ROUNDS = 8
 _NEAR = 400
 """Characters around a placeholder that are searched again: more than any expression looks over."""
+_AGAIN = 256 * 1024
+"""Characters that are searched again at most; where it would be more, only the lines of the
+placeholders are, and where it still is, credentials near each other count as one list."""
+_BETWEEN = "\n\0\n"
+"""What keeps apart parts of a text that are searched together: no expression reaches over it."""
 _MANY, _BESIDE = 4096, 128
-"""Credentials in a text, and characters between two, from which they count as one list."""
+"""Credentials in a text from which they are a list, and characters between two of a list."""
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
@@ -66,13 +72,12 @@ def redact(text: str) -> Redacted:
     windows = [(0, len(text))]
     # A placeholder can lay bare what stood beside it: again around each, until nothing is found.
     for _ in range(_MAX_ROUNDS):
-        spans = [span for window in windows for span in _found(text, window, judged)]
+        spans = _found_in(text, windows, judged)
         if not spans:
             break
         count += len(spans)
         kinds |= {kind for _, _, kind in spans}
-        text, places = _replaced(text, _packed(spans))
-        windows = _around(text, places)
+        text, windows = _mended(text, spans)
     return Redacted(text, count, tuple(sorted(kinds)))
 
 
@@ -88,22 +93,39 @@ def redact_value(value: Any) -> RedactedValue:
     return RedactedValue(cleaned, sum(entry.count for entry in found), tuple(sorted(kinds)))
 
 
-def _found(text: str, window: tuple[int, int], judged: Judged) -> list[Span]:
-    """The credentials in a window of the text, in order and apart."""
-    offset, end = window
-    part = text[offset:end] if end - offset < len(text) else text
-    lower = _ascii_lower(part)
+def _found_in(text: str, windows: list[tuple[int, int]], judged: Judged) -> list[Span]:
+    """The credentials in the windows of a text, all of them searched at once: each search has a
+    price of its own."""
+    if windows == [(0, len(text))]:
+        return _found(text, judged)
+    spans: list[Span] = []
+    place = offset = 0
+    found = _found(_BETWEEN.join(text[start:stop] for start, stop in windows), judged)
+    for begin, end, kind in found:
+        while begin >= offset + windows[place][1] - windows[place][0] + len(_BETWEEN):
+            offset += windows[place][1] - windows[place][0] + len(_BETWEEN)
+            place += 1
+        start, stop = windows[place]
+        first, last = begin - offset + start, min(stop, end - offset + start)
+        if first < last:
+            spans.append((first, last, kind))
+    return spans
+
+
+def _found(text: str, judged: Judged) -> list[Span]:
+    """The credentials in a text, in order and apart."""
+    lower = _ascii_lower(text)
     finders = (
-        private_keys(part),
-        shaped(part),
-        url_passwords(part),
-        headers(part, lower),
-        assigned(part, lower, judged),
-        commanded(part, lower),
-        called(part, lower),
+        private_keys(text),
+        shaped(text),
+        url_passwords(text),
+        headers(text, lower),
+        assigned(text, lower, judged),
+        commanded(text, lower),
+        called(text, lower),
     )
     ranked = [
-        (start + offset, end + offset, rank, kind)
+        (start, end, rank, kind)
         for rank, finder in enumerate(finders)
         for start, end, kind in finder
     ]
@@ -126,14 +148,25 @@ def _merged(ranked: list[tuple[int, int, int, str]]) -> list[Span]:
     return [*merged, (first, last, name)] if last >= 0 else merged
 
 
-def _packed(spans: list[Span]) -> list[Span]:
-    """The spans, or where they are thousands those side by side as one: a list of credentials."""
-    if len(spans) <= _MANY:
-        return spans
+def _mended(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]:
+    """The text with placeholders for the spans, and the parts of it to be searched again."""
+    beside = _BESIDE if len(spans) > _MANY else 0
+    while True:
+        spans = _packed(spans, beside)
+        mended, places = _replaced(text, spans)
+        for bounds in (_nearby, _line):
+            windows = _around(mended, places, bounds)
+            if sum(stop - start for start, stop in windows) <= _AGAIN:
+                return mended, windows
+        beside = max(_BESIDE, beside * 4)
+
+
+def _packed(spans: list[Span], beside: int) -> list[Span]:
+    """The spans, those with fewer characters between them than `beside` as one."""
     packed = spans[:1]
-    for start, end, kind in spans:
+    for start, end, kind in spans[1:]:
         first, last, name = packed[-1]
-        if start - last < _BESIDE:
+        if start - last < beside:
             packed[-1] = (first, end, name)
         else:
             packed.append((start, end, kind))
@@ -155,16 +188,30 @@ def _replaced(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]
     return "".join([*parts, text[position:]]), places
 
 
-def _around(text: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of the text that stand near the places, cut at blanks."""
+def _around(
+    text: str, places: list[tuple[int, int]], bounds: Callable[[str, int, int], tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The parts of the text around the places, those that touch as one."""
     windows: list[tuple[int, int]] = []
-    for begin, end in places:
-        start, stop = _blank_before(text, begin - _NEAR), min(len(text), end + _NEAR)
+    for place in places:
+        start, stop = bounds(text, *place)
         if windows and start <= windows[-1][1]:
             windows[-1] = (windows[-1][0], stop)
         else:
             windows.append((start, stop))
     return windows
+
+
+def _nearby(text: str, begin: int, end: int) -> tuple[int, int]:
+    """What stands near a place, cut before it at a blank."""
+    return _blank_before(text, begin - _NEAR), min(len(text), end + _NEAR)
+
+
+def _line(text: str, begin: int, end: int) -> tuple[int, int]:
+    """The line of a place, no more of it than what stands near."""
+    start, stop = _nearby(text, begin, end)
+    after = text.find("\n", end, stop)
+    return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after
 
 
 def _blank_before(text: str, position: int) -> int:

@@ -110,16 +110,18 @@ _COMMANDS = tuple(
         ("sonar.login", r"sonar\.login=(?P<value>[0-9a-f]{40})"),
         ("requirepass", rf"requirepass[ ]{{1,4}}{_WORD}"),
         ("masterauth", rf"masterauth[ ]{{1,4}}{_WORD}"),
-        ("password", rf"(?:store|key)password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}"),
+        (
+            "password",
+            rf"password(?:(?<=storepassword)|(?<=keypassword))[ ]{{1,4}}{_HAS_DIGIT}{_WORD}",
+        ),
         ("securestring", rf"convertto-securestring[ ](?:-string[ ])?{_WORD}"),
         (":thin:", r":thin:[^\s/:@]{1,64}+/(?P<value>[^\s@\"']{4,128}+)@"),
         ("auth", rf"auth[ ]?=[ ]?\([\"'][^\"'\n]{{1,64}}+[\"'],[ ]?[\"']{_BARE}[\"']"),
         ("identified", rf"identified[ ](?:with[ ]\w{{1,40}}[ ])?by[ ]{{1,4}}(?=[\"']){_WORD}"),
         ("password", r"password[ ]{1,4}'(?P<value>[^'\n$:%]{4,128}+)'"),
-        (
-            "password",
-            r"(?:login|user(?:name)?)[ ][^\s]{1,64}+\s{1,8}+password[ ]{1,4}"
-            rf"{_HAS_DIGIT}{_WORD}",
+        *(
+            ("password", rf"{name}[ ][^\s]{{1,64}}+\s{{1,8}}+password[ ]{{1,4}}{_HAS_DIGIT}{_WORD}")
+            for name in ("login", "user(?:name)?")
         ),
     )
 )
@@ -145,14 +147,17 @@ _NAMED = (
             r"[^{}]{0,400}?default[ ]{0,24}=[ ]{0,8}\"(?P<value>[^\"\n]{4,256}+)"
         ),
     ),
-    (
-        "value",
-        re.compile(
-            r"(?:name|key)\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
-            r"(?P<name>[a-z0-9_.\-]{1,64}+)\\?[\"']?"
-            r"[\s,]{1,60}\\?[\"']?value\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
-            r"(?P<value>[^\s\"'`<>\\,}]{4,512}+)"
-        ),
+    *(
+        (
+            "value",
+            re.compile(
+                rf"{named}\\?[\"']?[ ]{{0,4}}[:=][ ]{{0,4}}\\?[\"']?"
+                r"(?P<name>[a-z0-9_.\-]{1,64}+)\\?[\"']?"
+                r"[\s,]{1,60}\\?[\"']?value\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
+                r"(?P<value>[^\s\"'`<>\\,}]{4,512}+)"
+            ),
+        )
+        for named in ("name", "key")
     ),
 )
 

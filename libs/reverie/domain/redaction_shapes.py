@@ -11,6 +11,7 @@ from reverie.domain.redaction_patterns import (
     API_KEY,
     AWS_KEY,
     JWT,
+    MOST_JUDGED,
     PRIVATE_KEY,
     SECRET,
     TOKEN,
@@ -26,9 +27,10 @@ from reverie.domain.redaction_patterns import (
 _ALNUM = "A-Za-z0-9"
 _SAFE = r"A-Za-z0-9_\-"
 _HEX = "0-9a-f"
-_WORDY = "A-Za-mo-qsu-z0-9"
 _FILLER = re.compile(r"[xX_.\-]*")
 _LONGEST = 4096
+_Judged = dict[tuple[int, str], bool]
+"""What was judged of shapes: by the group of the shape, and the text."""
 _JUDGED = 256
 """Characters of a long run that are judged: as telling as all of it."""
 
@@ -132,11 +134,12 @@ def _heads() -> dict[str, list[tuple[str, _Shape]]]:
     return by_letter
 
 
-def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
-    """One expression for all shapes, and the shape of each of its groups.
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], list[_Shape]]:
+    """Two expressions for all shapes, and the shape of each of their groups.
 
-    It holds only where no letter or digit stands before. After `\\n` written out, as in JSON, the
-    letter n belongs to the escape.
+    Before a shape stands what is no letter or digit, which is part of the match: so the search
+    skips from one such mark to the next. The second expression is for what follows `\\n` written
+    out, as in JSON, where the letter n belongs to the escape.
     """
     branches, shapes = [], [_SHAPES[0]]
     for letter, heads in _heads().items():
@@ -147,14 +150,14 @@ def _one_pattern() -> tuple[re.Pattern[str], list[_Shape]]:
             shapes.append(shape)
         seconds = "".join(sorted({re.escape(head[0]) for head, _ in heads}))
         branches.append(f"{letter}(?=[{seconds}])(?:{'|'.join(bodies)})")
-    edge = rf"(?<![{_WORDY}])(?<!(?<!\\)[nrt])"
-    return re.compile(f"{edge}(?:{'|'.join(branches)})"), shapes
+    any_of = f"(?=[{''.join(_heads())}])(?:{'|'.join(branches)})"
+    return re.compile(rf"[^{_ALNUM}]{any_of}"), re.compile(rf"\\[nrt]{any_of}"), shapes
 
 
-_PATTERN, _GROUPS = _one_pattern()
+_BARE, _ESCAPED, _GROUPS = _patterns()
 
 _slack = r"hooks\.slack\.com/(?:services|workflows|triggers)/([\w/\-]{20,4096}+)"
-_bot_id = rf"(?<!\d)(\d{{8,10}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])"
+_bot_id = rf"([0-9](?<![0-9][0-9])[0-9]{{7,9}}:AA[{_SAFE}]{{32,34}}+)(?![{_SAFE}])"
 _bot = (
     rf"([MNO](?<![{_SAFE}.][MNO])[{_SAFE}]{{22,26}}\.[{_SAFE}]{{6}}\.[{_SAFE}]{{27,38}}+)"
     rf"(?![{_SAFE}.])"
@@ -191,7 +194,7 @@ _SHORTEST = 15
 """Characters without a blank or mark that each shape has at least."""
 _BEFORE, _AFTER = 8, 4
 """Characters beside such a run that may belong to it, or tell where a credential begins."""
-_MANY = 12_000
+_MANY = 2_000
 
 
 def _joining(marks: str) -> bytes:
@@ -221,23 +224,27 @@ def _runs(text: str) -> list[tuple[int, int]]:
 
 def shaped(text: str) -> Iterator[Span]:
     """Credentials told by the literal they begin with, or by one within."""
-    end = 0
+    end, padded, judged = 0, f" {text}", _Judged()
     for start, stop in _runs(text):
-        for span in _begun(text, max(start, end), stop):
+        for span in _begun(padded, _BARE, max(start, end), stop, judged):
             end = span[1]
             yield span
+    if "\\" in text:
+        yield from _begun(padded, _ESCAPED, 0, len(text), judged)
     for kind, literal, pattern, check in _INNER:
         yield from _inner(text, kind, literal, pattern, check)
 
 
-def _begun(text: str, position: int, stop: int) -> Iterator[Span]:
-    """Those of a part of the text that begin by their literal."""
-    looked = -1
-    while match := _PATTERN.search(text, position, stop):
-        start, end = match.span()
-        shape = _GROUPS[match.lastindex or 0]
-        if _holds(shape, match[match.lastindex or 0]):
-            yield start, end, shape.kind
+def _begun(
+    padded: str, pattern: re.Pattern[str], position: int, stop: int, judged: _Judged
+) -> Iterator[Span]:
+    """Those of a part of the text, which follows one blank, that begin by their literal."""
+    looked, edge = -1, 1 if pattern is _BARE else 2
+    while match := pattern.search(padded, position, stop + 1):
+        start, end = match.start() + edge - 1, match.end() - 1
+        group = match.lastindex or 0
+        if _holds(group, match[group], judged):
+            yield start, end, _GROUPS[group].kind
             position = end
         elif start >= looked:
             # What was refused may hold another one: looked into once.
@@ -255,6 +262,12 @@ def _inner(
                 yield *match.span(1), kind
 
 
-def _holds(shape: _Shape, value: str) -> bool:
-    value = value[:_JUDGED]
-    return not _FILLER.fullmatch(value) and (shape.check is None or shape.check(value))
+def _holds(group: int, value: str, judged: _Judged) -> bool:
+    """Whether it is more than a shape; where very many were judged, any other is taken for one."""
+    seen = group, value[:_JUDGED]
+    if seen not in judged:
+        if len(judged) >= MOST_JUDGED:
+            return True
+        check = _GROUPS[group].check
+        judged[seen] = not _FILLER.fullmatch(seen[1]) and (check is None or check(seen[1]))
+    return judged[seen]
