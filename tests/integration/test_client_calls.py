@@ -28,6 +28,7 @@ ELSEWHERE = {
     "GET /v1/export",
     "GET /v1/events",
     "GET /v1/events/ws",
+    "GET /v1/events/page",
     "POST /v1/import",
 }
 """Another protocol, a second name, deliveries that a forge signs, and what streams."""

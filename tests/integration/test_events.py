@@ -88,7 +88,7 @@ async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
     made: list[str] = []
     seen: list[str] = []
     async with _watching(stack, "?event=remembered") as watcher:
-        place = watcher.place
+        first = watcher.place
         made += await _shelves(stack, range(4))
         seen += [(await watcher.event())["id"] for _ in range(2)]
         place = watcher.place
@@ -101,6 +101,17 @@ async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
     assert sorted(seen) == sorted(made)
     async with _watching(stack, f"?event=remembered&after={place}") as watcher:
         assert (await watcher.event())["id"] == made[-1]
+    began, place = (await stack.get("/v1/events/page"))["place"], first
+    paged: list[Any] = []
+    more = True
+    while more:
+        told = await stack.get(f"/v1/events/page?event=remembered&limit=3&after={place}")
+        paged, place, more = [*paged, *told["items"]], told["place"], told["more"]
+    assert [one["data"]["id"] for one in paged] == seen
+    assert {one["event"] for one in paged} == {"remembered"}
+    for late in (place, began):
+        told = await stack.get(f"/v1/events/page?event=remembered&after={late}")
+        assert (told["items"], told["more"], told["gap"]) == ([], False, False)
     for wrong in ("0", "abc", "é", "1" * 30, "A" * 48, place[:-1] + "~", place[::-1]):
         head = {"Last-Event-ID": wrong}
         for refused in (

@@ -13,6 +13,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_PROTOCOL_VERSION
 
 from reverie.domain.access import Role
 from reverie.domain.fence import CLOSE, OPEN, strip
+from reverie.mcp.more import WITHHELD
 from reverie.mcp.tool import One
 from reverie.mcp.tools import TOOLS
 from reverie.testing.servers import TestRun
@@ -53,6 +54,7 @@ async def _walk(client: Client, place: str, stack: Stack) -> None:
     await _keyed(use, place)
     await _changes(use, told["id"])
     await _work(use, place, stack)
+    await _more(use, place)
     status = await use("status")
     assert status["ready"]
     assert status["graph"]["memories"] > 0
@@ -161,6 +163,50 @@ async def _work(use: Use, place: str, stack: Stack) -> None:
     doubtful = await eventually(lambda: _items(use, "stale"))
     assert doubtful[0]["evidence"][0]["path"] == f"src/{place}.py"
     assert (await use("confirm", id=doubtful[0]["memory"]["id"]))["cleared"] > 0
+
+
+async def _more(use: Use, place: str) -> None:
+    """What has no tool of its own: found by its name, described, carried out."""
+    known = (await use("more"))["operations"]
+    assert {"adjust", "session_start", "pin", "export", "watch_memories"} <= known.keys()
+    assert known.keys().isdisjoint(WITHHELD)
+    assert known["pin"].startswith("Pin a memory")
+    takes = (await use("more", operation="adjust"))["arguments"]
+    assert takes["required"] == ["id"]
+    assert takes["properties"].keys() == {"id", "messages", "diff"}
+    assert takes["properties"]["diff"] == {"type": "string"}
+
+    async def do(operation: str, **arguments: Any) -> Any:
+        return await use("more", operation=operation, arguments=arguments)
+
+    began = (await do("watch_memories"))["place"]
+    session = (await do("session_start", agent="ann", project=place))["session"]
+    told = [{"role": "user", "content": f"The {place} clock is green."}]
+    assert (await do("append_turns", session=session, turns=told))["accepted"] == 1
+    assert (await do("adjust", id=session, diff="no, it is blue"))["session"] == session
+    ended = await do("session_end", id=session)
+    assert ended["session"] == session
+    made = await do("remember", content=f"Nobody winds the {place} clock.", scope="user/ann")
+    happened = await eventually(lambda: _happened(do, began))
+    assert made["id"] in happened
+    file = (await do("export", scope=["user/ann"]))["data"]
+    assert f"Nobody winds the {place} clock." in file
+    taken = await do("import", data=file, dry_run=True)
+    assert (taken["refused"], taken["dry_run"]) == (0, True)
+    for arguments, word in (
+        ({"operation": "pins"}, "did you mean pin"),
+        ({"operation": "vault_get", "arguments": {"key": "k"}}, "reverie vault get"),
+        ({"operation": "pin", "arguments": {}}, "id: is required"),
+        ({"operation": "import", "arguments": {}}, "data: is required"),
+        ({"operation": "import", "arguments": {"data": "no export"}}, "line 1"),
+    ):
+        words, _ = await refused(use.client, "more", **arguments)
+        assert word in words
+
+
+async def _happened(do: Any, after: str) -> list[Any]:
+    found = await do("watch_memories", after=after, event=["remembered"])
+    return [one["data"]["id"] for one in found["items"]]
 
 
 async def _attached(client: Client, place: str) -> None:

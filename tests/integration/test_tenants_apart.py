@@ -98,7 +98,9 @@ def _tools(of: Theirs) -> list[Any]:
         **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
         **{key: {} for key in ("memory_list", "stale", "status")},
     }
-    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
+    more = {"get_memory": one, "list_turns": {"id": of.session}, "export": {"scope": [of.scope]}}
+    told = [*named.items(), *(("more", {"operation": n, "arguments": a}) for n, a in more.items())]
+    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in told]
     calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
     calls.append(("prompts/get", {"name": "session_handoff", "arguments": {"session": of.session}}))
     return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]

@@ -17,8 +17,10 @@ SEEDS = {
     *("task_update", "sessions", "stale", "memory_save", "memory_search", "memory_list"),
     *("memory_delete", "history", "rollback", "confirm", "feedback", "dream"),
 }
+MORE = {"more"}
+"""The tool for every operation that has none of its own."""
 MOST_TOKENS = 4000
-DESTRUCTIVE = {"forget", "unlink", "memory_delete", "feedback"}
+DESTRUCTIVE = {"forget", "unlink", "memory_delete", "feedback", "more"}
 
 
 def _nowhere(_: object) -> Rest:
@@ -45,7 +47,7 @@ async def test_every_tool_says_what_it_is_for_what_it_takes_and_whether_it_chang
     None
 ):
     tools = {str(one["name"]): one for one in await listed("full")}
-    assert tools.keys() == SEEDS
+    assert tools.keys() == SEEDS | MORE
     assert {one["name"] for one in await listed("minimal")} == set(MINIMAL)
     assert len(MINIMAL) == 5
     for name, tool in tools.items():

@@ -22,6 +22,7 @@ NO_OPERATION = {
     "GET /metrics": "what Prometheus reads",
     "POST /mcp": "another door",
     "GET /v1/events/ws": "`watch_memories` over a WebSocket",
+    "GET /v1/events/page": "`watch_memories` for who asks now and then",
     "GET /v1/skills/{id}/replay": "`replay` by another address",
     "POST /v1/git/github/{tenant}/{project}": "what a forge delivers, signed",
     "POST /v1/git/gitlab/{tenant}/{project}": "what a forge delivers, signed",

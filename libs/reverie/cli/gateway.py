@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reverie.runtime.settings import Settings
 
 LOG = "up.log"
+_JSON_LINES = "application/x-ndjson"
 START_SECONDS = 45.0
 """How long a first start may take until a call says that it is still starting."""
 LOOK_SECONDS = 0.1
@@ -123,12 +124,21 @@ class LocalGateway:
         self, method: str, path: str, query: Any = None, body: Any = None
     ) -> tuple[int, Any]:
         """The status and the body of the answer. Raises `Unavailable`."""
+        from reverie.client.errors import Refused
+
         caller = await self._ready()
         try:
-            answer = await caller.call(method, path, query, body)
+            if isinstance(body, str):
+                seconds = self._settings.request_timeout
+                data = body.encode()
+                answer = await caller.upload(path, query or {}, data, _JSON_LINES, seconds)
+            else:
+                answer = await caller.call(method, path, query, body)
         except Unavailable:
             await self.close()
             raise
+        except Refused as refused:
+            return refused.status, refused.problem.model_dump(mode="json", exclude_none=True)
         return answer.status, answer.body
 
     async def close(self) -> None:

@@ -86,6 +86,7 @@ QUERIES: dict[str, Json] = {
     "GET /v1/claims": {"topic": "postgres"},
     "GET /v1/events": {"scope": ["project/shop"], "event": ["remembered"]},
     "GET /v1/events/ws": {"scope": ["project/shop"], "event": ["remembered"]},
+    "GET /v1/events/page": {"scope": ["project/shop"], "event": ["remembered"], "limit": 20},
     "GET /v1/export": {"format": "jsonl", "scope": ["project/shop"]},
     "GET /v1/git/anchors": {**_PAGE, "project": "shop"},
     "GET /v1/git/webhooks": {**_PAGE, "project": "shop"},

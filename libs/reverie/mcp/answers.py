@@ -46,6 +46,15 @@ def short(value: Any, inner: bool = False) -> Any:
     return harmless(value) if isinstance(value, str) else value
 
 
+def harmless_in(value: Any) -> Any:
+    """A body as it is, without nulls, and with its tags harmless."""
+    if isinstance(value, Mapping):
+        return {name: harmless_in(one) for name, one in value.items() if one is not None}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [harmless_in(one) for one in value]
+    return harmless(value) if isinstance(value, str) else value
+
+
 def fenced(body: Mapping[str, Any]) -> dict[str, Any]:
     """The body between the two tags of the fence, in one JSON object."""
     inside = {name: one for name, one in body.items() if name not in _WRAPPED}

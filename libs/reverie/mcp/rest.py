@@ -19,7 +19,8 @@ Query: TypeAlias = Mapping[str, Any]
 class Rest(Protocol):
     """Carries out one call with the key of whoever asks.
 
-    Answers the status and the decoded body; raises a `ReverieError` where nothing answers.
+    Answers the status and the body, decoded, or a text where it is no JSON; raises a
+    `ReverieError` where nothing answers. A `body` that is a text is sent as JSON lines.
     """
 
     async def __call__(
@@ -38,13 +39,21 @@ async def ask(
     rest: Rest, method: str, path: str, query: Query | None = None, body: Any = None
 ) -> dict[str, Any]:
     """The body of a good answer. Raises `Failed` with the problem document of any other."""
+    found = await ask_any(rest, method, path, query, body)
+    return found if isinstance(found, dict) else {}
+
+
+async def ask_any(
+    rest: Rest, method: str, path: str, query: Query | None = None, body: Any = None
+) -> Any:
+    """The same of a call that may answer with a text."""
     try:
         status, found = await rest(method, path, query, body)
     except ReverieError as error:
         raise Failed(problem_of(error)) from error
     if status >= 400:
         raise Failed(problem_in(status, found))
-    return found if isinstance(found, dict) else {}
+    return found
 
 
 def parameters(query: Query | None) -> str:

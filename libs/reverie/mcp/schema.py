@@ -6,7 +6,7 @@ the tool, so limits and formats are not repeated here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -54,6 +54,44 @@ def told(model: type[BaseModel], *names: str) -> Schema:
     defs = whole.get("$defs", {})
     kinds = {name: _outer(whole["properties"][name], defs) for name in names}
     return {"type": "object", "properties": kinds}
+
+
+def told_of(
+    document: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    places: Sequence[str],
+    whole: str | None = None,
+) -> Schema:
+    """The schema of what an operation of an OpenAPI document takes: path, query and body as one.
+
+    `whole`: the name under which all of the body is given.
+    """
+    defs = document.get("components", {}).get("schemas", {})
+    properties: dict[str, Any] = {name: text() for name in places}
+    required = [*places]
+    for one in spec.get("parameters", ()):
+        told = _at(document, one)
+        if told.get("in") == "query":
+            properties[told["name"]] = _short(told.get("schema", {}), defs)
+            required += [told["name"]] if told.get("required") else []
+    content = spec.get("requestBody", {}).get("content", {}).get("application/json", {})
+    body = _at(document, content.get("schema", {}))
+    inner = {name: _short(one, defs) for name, one in body.get("properties", {}).items()}
+    if whole:
+        properties[whole] = {"type": "object", "properties": inner} if inner else {"type": "object"}
+        return sent(properties, *required, whole)
+    made = sent(properties | inner, *required, *body.get("required", ()))
+    return said(made, " ".join(str(body.get("description", "")).split()))
+
+
+def _at(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference within the document stands for."""
+    while "$ref" in value:
+        found: Any = document
+        for name in str(value["$ref"]).split("/")[1:]:
+            found = found[name]
+        value = found
+    return value
 
 
 @cache

@@ -40,6 +40,7 @@ class Tool:
     `home`: the argument that names a place, filled with the project the server is bound to where
     a caller leaves it out. `text`: what is shown in place of JSON. `recalls`: the answer holds
     memories, and is fenced. `keeps`: fields that are passed on as they are, and no others.
+    `fences`: the answer is fenced as it is.
     """
 
     name: str
@@ -51,11 +52,14 @@ class Tool:
     home: Literal["scope", "project"] | None = None
     recalls: bool = False
     keeps: tuple[str, ...] = ()
+    fences: bool = False
     text: Callable[[Body], str] | None = None
 
     async def call(self, rest: Rest, given: Arguments, project: str | None) -> Body:
         """The answer as data. Raises `Failed`."""
         body = await self.run(rest, self._at_home(given, project))
+        if self.fences:
+            return fenced(body)
         if self.keeps:
             return {name: body[name] for name in self.keeps if name in body}
         return fenced(short(body)) if self.recalls else dict(short(body))

@@ -13,6 +13,7 @@ from reverie.contracts.sessions import SessionPage
 from reverie.contracts.tasks import MoveTask, TaskMoved
 from reverie.domain.told_lines import lines
 from reverie.mcp import composed, keyed
+from reverie.mcp.more import more as operate
 from reverie.mcp.schema import field, sent, text, texts, told, whole
 from reverie.mcp.tool import ADDS, REMOVES, SETTLES, Body, Hints, One, Tool
 
@@ -48,7 +49,7 @@ TOOLS = (
             },
             "query",
         ),
-        told(RecallAnswer, "memories", "degraded"),
+        told(RecallAnswer, "memories"),
         One("POST", "/v1/recall", fixed={"limit": 8}),
         home="project",
         recalls=True,
@@ -72,7 +73,7 @@ TOOLS = (
             },
             "content",
         ),
-        told(Remembered, "id", "status", "hints"),
+        told(Remembered, "id", "status"),
         One("POST", "/v1/remember", inside={"files": "git"}),
         ADDS,
         home="scope",
@@ -131,7 +132,7 @@ TOOLS = (
         "subgraph",
         "Memories around one that recall found: why it came to be, what depends on it.",
         sent({"id": text(), "depth": whole("1 to 5")}, "id"),
-        told(Subgraph, "nodes", "edges"),
+        told(Subgraph, "nodes"),
         One("GET", "/v1/memories/{id}/subgraph"),
         recalls=True,
     ),
@@ -150,7 +151,7 @@ TOOLS = (
         sent({}),
         {
             "type": "object",
-            "properties": {"ready": {"type": "boolean"}, "graph": {"type": "object"}},
+            "properties": {"ready": {"type": "boolean"}},
         },
         composed.status,
     ),
@@ -167,7 +168,7 @@ TOOLS = (
             },
             "id",
         ),
-        told(TaskMoved, "id", "task"),
+        told(TaskMoved, "task"),
         composed.task_update,
         SETTLES,
     ),
@@ -202,7 +203,7 @@ TOOLS = (
             "key",
             "content",
         ),
-        told(Remembered, "id", "status", "hints"),
+        told(Remembered, "id", "status"),
         One("POST", "/v1/remember", renames={"type": "kind"}, fixed={"kind": "context"}),
         ADDS,
         home="scope",
@@ -213,7 +214,7 @@ TOOLS = (
         sent({"query": field(Recall, "query"), "max_results": whole()}, "query"),
         {
             "type": "object",
-            "properties": {"results": {"type": "array"}, "search_mode": {"type": "string"}},
+            "properties": {"results": {"type": "array"}},
         },
         keyed.search,
         home="project",
@@ -223,7 +224,7 @@ TOOLS = (
         "memory_list",
         "List active memories, newest first. To find something, use recall.",
         sent({"type": text(), "scope": text(), "cursor": text("from next")}),
-        told(MemoryPage, "items", "next"),
+        told(MemoryPage, "items"),
         One(
             "GET", "/v1/memories", renames={"type": "kind"}, fixed={"status": "active", "limit": 20}
         ),
@@ -283,9 +284,20 @@ TOOLS = (
         "dream",
         "Digest conversations into memories now. Rarely needed: it happens by itself.",
         sent({"scope": field(RequestDream, "scope"), "session": field(RequestDream, "session")}),
-        told(DreamRequested, "scope", "status"),
+        told(DreamRequested, "status"),
         One("POST", "/v1/dream"),
         ADDS,
+    ),
+    Tool(
+        "more",
+        "All else: sessions, turns, adjust, tasks, claims, provenance, pins, skills, vault, "
+        "traces, export, settings. Alone it lists operations; with one, says what it takes; with "
+        "arguments (or {}), does it.",
+        sent({"operation": text(), "arguments": {"type": "object"}}),
+        {"type": "object"},
+        operate,
+        Hints(destroys=True),
+        fences=True,
     ),
 )
 

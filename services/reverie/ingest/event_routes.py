@@ -15,6 +15,7 @@ from pydantic import Field
 from reverie.bus.port import Stored
 from reverie.contracts.base import Name, Text
 from reverie.contracts.events import MEMORY, MEMORY_EVENTS, memory_subject
+from reverie.contracts.happened import EventPage, Happened
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, Unavailable
 from reverie.domain.kinds import parse_kind
@@ -43,6 +44,9 @@ _MESSAGE = (
     '{"id": "p1.3f9c", "event": "remembered", '
     '"data": {"event": "remembered", "scope": "project/shop", "kind": "decision"}}'
 )
+_BATCH = 100
+_BATCHES = 10
+"""A page looks at so many messages at a time, and so many times at most."""
 _ENDS = ("from", "to")
 _OTHERS = ("merged", "by", "into")
 
@@ -54,6 +58,12 @@ class EventQuery(Query):
     kind: list[Name] | None = None
     event: list[Name] | None = None
     after: Annotated[str, Field(min_length=1, max_length=LONGEST)] | None = None
+
+
+class EventPageQuery(EventQuery):
+    """The same; how many at most."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ def routes(parts: Parts) -> list[Route]:
         Route("GET", "/v1/events/ws", doors.events, query=EventQuery, streams=True, socket=True,
               status=101, gives={"application/json": _MESSAGE},
               summary="The same over a WebSocket; a message of the client asks for other events"),
+        Route("GET", "/v1/events/page", doors.page, query=EventPageQuery, answer=EventPage,
+              summary="What happened since a place among events, for who asks now and then"),
     ]  # fmt: skip
 
 
@@ -109,6 +121,30 @@ class Doors:
         if lost:
             begin = first - 1
         return Streamed(self._feed(who, only, marks, begin, lost), HEADERS, endless=True)
+
+    async def page(self, call: Call[None, EventPageQuery]) -> EventPage:
+        """`GET /v1/events/page`: without a place, none but the place to begin from."""
+        who = call.principal
+        only, marks = _only(who, call.query), await self._parts.watched.marks(who)
+        after = _after(call, marks)
+        first, last = await self._parts.bus.ends(MEMORY)
+        if after is None:
+            return EventPage(items=[], place=marks.seal(PLACE, last))
+        gap = not first - 1 <= after <= last
+        place = first - 1 if gap else after
+        items: list[Happened] = []
+        subject = memory_subject(who.tenant_name, ">")
+        for _ in range(_BATCHES):
+            batch = await self._parts.bus.page(MEMORY, subject, place, _BATCH)
+            for found in batch:
+                place = found.seq
+                if told := await self._told(who, only, found):
+                    items.append(_happened(marks.seal(PLACE, place), *told))
+                if len(items) == call.query.limit:
+                    return _page(items, marks.seal(PLACE, place), gap, more=True)
+            if not batch:
+                return _page(items, marks.seal(PLACE, max(place, last)), gap, more=False)
+        return _page(items, marks.seal(PLACE, place), gap, more=True)
 
     async def _feed(
         self, who: Principal, only: Only, marks: Marks, place: int, lost: bool
@@ -167,6 +203,14 @@ class Doors:
         return name, _data(name, body, seen, about[0])
 
 
+def _page(items: list[Happened], place: str, gap: bool, more: bool) -> EventPage:
+    return EventPage(items=items, place=place, gap=gap, more=more)
+
+
+def _happened(place: str, name: str, data: dict[str, Any]) -> Happened:
+    return Happened(event=name, place=place, data=data)
+
+
 def _run(name: str, body: dict[str, Any]) -> dict[str, Any]:
     """What is told of a dream: numbers, no content."""
     return {"event": name} | {key: body[key] for key in body if key not in ("v", "tenant")}
@@ -207,7 +251,7 @@ def _only(who: Principal, query: EventQuery) -> Only:
     return Only(scopes, kinds, None if query.event is None else set(query.event))
 
 
-def _after(call: Call[None, EventQuery], marks: Marks) -> int | None:
+def _after(call: Call[None, EventQuery] | Call[None, EventPageQuery], marks: Marks) -> int | None:
     """Where to go on: the header wins, for a client that reconnects keeps its address."""
     given = call.headers.get("Last-Event-ID", "").strip()
     field = "Last-Event-ID" if given else "after"
