@@ -85,8 +85,7 @@ def _tools(of: Theirs) -> list[Any]:
     one = {"id": of.memory}
     named = {
         "recall": {"query": WORD, "session": of.session},
-        "memory_search": {"query": WORD},
-        "context": {"session": of.session},
+        **{"memory_search": {"query": WORD}, "context": {"session": of.session}},
         "memory_delete": {"key": "carts"},
         "task_update": {**one, "state": "done", "depends_on": [of.memory]},
         "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},
@@ -96,11 +95,10 @@ def _tools(of: Theirs) -> list[Any]:
         "sessions": {"project": "shop"},
         "impact": {"path": "src/wren.py"},
         **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
-        **{key: {} for key in ("memory_list", "stale", "status")},
+        **dict.fromkeys(("memory_list", "stale", "status"), {}),
+        "more": {"operation": "list_turns", "arguments": {"id": of.session}},
     }
-    more = {"get_memory": one, "list_turns": {"id": of.session}, "export": {"scope": [of.scope]}}
-    told = [*named.items(), *(("more", {"operation": n, "arguments": a}) for n, a in more.items())]
-    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in told]
+    calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]
     calls.append(("resources/read", {"uri": f"reverie://memory/{of.memory}"}))
     calls.append(("prompts/get", {"name": "session_handoff", "arguments": {"session": of.session}}))
     return [{"jsonrpc": "2.0", "id": 1, "method": how, "params": params} for how, params in calls]

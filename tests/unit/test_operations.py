@@ -1,4 +1,8 @@
-"""The table of operations is whole, and gRPC says of each all that REST says."""
+"""The table of operations is whole, and gRPC says of each all that REST says.
+
+A new route is a line in `reverie.contracts.operations`, a call and its messages in `reverie.proto`
+(`python -m tests.unit.test_grpc_stubs` makes the stubs), and a case in `tests/doors`.
+"""
 
 from __future__ import annotations
 

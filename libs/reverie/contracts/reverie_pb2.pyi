@@ -529,32 +529,36 @@ class Node(_message.Message):
     def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., kind: _Optional[str] = ..., label: _Optional[str] = ..., scope: _Optional[str] = ..., status: _Optional[str] = ..., key: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., depth: _Optional[int] = ...) -> None: ...
 
 class ImpactRequest(_message.Message):
-    __slots__ = ("path", "entity", "project", "limit")
+    __slots__ = ("path", "entity", "project", "limit", "cursor")
     PATH_FIELD_NUMBER: _ClassVar[int]
     ENTITY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     path: str
     entity: str
     project: str
     limit: int
-    def __init__(self, path: _Optional[str] = ..., entity: _Optional[str] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+    cursor: str
+    def __init__(self, path: _Optional[str] = ..., entity: _Optional[str] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ImpactResponse(_message.Message):
-    __slots__ = ("path", "entity", "files", "entities", "items", "truncated")
+    __slots__ = ("path", "entity", "files", "entities", "items", "truncated", "next")
     PATH_FIELD_NUMBER: _ClassVar[int]
     ENTITY_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
     ENTITIES_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     path: str
     entity: str
     files: _containers.RepeatedScalarFieldContainer[str]
     entities: _containers.RepeatedScalarFieldContainer[str]
     items: _containers.RepeatedCompositeFieldContainer[ImpactItem]
     truncated: bool
-    def __init__(self, path: _Optional[str] = ..., entity: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., entities: _Optional[_Iterable[str]] = ..., items: _Optional[_Iterable[_Union[ImpactItem, _Mapping]]] = ..., truncated: _Optional[bool] = ...) -> None: ...
+    next: str
+    def __init__(self, path: _Optional[str] = ..., entity: _Optional[str] = ..., files: _Optional[_Iterable[str]] = ..., entities: _Optional[_Iterable[str]] = ..., items: _Optional[_Iterable[_Union[ImpactItem, _Mapping]]] = ..., truncated: _Optional[bool] = ..., next: _Optional[str] = ...) -> None: ...
 
 class ImpactItem(_message.Message):
     __slots__ = ("id", "short_id", "kind", "label", "scope", "score", "grade", "path", "staleness", "stale_grade", "evidence")
@@ -1994,16 +1998,22 @@ class Anchored(_message.Message):
     def __init__(self, anchored: _Optional[int] = ...) -> None: ...
 
 class ListWebhooksRequest(_message.Message):
-    __slots__ = ("project",)
+    __slots__ = ("project", "limit", "cursor")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     project: str
-    def __init__(self, project: _Optional[str] = ...) -> None: ...
+    limit: int
+    cursor: str
+    def __init__(self, project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class ListWebhooksResponse(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[HookBody]
-    def __init__(self, items: _Optional[_Iterable[_Union[HookBody, _Mapping]]] = ...) -> None: ...
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[HookBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class HookBody(_message.Message):
     __slots__ = ("project", "kind", "path", "readable", "by", "created_at", "updated_at")
@@ -2415,16 +2425,20 @@ class VaultDeleteRequest(_message.Message):
     def __init__(self, key: _Optional[str] = ..., scope: _Optional[str] = ...) -> None: ...
 
 class VaultAdviceRequest(_message.Message):
-    __slots__ = ("limit",)
+    __slots__ = ("limit", "cursor")
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
     limit: int
-    def __init__(self, limit: _Optional[int] = ...) -> None: ...
+    cursor: str
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
 
 class VaultAdviceResponse(_message.Message):
-    __slots__ = ("items",)
+    __slots__ = ("items", "next")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[VaultAdvised]
-    def __init__(self, items: _Optional[_Iterable[_Union[VaultAdvised, _Mapping]]] = ...) -> None: ...
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[VaultAdvised, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class VaultAdvised(_message.Message):
     __slots__ = ("scope", "key", "memory", "versions", "advice")
@@ -2477,7 +2491,14 @@ class ListKeysResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[KeyBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class KeyBody(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "limits", "old_until")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -2488,6 +2509,8 @@ class KeyBody(_message.Message):
     CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2498,10 +2521,12 @@ class KeyBody(_message.Message):
     created_at: _timestamp_pb2.Timestamp
     expires: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    limits: _containers.ScalarMap[str, int]
+    old_until: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class MakeKeyRequest(_message.Message):
-    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires")
+    __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires", "limits")
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     READS_FIELD_NUMBER: _ClassVar[int]
@@ -2509,6 +2534,7 @@ class MakeKeyRequest(_message.Message):
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     label: str
     role: str
     reads: _containers.RepeatedScalarFieldContainer[str]
@@ -2516,10 +2542,18 @@ class MakeKeyRequest(_message.Message):
     project: str
     agent: str
     expires: _timestamp_pb2.Timestamp
-    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    limits: _struct_pb2.Struct
+    def __init__(self, label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class MadeKey(_message.Message):
-    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "key")
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "key", "limits", "old_until")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ID_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
@@ -2531,6 +2565,8 @@ class MadeKey(_message.Message):
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
     REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
     id: str
     label: str
     role: str
@@ -2542,7 +2578,9 @@ class MadeKey(_message.Message):
     expires: _timestamp_pb2.Timestamp
     revoked_at: _timestamp_pb2.Timestamp
     key: str
-    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ...) -> None: ...
+    limits: _containers.ScalarMap[str, int]
+    old_until: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RevokeKeyRequest(_message.Message):
     __slots__ = ("id",)
@@ -2687,12 +2725,14 @@ class GetTenantSettingsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class TenantSettings(_message.Message):
-    __slots__ = ("dream", "llm")
+    __slots__ = ("dream", "llm", "limits")
     DREAM_FIELD_NUMBER: _ClassVar[int]
     LLM_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     dream: LimitsBody
     llm: LlmBody
-    def __init__(self, dream: _Optional[_Union[LimitsBody, _Mapping]] = ..., llm: _Optional[_Union[LlmBody, _Mapping]] = ...) -> None: ...
+    limits: TenantLimitsBody
+    def __init__(self, dream: _Optional[_Union[LimitsBody, _Mapping]] = ..., llm: _Optional[_Union[LlmBody, _Mapping]] = ..., limits: _Optional[_Union[TenantLimitsBody, _Mapping]] = ...) -> None: ...
 
 class LimitsBody(_message.Message):
     __slots__ = ("segments", "chars", "turns", "idle_minutes", "every_minutes", "set")
@@ -2861,3 +2901,177 @@ class ContextWarning(_message.Message):
     omitted: int
     message: str
     def __init__(self, what: _Optional[str] = ..., used: _Optional[int] = ..., limit: _Optional[int] = ..., omitted: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ListSkillsRequest(_message.Message):
+    __slots__ = ("scope", "limit", "cursor")
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    scope: str
+    limit: int
+    cursor: str
+    def __init__(self, scope: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class ListSkillsResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[SkillBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[SkillBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class SkillBody(_message.Message):
+    __slots__ = ("id", "short_id", "scope", "key", "title", "steps", "places", "tags", "version", "created_at", "updated_at")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SHORT_ID_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    short_id: str
+    scope: str
+    key: str
+    title: str
+    steps: int
+    places: _containers.RepeatedScalarFieldContainer[str]
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    version: int
+    created_at: _timestamp_pb2.Timestamp
+    updated_at: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., short_id: _Optional[str] = ..., scope: _Optional[str] = ..., key: _Optional[str] = ..., title: _Optional[str] = ..., steps: _Optional[int] = ..., places: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., version: _Optional[int] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., updated_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListModelsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListModelsResponse(_message.Message):
+    __slots__ = ("models",)
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    models: _containers.RepeatedCompositeFieldContainer[ModelBody]
+    def __init__(self, models: _Optional[_Iterable[_Union[ModelBody, _Mapping]]] = ...) -> None: ...
+
+class ModelBody(_message.Message):
+    __slots__ = ("role", "name", "place", "state", "active", "provider", "dims", "max_tokens", "licence", "filled", "chunks", "used_for")
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    DIMS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    LICENCE_FIELD_NUMBER: _ClassVar[int]
+    FILLED_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    USED_FOR_FIELD_NUMBER: _ClassVar[int]
+    role: str
+    name: str
+    place: str
+    state: str
+    active: bool
+    provider: str
+    dims: int
+    max_tokens: int
+    licence: str
+    filled: int
+    chunks: int
+    used_for: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, role: _Optional[str] = ..., name: _Optional[str] = ..., place: _Optional[str] = ..., state: _Optional[str] = ..., active: _Optional[bool] = ..., provider: _Optional[str] = ..., dims: _Optional[int] = ..., max_tokens: _Optional[int] = ..., licence: _Optional[str] = ..., filled: _Optional[int] = ..., chunks: _Optional[int] = ..., used_for: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetKeyRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class KeyUse(_message.Message):
+    __slots__ = ("id", "label", "role", "reads", "writes", "project", "agent", "created_at", "expires", "revoked_at", "limits", "old_until", "used")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class UsedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    READS_FIELD_NUMBER: _ClassVar[int]
+    WRITES_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    REVOKED_AT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    OLD_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    label: str
+    role: str
+    reads: _containers.RepeatedScalarFieldContainer[str]
+    writes: _containers.RepeatedScalarFieldContainer[str]
+    project: str
+    agent: str
+    created_at: _timestamp_pb2.Timestamp
+    expires: _timestamp_pb2.Timestamp
+    revoked_at: _timestamp_pb2.Timestamp
+    limits: _containers.ScalarMap[str, int]
+    old_until: _timestamp_pb2.Timestamp
+    used: _containers.ScalarMap[str, int]
+    def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ChangeKeyRequest(_message.Message):
+    __slots__ = ("id", "changes")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    changes: _struct_pb2.Struct
+    def __init__(self, id: _Optional[str] = ..., changes: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+
+class RotateKeyRequest(_message.Message):
+    __slots__ = ("id", "overlap_seconds", "expires")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    overlap_seconds: int
+    expires: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., overlap_seconds: _Optional[int] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class TenantLimitsBody(_message.Message):
+    __slots__ = ("limits", "set", "used")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class UsedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    limits: _containers.ScalarMap[str, int]
+    set: _containers.RepeatedScalarFieldContainer[str]
+    used: _containers.ScalarMap[str, int]
+    def __init__(self, limits: _Optional[_Mapping[str, int]] = ..., set: _Optional[_Iterable[str]] = ..., used: _Optional[_Mapping[str, int]] = ...) -> None: ...

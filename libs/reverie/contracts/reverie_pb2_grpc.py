@@ -125,6 +125,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
                 _registered_method=True)
+        self.ListSkills = channel.unary_unary(
+                '/reverie.v1.Reverie/ListSkills',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSkillsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSkillsResponse.FromString,
+                _registered_method=True)
         self.Link = channel.unary_unary(
                 '/reverie.v1.Reverie/Link',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.LinkRequest.SerializeToString,
@@ -365,6 +370,21 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.FromString,
                 _registered_method=True)
+        self.GetKey = channel.unary_unary(
+                '/reverie.v1.Reverie/GetKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.KeyUse.FromString,
+                _registered_method=True)
+        self.ChangeKey = channel.unary_unary(
+                '/reverie.v1.Reverie/ChangeKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.KeyBody.FromString,
+                _registered_method=True)
+        self.RotateKey = channel.unary_unary(
+                '/reverie.v1.Reverie/RotateKey',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+                _registered_method=True)
         self.ListProjects = channel.unary_unary(
                 '/reverie.v1.Reverie/ListProjects',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.SerializeToString,
@@ -414,6 +434,11 @@ class ReverieStub:
                 '/reverie.v1.Reverie/Health',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.HealthRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.HealthResponse.FromString,
+                _registered_method=True)
+        self.ListModels = channel.unary_unary(
+                '/reverie.v1.Reverie/ListModels',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListModelsRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListModelsResponse.FromString,
                 _registered_method=True)
         self.GraphStats = channel.unary_unary(
                 '/reverie.v1.Reverie/GraphStats',
@@ -550,6 +575,13 @@ class ReverieServicer:
 
     def Replay(self, request, context):
         """The steps of a skill as numbered text, its places filled (GET /v1/memories/{id}/replay).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSkills(self, request, context):
+        """List skills with the places that a replay fills, newest first (GET /v1/skills).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -899,6 +931,27 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetKey(self, request, context):
+        """A key, and what it used of its limits (GET /v1/admin/keys/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ChangeKey(self, request, context):
+        """Change the label, the end or the limits of a key (PATCH /v1/admin/keys/{id}).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RotateKey(self, request, context):
+        """Give a key another text; for a while both work (POST /v1/admin/keys/{id}/rotate).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListProjects(self, request, context):
         """List projects with what lies in them (GET /v1/admin/projects).
         """
@@ -965,6 +1018,13 @@ class ReverieServicer:
 
     def Health(self, request, context):
         """Whether it can work, with each check (GET /ready).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListModels(self, request, context):
+        """The embedding and language models in use, and how far they are (GET /v1/models).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1069,6 +1129,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Replay,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.Replayed.SerializeToString,
+            ),
+            'ListSkills': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSkills,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListSkillsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListSkillsResponse.SerializeToString,
             ),
             'Link': grpc.unary_unary_rpc_method_handler(
                     servicer.Link,
@@ -1310,6 +1375,21 @@ def add_ReverieServicer_to_server(servicer, server):
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RevokeKeyRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.RevokedKey.SerializeToString,
             ),
+            'GetKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.KeyUse.SerializeToString,
+            ),
+            'ChangeKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChangeKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.KeyBody.SerializeToString,
+            ),
+            'RotateKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateKey,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.SerializeToString,
+            ),
             'ListProjects': grpc.unary_unary_rpc_method_handler(
                     servicer.ListProjects,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.FromString,
@@ -1359,6 +1439,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.Health,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.HealthRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.HealthResponse.SerializeToString,
+            ),
+            'ListModels': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListModels,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.ListModelsRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.ListModelsResponse.SerializeToString,
             ),
             'GraphStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GraphStats,
@@ -1853,6 +1938,33 @@ class Reverie:
             '/reverie.v1.Reverie/Replay',
             reverie_dot_contracts_dot_reverie__pb2.ReplayRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.Replayed.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSkills(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListSkills',
+            reverie_dot_contracts_dot_reverie__pb2.ListSkillsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListSkillsResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -3160,6 +3272,87 @@ class Reverie:
             _registered_method=True)
 
     @staticmethod
+    def GetKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/GetKey',
+            reverie_dot_contracts_dot_reverie__pb2.GetKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.KeyUse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChangeKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ChangeKey',
+            reverie_dot_contracts_dot_reverie__pb2.ChangeKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.KeyBody.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/RotateKey',
+            reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListProjects(request,
             target,
             options=(),
@@ -3419,6 +3612,33 @@ class Reverie:
             '/reverie.v1.Reverie/Health',
             reverie_dot_contracts_dot_reverie__pb2.HealthRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.HealthResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListModels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/ListModels',
+            reverie_dot_contracts_dot_reverie__pb2.ListModelsRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.ListModelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

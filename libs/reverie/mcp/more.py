@@ -21,6 +21,7 @@ from reverie.mcp.tool import Arguments, Body
 
 WITHHELD = {
     "make_key": "the key would stand in the conversation: `reverie key create`",
+    "rotate_key": "the key would stand in the conversation: `reverie key rotate`",
     "vault_get": "the value would stand in the conversation: `reverie vault get`",
     "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",
 }
