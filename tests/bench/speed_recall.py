@@ -26,7 +26,7 @@ from reverie.domain.words import query_text
 from reverie.inference.embedder import OnnxEmbedder
 from reverie.store.bootstrap import NewKey, add_tenant, create_key, tenant_names
 from reverie.store.counts import EXACT_UP_TO
-from reverie.store.database import _SERVER_SETTINGS
+from reverie.store.pools import SERVER_SETTINGS
 from reverie.store.queries import query
 from reverie.store.search import NEAREST
 
@@ -128,7 +128,7 @@ async def _bare(
 ) -> AsyncIterator[Callable[[int], Awaitable[object]]]:
     """The statement, its questions embedded beforehand, on a connection of its own."""
     connection = await asyncpg.connect(
-        postgres_of(system).service_url(), server_settings=_SERVER_SETTINGS
+        postgres_of(system).service_url(), server_settings=SERVER_SETTINGS
     )
     try:
         await register_vector(connection, schema="public")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.integration.store_parts import app_connection
 
 from reverie import store
-from reverie.store.database import _prepare
+from reverie.store.pools import prepare
 from reverie.store.queries import load, parse
 from reverie.testing.servers import Database
 
@@ -44,7 +44,7 @@ async def test_every_query_is_accepted_by_the_database_for_the_services_role(
 ) -> None:
     refused = {}
     async with app_connection(database.service_url) as connection:
-        await _prepare(connection)
+        await prepare(connection)
         for name, query in load().items():
             try:
                 await connection.prepare(query.sql)

@@ -16,8 +16,9 @@ from reverie.domain.ids import new_id
 from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.memory import NewMemory, Written, content_hash
 from reverie.domain.words import index_text
-from reverie.store.database import _SERVER_SETTINGS, Database, open_database
+from reverie.store.database import Database, open_database
 from reverie.store.memories import Memories
+from reverie.store.pools import SERVER_SETTINGS
 from reverie.testing import servers
 
 PATH = "-csearch_path=reverie,public"
@@ -92,7 +93,7 @@ async def app_connection(
     service_url: str, tenant: int | str | None = None
 ) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
     """A connection as the services have it; `tenant` is what its session says, None: nothing."""
-    connection = await asyncpg.connect(service_url, server_settings=_SERVER_SETTINGS)
+    connection = await asyncpg.connect(service_url, server_settings=SERVER_SETTINGS)
     try:
         if tenant is not None:
             await connection.execute(f"set reverie.tenant = '{tenant}'")

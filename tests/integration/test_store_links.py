@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reverie.domain.edges import CAUSAL, STORED, EdgeKind
 from reverie.domain.errors import Invalid
 from reverie.domain.memory import NewEdge
-from reverie.store.database import _SERVER_SETTINGS, _prepare
+from reverie.store.pools import SERVER_SETTINGS, prepare
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, add_tenants, admin_rows, new, open_store, write
 
@@ -35,7 +35,7 @@ async def store(database: Database) -> AsyncIterator[Store]:
 @pytest.fixture
 async def pool(store: Store) -> AsyncIterator[Pool]:
     async with asyncpg.create_pool(
-        store.service_url, min_size=8, max_size=8, init=_prepare, server_settings=_SERVER_SETTINGS
+        store.service_url, min_size=8, max_size=8, init=prepare, server_settings=SERVER_SETTINGS
     ) as made:
         yield made
 

@@ -19,7 +19,8 @@ from pgvector import HalfVector
 from reverie.domain.ids import new_id
 from reverie.store import rows
 from reverie.store.counts import COUNTED, Vectors
-from reverie.store.database import _prepare, open_database
+from reverie.store.database import open_database
+from reverie.store.pools import prepare
 from reverie.store.queries import query, settled
 from reverie.store.search import Filter, Search
 from reverie.store.steady import ASKED
@@ -83,7 +84,7 @@ async def connection(
     loaded: Loaded,
 ) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
     async with app_connection(loaded.service_url, loaded.tenant) as made:
-        await _prepare(made)
+        await prepare(made)
         await made.execute("set hnsw.iterative_scan = 'relaxed_order'")
         yield made
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from reverie.store.database import entering
+from reverie.store.pools import entering
 from reverie.store.queries import query, settled
 from reverie.testing.servers import Database
 from tests.integration.store_parts import PATH, add_tenants

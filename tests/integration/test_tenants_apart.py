@@ -85,7 +85,8 @@ def _tools(of: Theirs) -> list[Any]:
     one = {"id": of.memory}
     named = {
         "recall": {"query": WORD, "session": of.session},
-        **{"memory_search": {"query": WORD}, "context": {"session": of.session}},
+        "memory_search": {"query": WORD},
+        "context": {"session": of.session},
         "memory_delete": {"key": "carts"},
         "task_update": {**one, "state": "done", "depends_on": [of.memory]},
         "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},

@@ -24,6 +24,7 @@ from tenacity import (
 
 from reverie.client.errors import refused
 from reverie.domain.errors import Unavailable
+from reverie.domain.positions import further
 
 Scalar: TypeAlias = str | int | float | bool
 Query: TypeAlias = Mapping[str, Scalar | Sequence[Scalar] | None]
@@ -33,6 +34,8 @@ _ASKING = frozenset({"/v1/recall"})
 """POST calls that only read."""
 _AWAY = frozenset({502, 503, 504})
 _UNCHANGED = frozenset({503})
+_POSITION = "Reverie-Position"
+"""Where a write stands, which reads name so that they see it, whichever server answers them."""
 _LONGEST_WAIT = 10.0
 _CONNECT_SECONDS = 5.0
 _SILENCE_SECONDS = 60.0
@@ -73,6 +76,7 @@ class Caller:
         self.tries = tries
         self._agent = agent
         self._http: aiohttp.ClientSession | None = None
+        self._written: str | None = None
 
     async def __aenter__(self) -> Caller:
         return self
@@ -104,6 +108,8 @@ class Caller:
         sent = dict(headers or {})
         if method == "POST" and not asking:
             sent.setdefault("Idempotency-Key", str(uuid4()))
+        elif asking and self._written is not None:
+            sent.setdefault(_POSITION, self._written)
         again = asking or method == "POST"
         where = f"{self.url}{path}{_query(query)}"
         tries = AsyncRetrying(
@@ -171,6 +177,7 @@ class Caller:
             async with self._session().request(
                 method, where, data=io.BytesIO(data) if data else None, headers={**kind, **headers}
             ) as answer:
+                self._written = further(self._written, answer.headers.get(_POSITION))
                 return Answered(answer.status, _decoded(await answer.read()), answer.headers)
         except aiohttp.ClientConnectorError as error:
             raise _Lost from error

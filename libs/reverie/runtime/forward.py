@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ from reverie.domain.idempotency import StoredReply
 from reverie.runtime.auth import bearer_of
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import until_over
+from reverie.runtime.positions import POSITION
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
 from reverie.runtime.sockets import PATH_END, Asked, Refused, speak
@@ -39,7 +40,9 @@ log = structlog.get_logger()
 
 Body = AsyncIterator[bytes] | bytes | None
 
+PassedOn = Callable[[Mapping[str, str], Mapping[str, str]], None]
 SESSION = web.AppKey("SESSION", ClientSession)
+PASSED_ON: web.AppKey[PassedOn] = web.AppKey("PASSED_ON", Callable)  # type: ignore[arg-type]
 _CONNECT_SECONDS = 2.0
 _SILENCE_SECONDS = 60.0
 _SENT_ON = (
@@ -51,6 +54,7 @@ _SENT_ON = (
     "Last-Event-ID",
     "If-Match",
     "If-None-Match",
+    POSITION,
     "User-Agent",
     "X-GitHub-Delivery",
     "X-GitHub-Event",
@@ -77,6 +81,7 @@ _SENT_BACK = (
     "RateLimit",
     "RateLimit-Policy",
     "Vary",
+    POSITION,
 )
 
 
@@ -105,8 +110,13 @@ def add_forwards(
     body_limit: int,
     seconds: float,
     meters: ClientMeters,
+    passed_on: PassedOn = lambda _asked, _answered: None,
 ) -> None:
-    """Adds the routes, the longest prefix first, and the client session behind them."""
+    """Adds the routes, the longest prefix first, and the client session behind them.
+
+    `passed_on` is told the headers of each call and of its answer.
+    """
+    app[PASSED_ON] = passed_on
     app.cleanup_ctx.append(partial(_session, seconds, meters))
     for forward in sorted(forwards, key=lambda one: -len(one.prefix)):
         handler = partial(_pass_on, forward, body_limit)
@@ -151,6 +161,7 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
             # The client hides why a body ended early.
             raise (refused[0] if refused else _down(forward, error)) from error
         span.set_attribute("http.response.status_code", answer.status)
+    request.app[PASSED_ON](request.headers, answer.headers)
     async with answer:
         pieces = answer.content.iter_any()
         return await _send_back(

@@ -24,6 +24,7 @@ from reverie.runtime.calls import Call, Handler, rendered
 from reverie.runtime.endless import until_over
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
 from reverie.runtime.observe import LATER, LEFT
+from reverie.runtime.positions import Positions
 from reverie.runtime.rates import Left, Rates
 from reverie.runtime.sockets import Asked, speak
 from reverie.runtime.streams import Streamed, check_packing, send, taken
@@ -88,6 +89,7 @@ class Door:
     request_timeout: float
     known_of: KnownOf | None = None
     rates: Rates | None = None
+    positions: Positions = field(default_factory=Positions)
 
 
 def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
@@ -110,15 +112,16 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
     async with asyncio.timeout(door.request_timeout):
         holder = None if route.open else await _admit(route, door, request)
         data = await read_body(request, route.limit or door.body_limit, route.limit_setting)
-        with await _knowing(route, door, holder):
+        with await _knowing(route, door, holder), door.positions.around(request.headers):
             read = partial(_read_call, route, request, data, holder)
             call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
             request[LATER] = call.later
             await _count(route, door, call, len(data))
             reply = await _answer(route, door, request, (call, data))
+            told = await door.positions.headers(route.method, reply.status)
     if _known_already(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
-    response = web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    response = web.Response(status=reply.status, body=reply.body, headers={**reply.headers, **told})
     if len(reply.body) > _WORTH_PACKING:
         response.headers["Vary"] = "Accept-Encoding"
         if _takes_gzip(request):
@@ -183,12 +186,14 @@ async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.
     if route.stream_limit:
         pieces = taken(request, route.stream_limit, "import_limit")
         call = replace(call, stream=_counted(route, door, holder, pieces))
-    with await _knowing(route, door, holder):
-        result = await route.handler(call)
-    if isinstance(result, Streamed):
-        return await send(request, result, door.request_timeout)
+    with door.positions.around(request.headers):
+        with await _knowing(route, door, holder):
+            result = await route.handler(call)
+        if isinstance(result, Streamed):
+            return await send(request, result, door.request_timeout)
     reply = rendered(result)
-    return web.Response(status=reply.status, body=reply.body, headers=reply.headers)
+    told = await door.positions.headers(route.method, reply.status)
+    return web.Response(status=reply.status, body=reply.body, headers={**reply.headers, **told})
 
 
 async def _handle_socket(route: Route, door: Door, request: web.Request) -> web.StreamResponse:

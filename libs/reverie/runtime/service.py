@@ -26,6 +26,7 @@ from reverie.runtime.lifecycle import Background, in_background, stop_signal
 from reverie.runtime.logs import Redact, configure_logs
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
+from reverie.runtime.positions import Positions
 from reverie.runtime.problems import problems
 from reverie.runtime.rates import Rates, SharedCounts
 from reverie.runtime.routes import Door, KnownOf, Route, add_routes
@@ -70,6 +71,7 @@ class Service:
     client_meters: ClientMeters | None = None
     known_of: KnownOf | None = None
     counts: SharedCounts | None = None
+    positions: Positions = field(default_factory=Positions)
 
 
 OpenService = Callable[[Settings], AbstractAsyncContextManager[Service]]
@@ -92,6 +94,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         settings.request_timeout,
         service.known_of,
         _rates(service.counts, settings),
+        service.positions,
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
@@ -100,7 +103,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     if service.forwards:
         meters = service.client_meters or ClientMeters(service.registry)
         limits = settings.body_limit, settings.request_timeout
-        add_forwards(app, service.forwards, *limits, meters)
+        add_forwards(app, service.forwards, *limits, meters, service.positions.passed_on)
     app.cleanup_ctx.append(partial(_after_work, after))
     return app
 

@@ -58,6 +58,11 @@ class Places(BaseSettings):
         0.5,
         description="seconds that such a read waits for the replica before it goes to the primary",
     )
+    replica_lag_seconds: Seconds = Field(
+        10.0,
+        description="seconds that the replica may be behind; further, or cut off from its primary, "
+        "it is passed over",
+    )
     nats_url: SecretStr | None = Field(
         None, description="an external NATS (2.10+ with JetStream); unset: the embedded one"
     )

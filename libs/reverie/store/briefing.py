@@ -54,7 +54,7 @@ class Briefings:
         Pinned and injected memories, `most` of a kind, stale ones, what the open `files` call
         for, summaries and the latest session.
         """
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows(
                 "briefing_memories",
                 list(scopes),
@@ -93,12 +93,12 @@ class Briefings:
     ) -> list[Near]:
         """What the open `files` call for: memories that touch them or their folders, the nearest
         first. Of one project, or of all that the scopes cover."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             return await _near(tenant, scopes, project, files)
 
     async def budgets(self, who: Principal, project: str) -> Budgets:
         """The budgets of a project; what it has not set is as the default says."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             return await _budgets(tenant, project)
 
     async def set_budgets(

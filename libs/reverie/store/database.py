@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from asyncio import timeout as asyncio_timeout
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeAlias
 
 import asyncpg
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
-from pgvector.asyncpg import register_vector
 from prometheus_client import CollectorRegistry
 
-from reverie.domain.errors import Misconfigured, Unauthenticated, Unavailable
-from reverie.store.migrate import SCHEMA
+from reverie.domain.errors import Unauthenticated, Unavailable
 from reverie.store.pool_meters import PoolMeters
+from reverie.store.pools import OUTAGES, Reader, open_pool, unmigrated
 from reverie.store.queries import query, settled
-from reverie.store.steady import PLANS_KEPT_SECONDS, Steady
+from reverie.store.replica import Replica, ReplicaSpec
+from reverie.store.steady import Steady
 
 _tracer = trace.get_tracer("reverie.store")
 
-# A plan for any tenant reads every partition, and one tenant's plan is not another's: one is made
-# for each call, and kept only where the tenant is written into the statement.
-_SERVER_SETTINGS = {
-    "role": "reverie_app",
-    "search_path": f"{SCHEMA},public",
-    "plan_cache_mode": "force_custom_plan",
-    "application_name": "reverie",
-    "jit": "off",
-    # A filtered HNSW scan goes on until it has enough rows.
-    "hnsw.iterative_scan": "relaxed_order",
-}
-_OUTAGES = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InterfaceError,
-)
-
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _UNFLUSHED = "set local synchronous_commit = off"
 
 FIRST_VECTORS = "vec_bge_small_en_v1_5"
 
-MAIN, READERS = "main", "readers"
+MAIN, READERS, REPLICA = "main", "readers", "replica"
 """The names of the pools."""
 
 
@@ -62,7 +39,7 @@ class Tenant:
 
     def __init__(
         self,
-        connection: asyncpg.Connection[asyncpg.Record],
+        connection: Connection,
         tenant: int,
         settled: bool = False,
     ) -> None:
@@ -124,6 +101,7 @@ class Database:
         acquire_timeout: float,
         readers: asyncpg.Pool[asyncpg.Record] | None = None,
         meters: PoolMeters | None = None,
+        replica: Replica | None = None,
     ) -> None:
         self._pool = pool
         self._timeout = acquire_timeout
@@ -132,6 +110,9 @@ class Database:
         self._meters.watch(MAIN, pool)
         if readers is not None:
             self._meters.watch(READERS, readers)
+        if replica is not None:
+            self._meters.watch(REPLICA, replica.pool)
+        self.replica = replica
         self._steady = Steady()
 
     @asynccontextmanager
@@ -163,10 +144,44 @@ class Database:
             async with self.tenant(tenant) as one:
                 yield one
             return
-        async with self._connection(self._readers) as connection:
+        async with AsyncExitStack() as stack:
             steady = self._steady.asks(tenant)
-            await connection.enter(tenant, steady)  # type: ignore[attr-defined]
+            connection = await self._entered(stack, tenant, steady)
             yield Tenant(connection, tenant, steady)
+
+    async def _entered(self, stack: AsyncExitStack, tenant: int, steady: bool) -> Connection:
+        def enter(connection: Connection) -> Awaitable[None]:
+            return connection.enter(tenant, steady)  # type: ignore[attr-defined,no-any-return]
+
+        found = await self._of_replica(stack, enter)
+        if found is None:
+            found = await stack.enter_async_context(self._connection(self._readers))
+            await enter(found)
+        return found
+
+    async def _of_replica(
+        self, stack: AsyncExitStack, first: Callable[[Connection], Awaitable[object]]
+    ) -> Connection | None:
+        """A connection to the replica that carried out `first`, where it has what is to be seen."""
+        if self.replica is None or not await self.replica.usable():
+            return None
+        with suppress(Unavailable, *OUTAGES):
+            found = await stack.enter_async_context(self._connection(self.replica.pool))
+            await first(found)
+            return found
+        self.replica.gone()
+        return None
+
+    @asynccontextmanager
+    async def looking(self, tenant: int) -> AsyncIterator[Tenant]:
+        """A transaction on one tenant's rows that only reads, so that a replica may have it."""
+        async with self._only_reading(tenant, "begin read only") as one:
+            yield one
+
+    async def position(self) -> str:
+        """Where the log ends now: whoever names it in a read sees all that is committed yet."""
+        found: str = await self.call("log_position")
+        return found
 
     def keeps_plans_for(self, tenant: int) -> bool:
         """Whether that tenant asks so much that its plans are kept."""
@@ -181,11 +196,22 @@ class Database:
     @asynccontextmanager
     async def snapshot(self, tenant: int) -> AsyncIterator[Tenant]:
         """One tenant's rows as they were at one moment, times in UTC; nothing can be written."""
-        async with self._connection() as connection:
-            await connection.execute(
-                "begin isolation level repeatable read, read only;"
-                f" set local reverie.tenant = '{int(tenant)}'; set local timezone = 'UTC'"
-            )
+        begin = "begin isolation level repeatable read, read only; set local timezone = 'UTC'"
+        async with self._only_reading(tenant, begin) as one:
+            yield one
+
+    @asynccontextmanager
+    async def _only_reading(self, tenant: int, begin: str) -> AsyncIterator[Tenant]:
+        """A transaction that writes nothing, and is therefore never committed."""
+
+        def first(connection: Connection) -> Awaitable[object]:
+            return connection.execute(f"{begin}; set local reverie.tenant = '{int(tenant)}'")
+
+        async with AsyncExitStack() as stack:
+            connection = await self._of_replica(stack, first)
+            if connection is None:
+                connection = await stack.enter_async_context(self._connection())
+                await first(connection)
             try:
                 yield Tenant(connection, tenant)
             finally:
@@ -204,7 +230,7 @@ class Database:
                 return await connection.fetch(query(name).sql, *args)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    async def transaction(self) -> AsyncIterator[Connection]:
         """A plain transaction, for the outbox relay."""
         async with self._connection() as connection, connection.transaction():
             yield connection
@@ -212,13 +238,14 @@ class Database:
     async def check(self) -> None:
         """Raises `Unavailable` where Postgres does not answer, `Misconfigured` without a schema."""
         if not await self.call("schema_stands"):
-            raise _unmigrated()
+            raise unmigrated()
 
     @asynccontextmanager
     async def _connection(
         self, pool: asyncpg.Pool[asyncpg.Record] | None = None
-    ) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
-        name, meters = READERS if pool else MAIN, self._meters
+    ) -> AsyncIterator[Connection]:
+        name = MAIN if pool is None else READERS if pool is self._readers else REPLICA
+        meters = self._meters
         try:
             with meters.waiting(name) as begun:
                 lent = await (pool or self._pool).acquire(timeout=self._timeout)
@@ -232,7 +259,7 @@ class Database:
             if 'policy "stands"' in str(error):
                 raise Unauthenticated from error
             raise
-        except _OUTAGES as error:
+        except OUTAGES as error:
             raise Unavailable("Postgres", "try again shortly") from error
 
 
@@ -244,111 +271,30 @@ async def open_database(
     min_size: int = 1,
     readers: int = 0,
     registry: CollectorRegistry | None = None,
+    replica: ReplicaSpec | None = None,
 ) -> AsyncIterator[Database]:
-    """A warm pool of at most `size` connections, and one of `readers` beside it.
+    """A warm pool of at most `size` connections, one of `readers` beside it, one on a replica.
 
     `registry` takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
     """
     async with AsyncExitStack() as stack:
-        pool = await stack.enter_async_context(_pool(url, size, min_size))
+        pool = await stack.enter_async_context(open_pool(url, size, min_size))
         reading = None
         if readers:
-            reading = await stack.enter_async_context(_pool(url, readers, min_size, _Reader))
+            reading = await stack.enter_async_context(open_pool(url, readers, min_size, Reader))
+        other = await stack.enter_async_context(_replica(replica, readers)) if replica else None
         meters = PoolMeters(registry) if registry else None
-        yield Database(pool, acquire_timeout, reading, meters)
-
-
-def entering(tenant: int, steady: bool) -> str:
-    """What a reader says to see a tenant's rows from now on, and to keep the plans of a steady one.
-
-    A plan that is kept must not read from end to end what was small when it was made.
-    """
-    plans, whole = ("generic", "off") if steady else ("custom", "on")
-    return (
-        f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
-        f" set plan_cache_mode = force_{plans}_plan; set enable_seqscan = {whole}"
-    )
-
-
-class _Reader(asyncpg.Connection):
-    """A connection that only reads, and stays with the tenant it read last."""
-
-    __slots__ = ("_entered",)
-
-    async def enter(self, tenant: int, steady: bool) -> None:
-        """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
-        if getattr(self, "_entered", None) != (tenant, steady):
-            self._entered = None
-            await self.execute(entering(tenant, steady))
-            self._entered = (tenant, steady)
+        yield Database(pool, acquire_timeout, reading, meters, other)
 
 
 @asynccontextmanager
-async def _pool(
-    url: str,
-    size: int,
-    min_size: int,
-    kind: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
-) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
-    try:
-        pool = await asyncpg.create_pool(
-            url,
-            min_size=min(min_size, size),
-            max_size=size,
-            connection_class=kind,
-            init=_prepare,
-            reset=_reset,
-            server_settings=_SERVER_SETTINGS,
-            command_timeout=60,
-            timeout=10,
-            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if kind is _Reader else 300,
-        )
-    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise Misconfigured("database_url", "Postgres refuses this user or password") from error
-    except asyncpg.InvalidCatalogNameError as error:
-        raise Misconfigured("database_url", "there is no such database: create it") from error
-    except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
-        raise Misconfigured(
-            "database_url", "the role reverie_app is missing: run `reverie migrate`"
-        ) from error
-    except _OUTAGES as error:
-        raise Unavailable("Postgres", "is it running, and is database_url right?") from error
-    try:
-        yield pool
-    finally:
-        await _close(pool)
+async def _replica(spec: ReplicaSpec, size: int) -> AsyncIterator[Replica]:
+    """It need not be there: nothing is opened before the first read."""
+    async with open_pool(spec.url, size, 0, Reader) as pool:
+        yield Replica(pool, spec)
 
 
-async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    try:
-        await register_vector(connection, schema="public")
-    except ValueError as error:  # no such type
-        raise _unmigrated() from error
-    await connection.set_type_codec(
-        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
-    )
-
-
-def _unmigrated() -> Misconfigured:
-    return Misconfigured("database_url", "the database has no schema yet: run `reverie migrate`")
-
-
-async def _reset(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """All settings are local to a transaction, so an open one is all there is to clear."""
-    if connection.is_in_transaction():
-        await connection.execute("rollback")
-
-
-async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
-    """Waits for running statements a little, then cuts."""
-    try:
-        async with asyncio_timeout(3):
-            await pool.close()
-    except TimeoutError:
-        pool.terminate()
-
-
-async def _roll_back(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+async def _roll_back(connection: Connection) -> None:
     """A broken connection has rolled back already; the pool drops it."""
     if not connection.is_closed():
         await connection.execute("rollback")

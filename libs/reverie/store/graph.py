@@ -94,12 +94,12 @@ class Graph:
         """
         picture = Picture({root: 0})
         reads = list(who.reads)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             if not await _read(tenant, ask, "graph_nodes", [root], reads):
                 raise NotFound("memory", str(root))
         await self._walk(who, picture, ask)
         ids, most = list(picture.depths), ask.limit * EDGES_A_NODE
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             picture.nodes = await _read(tenant, ask, "graph_nodes", ids, reads)
             edges = await _read(tenant, ask, "graph_edges", ids, most + 1)
             picture.follows = await _read(tenant, ask, "graph_follows", ids, reads, ask.statuses)
@@ -126,7 +126,7 @@ class Graph:
         self, who: Principal, frontier: Sequence[UUID], ask: Around, until: float
     ) -> list[asyncpg.Record]:
         left = max(1, int((until - monotonic()) * 1000))
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             await tenant.value("graph_seconds", str(left))
             most = ask.fan_out + 1
             return await _read(
@@ -136,7 +136,7 @@ class Graph:
     async def behind(self, who: Principal, path: str, project: str | None, limit: int) -> Behind:
         """Whom a change of a file would make doubtful, the most doubtful first."""
         name = path.rsplit("/", 1)[-1].lower()
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             anchors = await tenant.rows("impact_anchors", name, project)
             files = {row["node"]: row["path"] for row in anchors if same_file(row["named"], path)}
             return await _behind(tenant, who, files, limit)
@@ -146,14 +146,14 @@ class Graph:
     ) -> Behind:
         """The same of an entity that goes by any of `names`."""
         keys = [f"entity:{name}" for name in names]
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("impact_entities", keys, list(who.reads), project)
             return await _behind(tenant, who, {row["node"]: row["path"] for row in found}, limit)
 
     async def numbers(self, who: Principal, within: Sequence[str] | None) -> Numbers:
         """Counts of all that may be read, or of it what the patterns `within` cover."""
         scopes = (list(who.reads), list(within) if within is not None else None)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             counts = await tenant.rows("graph_counts", *scopes)
             links = await tenant.rows("graph_links", *scopes)
             follows = await tenant.value("graph_backbone", *scopes)

@@ -133,7 +133,7 @@ class Memories:
 
     async def get(self, who: Principal, memory: UUID) -> Memory:
         """One memory. Raises `NotFound` also where the key may not read it."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             row = await tenant.row("memory_get", memory, list(who.reads))
         if row is None:
             raise NotFound("memory", str(memory))
@@ -149,7 +149,7 @@ class Memories:
 
     async def merged_into(self, who: Principal, memory: UUID) -> UUID | None:
         """The memory that this one went into, over all merges; None where it stands for itself."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             end = await tenant.value("merged_end", memory, list(who.reads))
         return UUID(str(end)) if end else None
 
@@ -157,13 +157,13 @@ class Memories:
         """The id that a full or short form names, merged or not. Raises as `resolve` does."""
         if not is_short_id(text):
             return parse_id(text)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("memory_resolve", text, list(who.reads))
         return only_id(text, found)
 
     async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
         """Memories one edge away that the key may read, strongest first."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("memory_neighbours", memory, list(who.reads), limit)
         return [
             Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"])
@@ -174,7 +174,7 @@ class Memories:
         self, who: Principal, below: UUID | None, limit: int, only: ListFilter
     ) -> list[Memory]:
         """Memories newest first, below the id `below`; anchors only where their kind is asked."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows(
                 "memory_list",
                 list(who.reads),

@@ -72,7 +72,7 @@ class Past:
 
     async def get(self, who: Principal, memory: UUID, at: datetime) -> Memory:
         """The memory as it was known at `at`. Raises `NotFound`."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             row = await tenant.row("memory_then", memory, list(who.reads), at)
         if row is None:
             raise NotFound("memory", f"{memory} at {at.isoformat()}")
@@ -84,7 +84,7 @@ class Past:
         Raises `NotFound` or `Invalid`.
         """
         named = await self.named(who, text, at)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             end = await tenant.value("merged_then", named, list(who.reads), at)
         return UUID(str(end)) if end else named
 
@@ -92,7 +92,7 @@ class Past:
         """The id that a full or short form names, also of what was forgotten since `at`."""
         if not is_short_id(text):
             return parse_id(text)
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("resolve_then", text, list(who.reads), at)
         return only_id(text, found)
 
@@ -105,7 +105,7 @@ class Past:
         at: datetime,
     ) -> list[Link]:
         """Edges at `at` between the memories of `ids` and their neighbours, `fan_out` a memory."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("edges_around_then", list(ids), list(scopes), fan_out, at)
         return [Link(r["near"], r["far"], r["kind"], r["weight"]) for r in found]
 
@@ -113,7 +113,7 @@ class Past:
         self, who: Principal, memory: UUID, at: datetime, limit: int = 50
     ) -> list[Near]:
         """Memories one edge away at `at`, strongest first."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("neighbours_then", memory, list(who.reads), at, limit)
         return [
             Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"])
@@ -124,7 +124,7 @@ class Past:
         self, who: Principal, text: str, at: datetime, only: Filter, limit: int
     ) -> list[Scored]:
         """Memories by BM25 of the prepared question over what was known at `at`, best first."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows(
                 "words_then", text, at, list(only.scopes), list(only.status), only.kinds, limit
             )
@@ -134,7 +134,7 @@ class Past:
         self, who: Principal, ids: Sequence[UUID], scopes: Sequence[str], at: datetime
     ) -> dict[UUID, Memory]:
         """The memories of `ids` as they were known at `at`."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("memories_then", list(ids), list(scopes), at)
         return {row["id"]: rows.memory(row) for row in found}
 
@@ -153,13 +153,13 @@ class Past:
         self, who: Principal, ids: Sequence[UUID], at: datetime
     ) -> list[tuple[UUID, UUID, UUID, str, float]]:
         """Edges between memories of `ids` that were open at `at`."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("edges_then", list(ids), at)
         return [(r["id"], r["src"], r["dst"], r["kind"], r["weight"]) for r in found]
 
     async def origin(self, who: Principal, memory: UUID) -> Origin:
         """Back to session, turns and what was replaced, as far as the key may read."""
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.looking(who.tenant) as tenant:
             session = await tenant.row("provenance_session", memory, list(who.reads))
             turns = await tenant.rows("provenance_turns", memory, list(who.reads), who.agent)
             replaced = await tenant.rows("provenance_chain", memory, list(who.reads))

@@ -31,6 +31,7 @@ from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
+from reverie.runtime.positions import Positions
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.database import open_database
@@ -110,6 +111,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             counts=Allowances(database),
             known_of=vault.known,
+            positions=Positions(database.position if settings.database_read_url else None),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             readings=readings(parts),

@@ -42,6 +42,7 @@ from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
+from reverie.runtime.positions import Positions
 from reverie.runtime.routes import Route
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
@@ -162,6 +163,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             counts=Allowances(database),
             known_of=vault.known,
+            positions=Positions(database.position if settings.database_read_url else None),
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
             readings=readings(parts) if answers else [],

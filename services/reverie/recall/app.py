@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from prometheus_client import CollectorRegistry, Counter
+
 from reverie.inference.asking import language_endpoint
 from reverie.inference.endpoint import endpoint_of
 from reverie.inference.language import open_language
@@ -29,6 +31,7 @@ from reverie.recall import (
 from reverie.recall.gate import Gate
 from reverie.recall.meters import RecallMeters
 from reverie.recall.parts import Parts
+from reverie.recall.positions import Written
 from reverie.recall.recorder import Recorder
 from reverie.recall.rephrase import Rephraser
 from reverie.recall.routes import forwards, routes
@@ -39,6 +42,7 @@ from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
+from reverie.runtime.positions import Positions
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.active_sets import ActiveSets
@@ -55,6 +59,7 @@ from reverie.store.meters import Allowances
 from reverie.store.models import Models
 from reverie.store.notes import Notes
 from reverie.store.past import Past
+from reverie.store.replica import ReplicaSpec
 from reverie.store.sealing import sealer_of
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
@@ -75,6 +80,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             min_size=settings.pool_min,
             registry=registry,
             readers=settings.pool_max,
+            replica=_replica(settings, registry),
         ) as database,
         _reranker(settings) as reranker,
         open_language(
@@ -156,11 +162,36 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 protocol.keep_open,
             ],
             registry=registry,
+            positions=_positions(settings),
             client_meters=clients,
             doors=[rpc.door(settings, CallMeters(registry, "grpc"), clients)]
             if settings.grpc
             else [],
         )
+
+
+def _replica(settings: Settings, registry: CollectorRegistry) -> ReplicaSpec | None:
+    url = secret_text(settings.database_read_url)
+    if url is None:
+        return None
+    reads = Counter(
+        "reverie_replica_reads",
+        "Reads by the server that answered: the replica, or the primary in its place.",
+        ["server"],
+        registry=registry,
+    )
+
+    def told(usable: bool) -> None:
+        reads.labels("replica" if usable else "primary").inc()
+
+    return ReplicaSpec(url, settings.replica_seconds, settings.replica_lag_seconds, told)
+
+
+def _positions(settings: Settings) -> Positions:
+    if settings.database_read_url is None:
+        return Positions()
+    written = Written(settings.replica_lag_seconds)
+    return Positions(heed=written.heed, note=written.note)
 
 
 @asynccontextmanager

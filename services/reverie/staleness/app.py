@@ -13,6 +13,7 @@ from reverie.domain.confidence import half_lives
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import Reading, new_registry
 from reverie.runtime.needs import required, secret_text
+from reverie.runtime.positions import Positions
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.staleness import anchor_routes, hook_routes
@@ -75,6 +76,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=Keys(database),
             counts=Allowances(database),
             known_of=vault.known,
+            positions=Positions(database.position if settings.database_read_url else None),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check},
             registry=registry,

@@ -1,0 +1,129 @@
+"""Pools of connections under the role that row-level security holds."""
+
+from __future__ import annotations
+
+import json
+from asyncio import timeout as asyncio_timeout
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.store.migrate import SCHEMA
+from reverie.store.steady import PLANS_KEPT_SECONDS
+
+# A plan for any tenant reads every partition, and one tenant's plan is not another's: one is made
+# for each call, and kept only where the tenant is written into the statement.
+SERVER_SETTINGS = {
+    "role": "reverie_app",
+    "search_path": f"{SCHEMA},public",
+    "plan_cache_mode": "force_custom_plan",
+    "application_name": "reverie",
+    "jit": "off",
+    # A filtered HNSW scan goes on until it has enough rows.
+    "hnsw.iterative_scan": "relaxed_order",
+}
+OUTAGES = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    # What a replica says of a statement that stands in the way of what it replays.
+    asyncpg.SerializationError,
+)
+
+
+def entering(tenant: int, steady: bool) -> str:
+    """What a reader says to see a tenant's rows from now on, and to keep the plans of a steady one.
+
+    A plan that is kept must not read from end to end what was small when it was made.
+    """
+    plans, whole = ("generic", "off") if steady else ("custom", "on")
+    return (
+        f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
+        f" set plan_cache_mode = force_{plans}_plan; set enable_seqscan = {whole}"
+    )
+
+
+class Reader(asyncpg.Connection):
+    """A connection that only reads, and stays with the tenant it read last."""
+
+    __slots__ = ("_entered",)
+
+    async def enter(self, tenant: int, steady: bool) -> None:
+        """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
+        if getattr(self, "_entered", None) != (tenant, steady):
+            self._entered = None
+            await self.execute(entering(tenant, steady))
+            self._entered = (tenant, steady)
+
+
+@asynccontextmanager
+async def open_pool(
+    url: str,
+    size: int,
+    min_size: int,
+    kind: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
+) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
+    try:
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=min(min_size, size),
+            max_size=size,
+            connection_class=kind,
+            init=prepare,
+            reset=_reset,
+            server_settings=SERVER_SETTINGS,
+            command_timeout=60,
+            timeout=10,
+            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if kind is Reader else 300,
+        )
+    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        raise Misconfigured("database_url", "Postgres refuses this user or password") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        raise Misconfigured("database_url", "there is no such database: create it") from error
+    except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
+        raise Misconfigured(
+            "database_url", "the role reverie_app is missing: run `reverie migrate`"
+        ) from error
+    except OUTAGES as error:
+        raise Unavailable("Postgres", "is it running, and is database_url right?") from error
+    try:
+        yield pool
+    finally:
+        await _close(pool)
+
+
+async def prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    try:
+        await register_vector(connection, schema="public")
+    except ValueError as error:  # no such type
+        raise unmigrated() from error
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+    )
+
+
+def unmigrated() -> Misconfigured:
+    return Misconfigured("database_url", "the database has no schema yet: run `reverie migrate`")
+
+
+async def _reset(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """All settings are local to a transaction, so an open one is all there is to clear."""
+    if connection.is_in_transaction():
+        await connection.execute("rollback")
+
+
+async def _close(pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    """Waits for running statements a little, then cuts."""
+    try:
+        async with asyncio_timeout(3):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()

@@ -1,0 +1,129 @@
+"""Recall reads from a streaming replica, and a read sees the writes that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from reverie.client import AsyncReverie
+from reverie.domain.positions import further, parse_position
+from reverie.recall.positions import Written
+from reverie.store import replica as replicas
+from reverie.testing.models import model_home
+from reverie.testing.servers import TestRun
+from tests.replica import Pair, replicated
+from tests.stack import Stack, eventually, running_stack
+
+HERON = {"content": "The heron counts the kegs of the harbour at dawn."}
+
+
+@pytest.fixture
+def pair(test_run: TestRun) -> Iterator[Pair]:
+    with replicated(test_run) as made:
+        yield made
+
+
+async def found(stack: Stack, query: str, **headers: str) -> list[str]:
+    """What the other gateway finds, which has seen no write pass."""
+    reply = await stack.call("POST", "/v1/recall", {"query": query}, headers=headers)
+    assert reply.status == 200, reply
+    assert reply.body["degraded"] == []
+    return [one["content"] for one in reply.body["memories"]]
+
+
+async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
+    pair: Pair, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "AWAY_SECONDS", 0.2)
+    monkeypatch.setattr(replicas, "LOOK_SECONDS", 0.05)
+    read_url = SecretStr(pair.read_url)
+    async with (
+        running_stack(
+            pair.database,
+            nats_url,
+            model_home(),
+            database_read_url=read_url,
+            replica_seconds=0.2,
+            replica_lag_seconds=3600.0,
+            recall_sparse="off",
+        ) as stack,
+    ):
+        # A replica that follows answers.
+        reply = await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", HERON)
+        position = reply.headers["Reverie-Position"]
+        assert parse_position(position)
+        assert await found(stack, "who counts kegs", **{"Reverie-Position": position}) != []
+        one = f"/v1/memories/{reply.body['id']}"
+        assert (await stack.get(one))["content"] == HERON["content"]
+
+        # One that stands still does not have the write: without its position it is not found yet.
+        pair.tell("select pg_wal_replay_pause()")
+        owl = {"content": "The owl keeps the ledger of the lighthouse."}
+        reply = await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", owl)
+        later = reply.headers["Reverie-Position"]
+        assert further(position, later) == later
+        assert owl["content"] not in await found(stack, "who keeps the ledger")
+        assert (await stack.call("GET", f"/v1/memories/{reply.body['id']}")).status == 404
+        # Named, it waits in vain, and the primary answers.
+        named = {"Reverie-Position": later}
+        assert owl["content"] in await found(stack, "who keeps the ledger", **named)
+        # What passed this gateway need not be named, nor by who uses the client.
+        wren = {"content": "The wren paints the buoys in autumn."}
+        await stack.post("/v1/remember", wren)
+        assert wren["content"] in await found(stack, "who paints the buoys")
+        async with AsyncReverie(stack.url, stack.key_of()) as client:
+            kept = await client.remember("The stork oils the hinges of the sluice.")
+            assert (await client.memory(kept.id)).content.startswith("The stork")
+
+        # It goes on: what was not there comes, by itself.
+        pair.tell("select pg_wal_replay_resume()")
+        await eventually(lambda: has(stack, "who keeps the ledger", owl["content"]))
+
+        # Away, the primary answers; back, it is used again.
+        pair.stop()
+        assert owl["content"] in await found(stack, "who keeps the ledger")
+        assert wren["content"] in await found(stack, "who paints the buoys", **named)
+        pair.start()
+        before = await by_replica(stack)
+        await eventually(lambda: used_again(stack, before))
+        bad = await stack.call(
+            "POST", "/v1/recall", {"query": "x"}, headers={"Reverie-Position": "yesterday"}
+        )
+        assert bad.status == 422
+        assert "Reverie-Position" in bad.body["detail"]
+
+
+async def by_replica(stack: Stack) -> float:
+    """How many reads the replica has answered."""
+    async with stack.http.get(f"{stack.url}/metrics") as answer:
+        text = await answer.text()
+    told = re.search(r'reverie_replica_reads_total\{server="replica"\} (\S+)', text)
+    return float(told[1]) if told else 0.0
+
+
+async def used_again(stack: Stack, before: float) -> bool:
+    await found(stack, "who counts kegs")
+    return await by_replica(stack) > before
+
+
+async def has(stack: Stack, query: str, content: str) -> bool:
+    return content in await found(stack, query)
+
+
+def test_the_latest_write_of_a_key_counts_and_is_forgotten_in_time() -> None:
+    headers = {"Authorization": "Bearer rv_one"}
+    written = Written(3600.0)
+    written.note(headers, "0/2000000")
+    with written.heed(headers):
+        assert replicas._needed.get() == 0x2000000
+    with written.heed({**headers, "Reverie-Position": "1/0"}):
+        assert replicas._needed.get() == 1 << 32
+    with written.heed({"Authorization": "Bearer rv_other"}):
+        assert replicas._needed.get() == 0
+    late = Written(0.0)
+    late.note(headers, "0/2000000")
+    with late.heed(headers):
+        assert replicas._needed.get() == 0
