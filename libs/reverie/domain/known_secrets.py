@@ -41,7 +41,9 @@ class KnownSecret:
 class Known:
     """The secrets of one tenant as one expression, the longest first."""
 
-    def __init__(self, secrets: Sequence[KnownSecret]) -> None:
+    def __init__(self, secrets: Sequence[KnownSecret], epoch: int | None = None) -> None:
+        """`epoch`: how often they had changed when they were read, where it is known."""
+        self.epoch = epoch
         self._by_text: dict[str, KnownSecret] = {}
         for secret in secrets:
             for form in _forms(secret.text):
@@ -153,6 +155,16 @@ def knowing(known: Known, may_name: Callable[[str], bool]) -> Iterator[None]:
         yield
     finally:
         _IN_FORCE.reset(token)
+
+
+class Outdated(Exception):
+    """The secrets in force are no longer those of the tenant: know them anew, and do it again."""
+
+
+def epoch_in_force() -> int | None:
+    """Of what age the secrets in force are; None where there are none, or nobody knows."""
+    force = _IN_FORCE.get()
+    return force.known.epoch if force else None
 
 
 def without_known(text: str) -> tuple[str, int]:

@@ -21,8 +21,9 @@ Words = Mapping[int, float]
 
 TEXT_WORDS = 100
 QUERY_WORDS = 32
-BATCH_TOKENS = 512
-"""Each token takes a number for every word of the vocabulary: 60 MB in all."""
+BATCH_TOKENS = 128
+"""Each token takes a number for every word of the vocabulary, 15 MB in all. More at once takes up
+to twice the time a text, for the memory that is fetched and given back."""
 
 
 class SparseEncoder(Protocol):

@@ -26,6 +26,8 @@ Redact = Callable[[str], str]
 _hidden: dict[int, Known] = {}
 _MOST_HIDDEN = 256
 _SHORT, _KEPT = 64, 1024
+_OWN = re.compile(r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z")
+"""What this module puts into every line itself: another each time, and nothing to hide."""
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
@@ -127,7 +129,10 @@ class _Redactor:
         self._redact_short = lru_cache(_KEPT)(redact) if redact else None
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        return {key: self._clean(value) for key, value in event.items()}
+        return {
+            key: value if _OWN.fullmatch(f"{key} {value}") else self._clean(value)
+            for key, value in event.items()
+        }
 
     def _clean(self, value: Any) -> Any:
         if isinstance(value, bool | int | float | None):

@@ -15,9 +15,9 @@ from multidict import MultiDict
 from pydantic import BaseModel
 
 from reverie.domain.access import Principal
-from reverie.domain.errors import Malformed, TooLarge, TooMany
+from reverie.domain.errors import Malformed, TooLarge, TooMany, Unavailable
 from reverie.domain.idempotency import StoredReply
-from reverie.domain.known_secrets import Known, knowing
+from reverie.domain.known_secrets import Known, Outdated, knowing
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, rendered
@@ -39,6 +39,7 @@ class Route:
     answer made, piece by piece, without the time limit of requests; `stream_limit` bounds the body.
     `limit`: bytes of a whole body, where they are not those of all calls, and the setting they are.
     `socket`: its stream of events is told over a WebSocket. `tagged`: it knows versions, by ETag.
+    `compares`: what it writes is refused as `Outdated` where the secrets taken out of it changed.
     `takes`: media types of a body that is no model; `gives`: those of answers beside `answer`, each
     with an example. `makes`: memories that a body asks for. `passes_on`: it makes calls of its own
     with the same key, which are what limits count.
@@ -59,6 +60,7 @@ class Route:
     limit_setting: str = "body_limit"
     socket: bool = False
     tagged: bool = False
+    compares: bool = False
     takes: tuple[str, ...] = ()
     gives: Mapping[str, str] = field(default_factory=dict)
     makes: Callable[[Any], int] | None = None
@@ -88,6 +90,7 @@ class Door:
     body_limit: int
     request_timeout: float
     known_of: KnownOf | None = None
+    known_lately: KnownOf | None = None
     rates: Rates | None = None
     positions: Positions = field(default_factory=Positions)
 
@@ -117,7 +120,10 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
             call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
             request[LATER] = call.later
             await _count(route, door, call, len(data))
-            reply = await _answer(route, door, request, (call, data))
+            try:
+                reply = await _answer(route, door, request, (call, data))
+            except Outdated:
+                reply = await _answer_anew(route, door, request, (call, data))
             told = await door.positions.headers(route.method, reply.status)
     if _known_already(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
@@ -221,9 +227,23 @@ async def _knowing(
     route: Route, door: Door, holder: Principal | None
 ) -> AbstractContextManager[None]:
     """What is redacted while a write is carried out loses the secrets of its tenant's vault."""
-    if holder is None or door.known_of is None or route.method == "GET":
+    known_of = (route.compares and door.known_lately) or door.known_of
+    if holder is None or known_of is None or route.method == "GET":
         return nullcontext()
-    return knowing(await door.known_of(holder.tenant), holder.may_read)
+    return knowing(await known_of(holder.tenant), holder.may_read)
+
+
+async def _answer_anew(
+    route: Route, door: Door, request: web.Request, read: tuple[Call[Any, Any], bytes]
+) -> StoredReply:
+    """The answer with the secrets as they are now."""
+    assert door.known_of is not None
+    who = read[0].principal
+    try:
+        with knowing(await door.known_of(who.tenant), who.may_read):
+            return await _answer(route, door, request, read)
+    except Outdated:
+        raise Unavailable("the vault", "its secrets change all the time: try again") from None
 
 
 async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:

@@ -70,6 +70,7 @@ class Service:
     registry: CollectorRegistry = field(default_factory=new_registry)
     client_meters: ClientMeters | None = None
     known_of: KnownOf | None = None
+    known_lately: KnownOf | None = None
     counts: SharedCounts | None = None
     positions: Positions = field(default_factory=Positions)
 
@@ -93,6 +94,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         settings.body_limit,
         settings.request_timeout,
         service.known_of,
+        service.known_lately,
         _rates(service.counts, settings),
         service.positions,
     )

@@ -15,6 +15,7 @@ from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError
 from reverie.domain.ids import is_short_id
+from reverie.domain.known_secrets import Outdated, epoch_in_force
 from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
 from reverie.store.database import Database
@@ -66,6 +67,8 @@ class Memories:
     ) -> list[Written | ReverieError]:
         """Writes each item or says why not; what passes lands in one transaction.
 
+        Raises `Outdated` where the vault's secrets changed since those in force were read.
+
         An item whose edges would close a cycle, or whose scope stands for another name, makes the
         rest land one by one. Answers in the order of the items. `headers` carry the trace to the
         consumers.
@@ -97,11 +100,14 @@ class Memories:
         try:
             found = await retried(
                 lambda: self._db.rows(
-                    "remember", who.tenant, who.tenant_name, payload, dict(headers)
+                    *("remember", who.tenant, who.tenant_name, payload, dict(headers)),
+                    epoch_in_force(),
                 ),
                 "the key",
             )
         except asyncpg.PostgresError as error:
+            if error.sqlstate == "RV002":
+                raise Outdated from error
             if error.sqlstate != "RV001":
                 raise
             raise Invalid("edges", _LINK_PROBLEMS[json.loads(str(error))["problem"]]) from error

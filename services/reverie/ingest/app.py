@@ -30,6 +30,7 @@ from reverie.ingest import (
     review_routes,
     task_routes,
 )
+from reverie.ingest.clearing import Clearing
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
@@ -67,7 +68,6 @@ from reverie.store.memories import Memories
 from reverie.store.meters import Allowances
 from reverie.store.names import Names
 from reverie.store.notes import Notes
-from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
@@ -137,7 +137,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             carry=Carry(database),
             names=Names(database),
             notes=Notes(database),
-            outbox=OutboxTable(database),
+            outbox=Clearing(database),
             idempotency=IdempotencyTable(database),
             clock=Clock(database),
             administration=Administration(database),
@@ -164,11 +164,15 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             counts=Allowances(database),
             known_of=vault.known,
             positions=Positions(database.position if settings.database_read_url else None),
+            known_lately=vault.known_lately,
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
             readings=readings(parts) if answers else [],
             registry=registry,
-            background=_deriving(parts) if derives else [parts.model.keep_counting],
+            background=[
+                parts.outbox.keep_clearing,
+                *(_deriving(parts) if derives else [parts.model.keep_counting]),
+            ],
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reverie.bus.port import Bus
 from reverie.inference.language import LanguageModel
 from reverie.inference.slot import ModelSlot
+from reverie.ingest.clearing import Clearing
 from reverie.ingest.settings import IngestSettings
 from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
@@ -27,7 +28,6 @@ from reverie.store.memories import Memories
 from reverie.store.meters import Allowances
 from reverie.store.names import Names
 from reverie.store.notes import Notes
-from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
@@ -59,7 +59,7 @@ class Parts:
     carry: Carry
     names: Names
     notes: Notes
-    outbox: OutboxTable
+    outbox: Clearing
     idempotency: IdempotencyTable
     clock: Clock
     administration: Administration

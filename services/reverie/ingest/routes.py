@@ -62,10 +62,10 @@ def routes(parts: Parts) -> list[Route]:
     doors = Doors(parts)
     return [
         Route("POST", "/v1/remember", doors.remember, Remember, answer=Remembered, status=201,
-              makes=lambda _: 1,
+              makes=lambda _: 1, compares=True,
               summary="Remember one thing"),
         Route("POST", "/v1/remember/batch", doors.batch, RememberBatch, answer=RememberedBatch,
-              makes=lambda body: len(body.items),
+              makes=lambda body: len(body.items), compares=True,
               summary="Remember many things, each judged by itself"),
         Route("POST", "/v1/sessions/start", doors.start, StartSession, answer=StartedSession,
               status=201, summary="Start a session and read what to know"),

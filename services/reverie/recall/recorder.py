@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from reverie.domain.errors import ReverieError
 from reverie.domain.known_secrets import Known, knowing
-from reverie.recall.later import Later
+from reverie.runtime.later import Later
 from reverie.store.traces import StoredTrace, Traces
 
 log = structlog.get_logger("reverie.recall")

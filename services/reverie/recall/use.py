@@ -11,7 +11,7 @@ import structlog
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import ReverieError
-from reverie.recall.later import Later
+from reverie.runtime.later import Later
 from reverie.store.uses import Use, Uses
 
 log = structlog.get_logger("reverie.recall")

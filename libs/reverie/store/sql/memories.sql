@@ -3,8 +3,9 @@
 select to_regclass('memory') is not null;
 
 -- name: remember
--- Writes validated memories in order ($3, a jsonb array); answers each outcome.
-select * from remember_all($1, $2, $3, $4);
+-- Writes validated memories in order ($3, a jsonb array), if the vault's secrets are still of epoch $5
+-- (null: whatever they are); answers each outcome.
+select * from remember_knowing($1, $2, $3, $4, $5);
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.

@@ -1,4 +1,4 @@
-"""What recalls leave behind is written beside the requests, many at a time."""
+"""What requests leave behind is written beside them, many at a time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ T = TypeVar("T")
 class Later(Generic[T]):
     """Holds what is to be written, `most` at a time, and hands it on together."""
 
-    def __init__(self, write: Callable[[list[T]], Awaitable[None]], most: int) -> None:
-        self._write = write
+    def __init__(
+        self,
+        write: Callable[[list[T]], Awaitable[None]],
+        most: int,
+        pause: float = PAUSE_SECONDS,
+    ) -> None:
+        self._write, self._pause = write, pause
         self._waiting: deque[T] = deque()
         self._most = most
         self._some = asyncio.Event()
@@ -35,7 +40,7 @@ class Later(Generic[T]):
         try:
             while True:
                 await self._some.wait()
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(self._pause)
                 await self.flush()
         finally:
             await self.flush()
