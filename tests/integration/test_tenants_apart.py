@@ -82,21 +82,20 @@ def _remember(of: Theirs) -> list[Any]:
 
 def _tools(of: Theirs) -> list[Any]:
     """Every tool that can name what belongs to the other."""
-    one = {"id": of.memory}
+    one, said = {"id": of.memory}, {"session": of.session}
     named = {
         "recall": {"query": WORD, "session": of.session},
         "memory_search": {"query": WORD},
-        "context": {"session": of.session},
         "memory_delete": {"key": "carts"},
         "task_update": {**one, "state": "done", "depends_on": [of.memory]},
         "link": {"from": of.memory, "to": of.memory, "type": "relates_to"},
         "rollback": {**one, "version": 1},
         "feedback": {**one, "verdict": "discard"},
-        "dream": {"session": of.session},
         "sessions": {"project": "shop"},
         "impact": {"path": "src/wren.py"},
         **dict.fromkeys(("forget", "history", "subgraph", "confirm", "unlink"), one),
-        **dict.fromkeys(("memory_list", "stale", "status"), {}),
+        **dict.fromkeys(("context", "dream"), said),
+        **{key: {} for key in ("memory_list", "stale", "status")},
         "more": {"operation": "list_turns", "arguments": {"id": of.session}},
     }
     calls = [("tools/call", {"name": n, "arguments": given}) for n, given in named.items()]

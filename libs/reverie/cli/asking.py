@@ -35,9 +35,20 @@ class Desk:
         self._key = key
         self._seconds = seconds
 
-    def ask(self, method: str, path: str, query: Any = None, body: Any = None) -> Any:
-        """The decoded answer. Raises `Refusal`, and `Unavailable` where none comes."""
-        status, text = self.fetch(method, f"{path}{_query(query)}", body)
+    def ask(
+        self,
+        method: str,
+        path: str,
+        query: Any = None,
+        body: Any = None,
+        version: int | None = None,
+    ) -> Any:
+        """The decoded answer. `version`: what must stand, as If-Match says it.
+
+        Raises `Refusal`, and `Unavailable` where none comes.
+        """
+        held = {} if version is None else {"If-Match": f'"{version}"'}
+        status, text = self.fetch(method, f"{path}{_query(query)}", body, held)
         try:
             found = json.loads(text) if text else None
         except ValueError:
@@ -46,11 +57,14 @@ class Desk:
             raise refusal(status, found)
         return found
 
-    def fetch(self, method: str, target: str, body: Any = None) -> tuple[int, str]:
+    def fetch(
+        self, method: str, target: str, body: Any = None, more: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
         """Status and text of the answer. Raises `Unavailable`."""
         from http.client import HTTPException
 
         headers = {"Authorization": f"Bearer {self._key}", "User-Agent": "reverie-cli"}
+        headers |= more or {}
         data = None if body is None else json.dumps(body).encode()
         if data is not None:
             headers["Content-Type"] = "application/json"

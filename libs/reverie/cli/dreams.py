@@ -9,6 +9,7 @@ import typer
 
 from reverie.cli.asking import desk
 from reverie.cli.common import CODES, FAILED, Home, Json, Sets, err, out, print_json, settings_from
+from reverie.cli.dream_tending import summaries, tend
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +23,9 @@ app = typer.Typer(
     help="Digest conversations now, and see what dreams did.",
     epilog=CODES,
 )
+
+app.command("summaries")(summaries)
+app.command("tend")(tend)
 
 Scope = Annotated[str | None, typer.Option("--scope", help="As project/shop; default: the key's.")]
 OneScope = Annotated[str | None, typer.Option("--scope", help="Only this scope.")]

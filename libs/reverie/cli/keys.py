@@ -99,6 +99,25 @@ def list_keys(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 
 
 @app.command()
+def show(
+    key_id: Annotated[str, typer.Argument(help="The id, in full.")],
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """A key of your tenant: what it may do, and what it used of its limits.
+
+    Example: [bold]reverie key show 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55[/]
+    """
+    from reverie.cli.asking import desk, part
+    from reverie.cli.shown import tell
+
+    found = desk(home, sets).ask("GET", f"/v1/admin/keys/{part(key_id)}")
+    told = {name: value for name, value in found.items() if value not in (None, [], {})}
+    tell(found, json, "\n".join(f"{name:12} {value}" for name, value in told.items()))
+
+
+@app.command()
 def revoke(
     key_id: KeyId,
     home: Home = None,

@@ -11,6 +11,7 @@ import typer
 
 from reverie.cli import options
 from reverie.cli.asking import Desk, desk
+from reverie.cli.batches import remember_lines
 from reverie.cli.common import Home, Json, Sets
 from reverie.cli.shown import ago, clipped, line_of, short, short_of, table, tell, warn
 from reverie.domain.errors import Invalid
@@ -50,6 +51,12 @@ class Format(StrEnum):
     JSON = "json"
 
 
+Lines = Annotated[
+    bool,
+    typer.Option("--lines", help="Each line is one: a fact, or a JSON object of its fields."),
+]
+
+
 def remember(
     content: Content,
     kind: Kind = None,
@@ -63,13 +70,15 @@ def remember(
     session: options.Session = None,
     confidence: Confidence = None,
     pin: Pinned = False,
+    lines: Lines = False,
     home: Home = None,
     sets: Sets = None,
     json: Json = False,
 ) -> None:
     """Keep one fact. Without a kind, rules find it.
 
-    In a project it goes to the project, else to the key's scope.
+    In a project it goes to the project, else to the key's scope. With
+    --lines, many at once, each kept or refused by itself.
 
     Example: [bold]reverie remember "We deploy on Thursdays." -k convention[/]
     """
@@ -87,6 +96,9 @@ def remember(
         "confidence": confidence,
         "pinned": pin or None,
     }
+    if lines:
+        remember_lines(at, _given(body), json)
+        return
     done = at.ask("POST", "/v1/remember", body=_given(body))
     notes = [f"{n} secrets were taken out of it"] if (n := done["redactions"]) else []
     warn([*notes, *done["hints"]])
