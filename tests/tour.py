@@ -17,7 +17,11 @@ from tests.stack import Stack, eventually
 
 CONTENT = "Quinces ripen beside the kiln in src/orchard.py"
 QUESTION = "where do the quinces ripen"
-TURN = "Remember: the orchard counts its quinces in crates, never in sacks."
+TURN = (
+    "Remember: the orchard counts its quinces in crates, never in sacks. A crate holds forty of "
+    "them, whatever the season, and the kiln takes six crates at once; the scale at the gate is "
+    "read twice, for it sticks when the mornings are cold."
+)
 SHA = "a1" * 20
 
 

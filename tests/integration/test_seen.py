@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -19,9 +22,19 @@ from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import telemetry
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
+from tests.prometheus import Prometheus, is_there, queries, scraping
 from tests.stack import Stack, eventually, running_stack
+from tests.stub_llm import stub_llm
 from tests.tour import Tour, tour
 
+DEPLOY = Path(__file__).parents[2] / "deploy"
+ALERTS, BOARDS = DEPLOY / "alerts" / "reverie.yml", DEPLOY / "dashboards"
+TOLD = {
+    "kind": "convention",
+    "content": "The orchard counts its quinces in crates, never in sacks.",
+    "turns": [1],
+    "priority": 0.9,
+}
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
@@ -32,6 +45,7 @@ class Seen:
     stack: Stack
     tour: Tour
     spans: Path
+    prometheus: Prometheus | None
 
     def of(self, trace: str) -> list[dict[str, Any]]:
         """The spans of one trace, as far as they are whole in the file."""
@@ -43,10 +57,24 @@ class Seen:
 @pytest.fixture
 async def seen(database: Database, nats_url: str, tmp_path: Path) -> AsyncIterator[Seen]:
     file, port = tmp_path / "spans.jsonl", free_port()
-    options = {"grpc": True, "grpc_port": port}
-    with telemetry(Settings(home=tmp_path, spans_file=file), "test"):
-        async with running_stack(database, nats_url, model_home(), **options) as stack:
-            yield Seen(stack, await tour(stack, port), file)
+    async with AsyncExitStack() as opened:
+        opened.enter_context(telemetry(Settings(home=tmp_path, spans_file=file), "test"))
+        stub, model = await opened.enter_async_context(stub_llm())
+        stub.answer = lambda _: {"memories": [TOLD]}
+        options = {
+            "grpc": True,
+            "grpc_port": port,
+            "llm_provider": "openai",
+            "llm_url": f"{model}/v1",
+            "llm_model": "stub",
+        }
+        running = running_stack(database, nats_url, model_home(), **options)
+        stack = await opened.enter_async_context(running)
+        jobs = {f"reverie-{name}": url for name, url in stack.urls.items()}
+        prometheus = None
+        if is_there("prometheus"):
+            prometheus = await opened.enter_async_context(scraping(tmp_path, jobs, ALERTS))
+        yield Seen(stack, await tour(stack, port), file, prometheus)
 
 
 async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
@@ -54,6 +82,10 @@ async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
     scraped = await _scraped(seen.stack)
     _histograms_name_traces(seen, scraped)
     _doors_and_pools_are_counted(scraped)
+    _queries_name_what_is_told(scraped)
+    if seen.prometheus is not None:
+        await _every_panel_is_answered(seen.prometheus)
+        await _every_alert_can_be_told(seen.prometheus)
 
 
 async def _traces_go_through_every_door(seen: Seen) -> None:
@@ -120,3 +152,52 @@ def _sum(scraped: list[Sample], name: str, **labels: str) -> float:
     ]
     assert values, name
     return sum(values)
+
+
+def _asked() -> list[str]:
+    boards = [json.loads(path.read_text()) for path in sorted(BOARDS.glob("*.json"))]
+    return [query for board in boards for query in queries(board)]
+
+
+def _rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def _queries_name_what_is_told(scraped: list[Sample]) -> None:
+    """Each metric and label that is asked for is there; job and instance are of the scrape."""
+    labels: dict[str, set[str]] = {"up": set()}
+    for one in scraped:
+        labels.setdefault(one.name, {"job", "instance"}).update(one.labels)
+    for query in [*_asked(), *(rule["expr"] for rule in _rules())]:
+        names = set(re.findall(r"\b(?:reverie|process)_\w+", query))
+        assert names <= labels.keys(), query
+        grouped = re.findall(r"\bby \(([^)]*)\)", query)
+        wanted = {label.strip() for group in grouped for label in group.split(",")}
+        wanted |= set(re.findall(r"[{,](\w+)(?:=~|!~|!=|=)", query))
+        assert wanted <= set().union({"job", "instance"}, *(labels[name] for name in names)), query
+
+
+async def _every_panel_is_answered(prometheus: Prometheus) -> None:
+    asked = _asked()
+    assert len(asked) > 60
+
+    async def unanswered() -> list[str]:
+        return [query for query in asked if not await prometheus.ask(query)]
+
+    async def all_are() -> bool:
+        return not await unanswered()
+
+    # A rate is told from the second scrape on.
+    with suppress(TimeoutError):
+        await eventually(all_are, seconds=20, pause=0.5)
+    assert await unanswered() == []
+
+
+async def _every_alert_can_be_told(prometheus: Prometheus) -> None:
+    """Without its last comparison an alert's expression gives what it would compare."""
+    for rule in _rules():
+        measured, sign, bound = re.split(r"\s(>|==)\s(?=\S+$)", rule["expr"].strip())
+        assert await prometheus.ask(measured), rule["alert"]
+        assert not await prometheus.ask(f"{measured} {sign} {bound}"), rule["alert"]
+    assert await prometheus.exemplars("reverie_mcp_call_seconds_bucket")

@@ -127,7 +127,7 @@ async def open_language(
     endpoint: LanguageEndpoint | None, ledger: Ledger, registry: CollectorRegistry
 ) -> AsyncIterator[LanguageModel | None]:
     """The model behind an endpoint, None where there is none. It connects at the first question."""
-    meters = LanguageMeters(registry) if endpoint else None
+    meters = LanguageMeters(registry)
     model = LanguageModel(endpoint, ledger, meters=meters) if endpoint else None
     try:
         yield model
