@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from tests.integration.store_parts import add_tenants, admin_rows
@@ -56,6 +57,19 @@ async def test_a_key_stands_for_one_request(
     assert await store.begin(1, "k", route, body) is Claim.OTHER
 
 
+async def test_a_body_that_is_yet_to_come_is_told_with_its_answer(store: IdempotencyStore) -> None:
+    assert await store.begin(1, "k", "/r", None) is Claim.MINE
+    await store.renew(1, "k")
+    assert await store.begin(1, "k", "/r", None) is Claim.BUSY
+    assert await store.begin(1, "k", "/other", None) is Claim.OTHER
+    await store.finish(1, "k", replace(REPLY, asked=BODY))
+    found = await store.begin(1, "k", "/r", None)
+    assert isinstance(found, StoredReply)
+    assert (found, found.asked) == (REPLY, BODY)
+    assert await store.begin(1, "k", "/r", BODY) == REPLY
+    assert await store.begin(1, "k", "/r", OTHER_BODY) is Claim.OTHER
+
+
 async def test_a_request_that_failed_leaves_its_key_free(store: IdempotencyStore) -> None:
     await store.begin(1, "k", "/r", BODY)
     await store.abandon(1, "k")
@@ -84,6 +98,13 @@ async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(database: 
     async with open_database(database.service_url) as db:
         store = IdempotencyTable(db)
         await store.begin(1, "k", "/r", BODY)
+        admin_rows(
+            database.admin_url,
+            "update idempotency set at = at - make_interval(secs => %s)",
+            LEASE.total_seconds() + 1,
+        )
+        await store.renew(1, "k")
+        assert await store.begin(1, "k", "/other", OTHER_BODY) is Claim.OTHER
         admin_rows(
             database.admin_url,
             "update idempotency set at = at - make_interval(secs => %s)",

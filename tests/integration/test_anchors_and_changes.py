@@ -20,6 +20,7 @@ from reverie.store.changes import Changes
 from reverie.store.doubts import Doubts
 from reverie.store.enrichment import Enrichment
 from reverie.store.hooks import Hooks
+from reverie.store.idempotency import IdempotencyTable
 from reverie.store.outbox import OutboxTable
 from reverie.store.sealing import sealer_of
 from reverie.store.vault import Vault
@@ -56,6 +57,7 @@ async def place(database: Database) -> AsyncIterator[Place]:
             Doubts(store.db),
             Hooks(store.db, sealer_of(None)),
             OutboxTable(store.db),
+            IdempotencyTable(store.db),
             Vault(store.db).known,
         )
         yield Place(store, parts)

@@ -20,8 +20,9 @@ class Claim(StrEnum):
 
 @dataclass(frozen=True)
 class StoredReply:
-    """An answer as it was sent, to be sent again."""
+    """An answer as it was sent, to be sent again; `asked`: SHA-256 of the body it answered."""
 
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    asked: bytes = field(default=b"", compare=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +19,8 @@ log = structlog.get_logger()
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 _LONGEST = 255
+RENEW_SECONDS = 30.0
+"""So often a claim is renewed while a long body is taken."""
 
 
 class IdempotencyStore(Protocol):
@@ -27,14 +30,17 @@ class IdempotencyStore(Protocol):
     request (route and body hash) was answered; `Claim.OTHER` where the key stands for another
     one; `Claim.BUSY` where another call holds it; else `Claim.MINE`, and the caller must
     `finish` or `abandon`. A claim whose holder died is given away after a lease that is longer
-    than a request may take.
+    than a request may take, or that its holder may `renew`. Without a body hash the body is yet to
+    come: `finish` is told it then, and a stored answer has it as `asked`.
     """
 
     async def begin(
-        self, tenant: int, key: str, route: str, body_hash: bytes
+        self, tenant: int, key: str, route: str, body_hash: bytes | None
     ) -> StoredReply | Claim: ...
 
     async def finish(self, tenant: int, key: str, reply: StoredReply) -> None: ...
+
+    async def renew(self, tenant: int, key: str) -> None: ...
 
     async def abandon(self, tenant: int, key: str) -> None: ...
 
@@ -52,6 +58,11 @@ def idempotency_key(headers: Mapping[str, str], principal: Principal | None) -> 
     given = headers.get(HEADER)
     if given is None or principal is None:
         return None
+    return key_of(principal, given)
+
+
+def key_of(principal: Principal, given: str) -> str:
+    """What a holder named a request, apart from the names of others; raises `Invalid`."""
     if not (0 < len(given) <= _LONGEST and given.isascii() and given.isprintable()):
         raise Invalid(HEADER, f"must be 1 to {_LONGEST} printable ASCII characters")
     return f"{principal.key_id}/{given}"
@@ -70,12 +81,62 @@ async def once(
     nothing, so the same key may try again.
     """
     route, body = request
-    found = await store.begin(tenant, key, route, hashlib.sha256(body).digest())
+    stored = _stored(key, await store.begin(tenant, key, route, hashlib.sha256(body).digest()))
+    return stored or await _answered(store, tenant, key, answer)
+
+
+async def once_streamed(
+    store: IdempotencyStore,
+    tenant: int,
+    key: str,
+    request: tuple[str, AsyncIterator[bytes]],
+    answer: Callable[[AsyncIterator[bytes]], Awaitable[StoredReply]],
+) -> StoredReply:
+    """The same for a body that is taken piece by piece: what it was is known once it was taken.
+
+    A request that is sent again is read to its end, to see whether it is the same.
+    """
+    route, pieces = request
+    asked = hashlib.sha256()
+    body = _noted(pieces, asked)
+    stored = _stored(key, await store.begin(tenant, key, route, None))
+    if stored is not None:
+        async for _ in body:
+            continue
+        if stored.asked != asked.digest():
+            raise IdempotencyMismatch(key.partition("/")[2])
+        return stored
+
+    async def answered() -> StoredReply:
+        reply = await answer(body)
+        return replace(reply, asked=asked.digest())
+
+    renewing = asyncio.create_task(_keep(store, tenant, key))
+    try:
+        return await _answered(store, tenant, key, answered)
+    finally:
+        renewing.cancel()
+
+
+def _stored(key: str, found: StoredReply | Claim) -> StoredReply | None:
+    """The answer to send again; None where the caller is to make it."""
     if isinstance(found, StoredReply):
         return replace(found, headers={**found.headers, REPLAYED: "true"})
-    if found is not Claim.MINE:
-        raise IdempotencyMismatch(key.partition("/")[2]) if found is Claim.OTHER else InFlight()
-    return await _answered(store, tenant, key, answer)
+    if found is Claim.MINE:
+        return None
+    raise IdempotencyMismatch(key.partition("/")[2]) if found is Claim.OTHER else InFlight()
+
+
+async def _noted(pieces: AsyncIterator[bytes], asked: hashlib._Hash) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        asked.update(piece)
+        yield piece
+
+
+async def _keep(store: IdempotencyStore, tenant: int, key: str) -> None:
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        await _quietly(store.renew(tenant, key))
 
 
 async def _answered(

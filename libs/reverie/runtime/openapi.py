@@ -181,7 +181,7 @@ def _without_null(schema: Json) -> Json:
 
 
 def _headers(route: Route) -> Iterator[Json]:
-    if route.method == "POST" and not route.open and not route.streams:
+    if route.method == "POST":
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
     if route.tagged:
         which = "IfNoneMatch" if route.method == "GET" else "IfMatch"

@@ -20,9 +20,9 @@ from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, Outdated, knowing
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
-from reverie.runtime.calls import Call, Handler, rendered
+from reverie.runtime.calls import Call, Handler, Reply, rendered
 from reverie.runtime.endless import until_over
-from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once
+from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once, once_streamed
 from reverie.runtime.observe import LATER, LEFT
 from reverie.runtime.positions import Positions
 from reverie.runtime.rates import Left, Rates
@@ -189,17 +189,34 @@ async def _handle_stream(route: Route, door: Door, request: web.Request) -> web.
     if door.rates is not None:
         call = replace(call, spend=partial(door.rates.memories, holder))
     request[LATER] = call.later
-    if route.stream_limit:
-        pieces = taken(request, route.stream_limit, "import_limit")
-        call = replace(call, stream=_counted(route, door, holder, pieces))
     with door.positions.around(request.headers):
         with await _knowing(route, door, holder):
-            result = await route.handler(call)
+            result = await _streamed(route, door, request, call)
         if isinstance(result, Streamed):
             return await send(request, result, door.request_timeout)
-    reply = rendered(result)
+    reply = result if isinstance(result, StoredReply) else rendered(result)
     told = await door.positions.headers(route.method, reply.status)
     return web.Response(status=reply.status, body=reply.body, headers={**reply.headers, **told})
+
+
+async def _streamed(
+    route: Route, door: Door, request: web.Request, call: Call[Any, Any]
+) -> BaseModel | Reply | Streamed | StoredReply:
+    """The answer; to a long body that names itself it is given once."""
+    if not route.stream_limit:
+        return await route.handler(call)
+    taking = taken(request, route.stream_limit, "import_limit")
+    pieces = _counted(route, door, call.principal, taking)
+    if not (call.idempotency_key and door.idempotency) or route.passes_on:
+        return await route.handler(replace(call, stream=pieces))
+
+    async def answered(body: AsyncIterator[bytes]) -> StoredReply:
+        return await _run(route, replace(call, stream=body))
+
+    named = f"{route.method} {request.path_qs}"
+    return await once_streamed(
+        door.idempotency, call.principal.tenant, call.idempotency_key, (named, pieces), answered
+    )
 
 
 async def _handle_socket(route: Route, door: Door, request: web.Request) -> web.StreamResponse:

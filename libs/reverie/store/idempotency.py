@@ -27,19 +27,26 @@ class IdempotencyTable:
         self._lease = lease_seconds
 
     async def begin(
-        self, tenant: int, key: str, route: str, body_hash: bytes
+        self, tenant: int, key: str, route: str, body_hash: bytes | None
     ) -> StoredReply | Claim:
-        """Claims the key in one step, or says what stands under it."""
+        """Claims the key in one step, or says what stands under it; None: no body came yet."""
         async with self._db.tenant(tenant) as t:
-            if await t.row("idempotency_begin", key, route, body_hash, self._lease) is not None:
+            claim = (key, route, body_hash or b"", self._lease)
+            if await t.row("idempotency_begin", *claim) is not None:
                 return Claim.MINE
             row = await t.row("idempotency_read", key)
         return Claim.BUSY if row is None else _standing(row, route, body_hash)
 
     async def finish(self, tenant: int, key: str, reply: StoredReply) -> None:
-        """Keeps the answer."""
+        """Keeps the answer, and what it says of the body asked."""
+        told = (reply.status, reply.body, reply.headers, reply.asked or None)
         async with self._db.tenant(tenant) as t:
-            await t.rows("idempotency_finish", key, reply.status, reply.body, reply.headers)
+            await t.rows("idempotency_finish", key, *told)
+
+    async def renew(self, tenant: int, key: str) -> None:
+        """Lets a claim stand longer: its holder is at work."""
+        async with self._db.tenant(tenant) as t:
+            await t.rows("idempotency_renew", key)
 
     async def abandon(self, tenant: int, key: str) -> None:
         """Frees the key: nothing was done."""
@@ -52,9 +59,9 @@ class IdempotencyTable:
         return int(found[0][0])
 
 
-def _standing(row: asyncpg.Record, route: str, body_hash: bytes) -> StoredReply | Claim:
-    if (row["route"], row["body_hash"]) != (route, body_hash):
+def _standing(row: asyncpg.Record, route: str, body_hash: bytes | None) -> StoredReply | Claim:
+    if row["route"] != route or body_hash not in (None, row["body_hash"]):
         return Claim.OTHER
     if row["status"] is None:
         return Claim.BUSY
-    return StoredReply(row["status"], row["body"], row["headers"])
+    return StoredReply(row["status"], row["body"], row["headers"], row["body_hash"])

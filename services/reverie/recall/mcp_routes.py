@@ -7,10 +7,12 @@ gateway, with the key of whoever asks: the rules are the same whatever the door.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,6 +48,16 @@ class _Asker:
     url: str
     authorization: str
     project: str | None
+    key: str | None
+    posts: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def headers(self, method: str) -> dict[str, str]:
+        """The key of whoever asks, and under its idempotency key one for each write."""
+        sent = {"Authorization": self.authorization}
+        if self.key and method == "POST":
+            named = hashlib.sha256(self.key.encode()).hexdigest()
+            sent["Idempotency-Key"] = f"mcp-{named}-{next(self.posts)}"
+        return sent
 
 
 _ASKER: ContextVar[_Asker] = ContextVar("asker")
@@ -95,7 +107,8 @@ class Protocol:
         async with asyncio.timeout(self._timeout.total):
             body = b"".join([piece async for piece in call.stream])
         authorization = call.headers.get("Authorization", "")
-        _ASKER.set(_Asker(call.reached_at, authorization, call.query.project))
+        given = call.headers.get("Idempotency-Key")
+        _ASKER.set(_Asker(call.reached_at, authorization, call.query.project, given))
         await self._opened.wait()
         said = await self._served.answer(call.query.profile, call.headers, body)
         return Reply(said.status, bytes(said.body), said.headers)
@@ -116,7 +129,7 @@ class Protocol:
         if http is None:
             raise Unavailable("the gateway", "it is stopping")
         where = f"{asker.url}{path}{parameters(query)}"
-        return await ask_own(http, method, where, body, {"Authorization": asker.authorization})
+        return await ask_own(http, method, where, body, asker.headers(method))
 
 
 def _check_origin(headers: Mapping[str, str]) -> None:

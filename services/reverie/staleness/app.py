@@ -63,6 +63,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             doubts=Doubts(database),
             hooks=Hooks(database, sealer),
             outbox=OutboxTable(database),
+            idempotency=IdempotencyTable(database),
             known_of=vault.known,
         )
 
@@ -77,7 +78,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             counts=Allowances(database),
             known_of=vault.known,
             positions=Positions(database.position if settings.database_read_url else None),
-            idempotency=IdempotencyTable(database),
+            idempotency=parts.idempotency,
             checks={"postgres": database.check},
             registry=registry,
             readings=[

@@ -22,9 +22,11 @@ from reverie.contracts.hooks import (
 )
 from reverie.domain.access import Principal
 from reverie.domain.errors import Invalid, Unauthenticated
+from reverie.domain.idempotency import StoredReply
 from reverie.domain.scopes import slug
 from reverie.runtime.body import parse_body
-from reverie.runtime.calls import Call
+from reverie.runtime.calls import Call, Reply, rendered
+from reverie.runtime.idempotency import key_of, once
 from reverie.runtime.paging import PageQuery, Position, cut_page, decode_cursor
 from reverie.runtime.routes import Route
 from reverie.staleness.intake import take
@@ -40,6 +42,8 @@ from reverie.store.hooks import Hook
 
 log = structlog.get_logger("reverie.staleness")
 
+DELIVERY_IDS = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id")
+"""Headers that stay the same when a delivery is sent again."""
 LEFT_OUT = (
     "the push had more commits than its webhook names; what the others changed is not known: "
     "publish the range with `reverie git push-event`"
@@ -134,9 +138,25 @@ class Forge:
         await self._parts.hooks.delete(who, project, self._kind)
         return HookRemoved(project=project, kind=self._kind)
 
-    async def deliver(self, call: Call[None, None]) -> Delivered:
-        """`POST /v1/git/{kind}/{tenant}/{project}`."""
+    async def deliver(self, call: Call[None, None]) -> Reply:
+        """`POST /v1/git/{kind}/{tenant}/{project}`; once for each id of a delivery."""
         who = await self._sender(call)
+        named = next((call.headers[one] for one in DELIVERY_IDS if one in call.headers), None)
+
+        async def answered() -> StoredReply:
+            return rendered(Reply(202, await self._delivered(call, who, named)))
+
+        if named is None:
+            reply = await answered()
+        else:
+            request = (f"POST {self._kind} webhook", call.raw)
+            key = f"{slug(call.path['project'])}/{key_of(who, named)}"
+            reply = await once(self._parts.idempotency, who.tenant, key, request, answered)
+        return Reply(reply.status, reply.body, reply.headers)
+
+    async def _delivered(
+        self, call: Call[None, None], who: Principal, delivery: str | None
+    ) -> Delivered:
         event = call.headers.get("X-GitHub-Event", "push")
         if event != "push":
             return Delivered(ignored="the webhook works" if event == "ping" else f"event {event}")
@@ -146,7 +166,6 @@ class Forge:
             return Delivered(ignored=change.reason)
         parts = self._parts
         stored, duplicate, events = await take(parts, who, change)
-        delivery = call.headers.get("X-GitHub-Delivery") or call.headers.get("X-Gitlab-Event-UUID")
         log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
         hints = [LEFT_OUT] if change.partial else []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reverie.bus.port import Bus
 from reverie.domain.known_secrets import Known
+from reverie.runtime.idempotency import IdempotencyStore
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.doubts import Doubts
@@ -24,4 +25,5 @@ class Parts:
     doubts: Doubts
     hooks: Hooks
     outbox: OutboxTable
+    idempotency: IdempotencyStore
     known_of: Callable[[int], Awaitable[Known]]

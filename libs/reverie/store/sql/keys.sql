@@ -43,8 +43,13 @@ returning key;
 select route, body_hash, status, body, headers from idempotency where tenant = $1 and key = $2;
 
 -- name: idempotency_finish
--- Keeps the answer.
-update idempotency set status = $3, body = $4, headers = $5 where tenant = $1 and key = $2;
+-- Keeps the answer, and what was asked where that was not known at first.
+update idempotency set status = $3, body = $4, headers = $5, body_hash = coalesce($6, body_hash)
+where tenant = $1 and key = $2;
+
+-- name: idempotency_renew
+-- Says of a key that its taker is still at work.
+update idempotency set at = now() where tenant = $1 and key = $2 and status is null;
 
 -- name: idempotency_abandon
 -- Frees a key whose work failed.
