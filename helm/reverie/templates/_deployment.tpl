@@ -1,0 +1,102 @@
+{{/* A Deployment of one service. Given: root, component, service, own (its block), settings. */}}
+{{- define "reverie.deployment" -}}
+{{- $root := .root -}}
+{{- $own := .own -}}
+{{- $full := include "reverie.fullname" $root -}}
+{{- $keys := include "reverie.over" (list $root.Values.secret.keys ($own.secretKeys | default dict)) | fromYaml -}}
+{{- $recall := eq .service "recall" -}}
+{{- $addresses := dict "host" "0.0.0.0" (printf "%s_port" .service) $own.port -}}
+{{- if $recall -}}
+{{- $_ := set $addresses "grpc_port" $own.grpcPort -}}
+{{- range $other := list "ingest" "dream" "staleness" -}}
+{{- $port := (index $root.Values $other).port -}}
+{{- $_ := set $addresses (printf "%s_url" $other) (printf "http://%s-%s:%v" $full $other $port) -}}
+{{- end -}}
+{{- end -}}
+{{- $settings := include "reverie.over" (list $addresses $root.Values.settings $own.settings (.settings | default dict)) | fromYaml -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $full }}-{{ .component }}
+  labels:
+    {{- include "reverie.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: {{ .component }}
+spec:
+  {{- if not (or (dig "autoscaling" "enabled" false $own) (dig "keda" "enabled" false $own)) }}
+  replicas: {{ $own.replicas }}
+  {{- end }}
+  revisionHistoryLimit: 5
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      maxUnavailable: 0
+      maxSurge: 1
+  selector:
+    matchLabels:
+      {{- include "reverie.selector" $root | nindent 6 }}
+      app.kubernetes.io/component: {{ .component }}
+  template:
+    metadata:
+      {{- include "reverie.podMeta" . | nindent 6 }}
+    spec:
+      {{- include "reverie.podSpec" . | nindent 6 }}
+      terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | default (add $root.Values.drainSeconds (ceil ($settings.shutdown_seconds | default 6)) 10) }}
+      {{- with $root.Values.topologySpread }}
+      topologySpreadConstraints:
+        {{- range . }}
+        - {{ toYaml . | nindent 10 | trim }}
+          labelSelector:
+            matchLabels:
+              {{- include "reverie.selector" $root | nindent 14 }}
+              app.kubernetes.io/component: {{ $.component }}
+          matchLabelKeys: [pod-template-hash]
+        {{- end }}
+      {{- end }}
+      initContainers:
+        - name: await-schema
+          {{- include "reverie.container" $root | nindent 10 }}
+          args: [migrate, --check, --wait, {{ $root.Values.migrate.waitSeconds | quote }}]
+          env:
+            {{- include "reverie.servers" (dict "root" $root "keys" $keys) | trim | nindent 12 }}
+            {{- with $root.Values.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          resources:
+            {{- toYaml $root.Values.migrate.resources | nindent 12 }}
+      containers:
+        - name: {{ .service }}
+          {{- include "reverie.container" $root | nindent 10 }}
+          args: [serve, {{ .service }}]
+          env:
+            {{- include "reverie.servers" (dict "root" $root "keys" $keys) | trim | nindent 12 }}
+            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_MODEL_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
+            {{- with index $keys $name }}
+            {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
+            {{- end }}
+            {{- end }}
+            {{- include "reverie.settings" $settings | trim | nindent 12 }}
+            {{- with $root.Values.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          ports:
+            - name: http
+              containerPort: {{ $own.port }}
+            {{- if and $recall (include "reverie.grpc" $root) }}
+            - name: grpc
+              containerPort: {{ $own.grpcPort }}
+            {{- end }}
+          startupProbe:
+            {{- include "reverie.probe" (dict "path" "/ready" "times" $root.Values.probes.startup) | nindent 12 }}
+          readinessProbe:
+            {{- include "reverie.probe" (dict "path" "/ready?own=true" "times" $root.Values.probes.readiness) | nindent 12 }}
+          livenessProbe:
+            {{- include "reverie.probe" (dict "path" "/health" "times" $root.Values.probes.liveness) | nindent 12 }}
+          {{- if $root.Values.drainSeconds }}
+          lifecycle:
+            preStop:
+              sleep:
+                seconds: {{ $root.Values.drainSeconds }}
+          {{- end }}
+          resources:
+            {{- toYaml $own.resources | nindent 12 }}
+{{- end -}}

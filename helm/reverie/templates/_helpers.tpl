@@ -1,0 +1,196 @@
+{{- define "reverie.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "reverie.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "reverie.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "reverie.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "reverie.selector" -}}
+app.kubernetes.io/name: {{ include "reverie.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "reverie.labels" -}}
+{{ include "reverie.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: reverie
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "reverie.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "reverie.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "reverie.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{/* One variable from the Secret. Given: root, variable, key. */}}
+{{- define "reverie.fromSecret" -}}
+- name: {{ .variable }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ .root.Values.secret.name }}
+      key: {{ .key }}
+{{- end -}}
+
+{{/* Where the servers are. Given: root, keys, migrate (whether with the rights of the Job). */}}
+{{- define "reverie.servers" -}}
+{{- $root := .root -}}
+{{- $full := include "reverie.fullname" $root -}}
+{{- if $root.Values.trial.enabled -}}
+{{- $words := $root.Values.trial.passwordKeys -}}
+{{- if .migrate }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "POSTGRES_PASSWORD" "key" $words.postgres) }}
+- name: REVERIE_MIGRATE_DATABASE_URL
+  value: postgresql://postgres:$(POSTGRES_PASSWORD)@{{ $full }}-postgres:5432/reverie
+{{- end }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "SERVICES_PASSWORD" "key" $words.services) }}
+- name: REVERIE_DATABASE_URL
+  value: postgresql://reverie_service:$(SERVICES_PASSWORD)@{{ $full }}-postgres:5432/reverie
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "NATS_PASSWORD" "key" $words.nats) }}
+- name: REVERIE_NATS_URL
+  value: nats://reverie:$(NATS_PASSWORD)@{{ $full }}-nats:4222
+{{- else -}}
+{{- if and .migrate .keys.migrateDatabaseUrl }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_MIGRATE_DATABASE_URL" "key" .keys.migrateDatabaseUrl) }}
+{{- end }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_URL" "key" (required "secret.keys.databaseUrl names the key of the Secret that says where Postgres is" .keys.databaseUrl)) }}
+{{- with .keys.databaseReadUrl }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_READ_URL" "key" .) }}
+{{- end }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_NATS_URL" "key" (required "secret.keys.natsUrl names the key of the Secret that says where NATS is" .keys.natsUrl)) }}
+{{- end }}
+{{- end -}}
+
+{{/* Settings as variables, in the order of their names. Given: a map. */}}
+{{- define "reverie.settings" -}}
+{{- range $name := keys . | sortAlpha }}
+{{- $value := index $ $name }}
+- name: REVERIE_{{ upper $name }}
+  value: {{ if kindIs "map" $value }}{{ toJson $value | quote }}{{ else if kindIs "float64" $value }}{{ if eq (floor $value) $value }}{{ int64 $value | quote }}{{ else }}{{ $value | quote }}{{ end }}{{ else }}{{ $value | quote }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{/* What every pod has of the same. Given: root, component, own (the block of its service). */}}
+{{- define "reverie.podMeta" -}}
+labels:
+  {{- include "reverie.labels" .root | nindent 2 }}
+  app.kubernetes.io/component: {{ .component }}
+  {{- with include "reverie.over" (list .root.Values.podLabels (.own.podLabels | default dict)) | fromYaml }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with include "reverie.over" (list .root.Values.podAnnotations (.own.podAnnotations | default dict)) | fromYaml }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "reverie.podSpec" -}}
+serviceAccountName: {{ include "reverie.serviceAccountName" .root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  {{- toYaml .root.Values.podSecurityContext | nindent 2 }}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with include "reverie.over" (list .root.Values.nodeSelector (.own.nodeSelector | default dict)) | fromYaml }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with concat (.own.tolerations | default list) .root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.affinity | default .root.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: home
+    emptyDir:
+      sizeLimit: {{ .root.Values.scratch.sizeLimit }}
+  - name: tmp
+    emptyDir:
+      sizeLimit: {{ .root.Values.scratch.sizeLimit }}
+  {{- with .root.Values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "reverie.container" -}}
+image: {{ include "reverie.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  {{- toYaml .Values.securityContext | nindent 2 }}
+volumeMounts:
+  - name: home
+    mountPath: /var/lib/reverie
+  - name: tmp
+    mountPath: /tmp
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "reverie.probe" -}}
+httpGet:
+  path: {{ .path }}
+  port: http
+{{ toYaml .times }}
+{{- end -}}
+
+{{/* The servers that a NetworkPolicy lets pods reach. Given: to, ports. */}}
+{{- define "reverie.egress" -}}
+- ports:
+    {{- range .ports }}
+    - port: {{ . }}
+      protocol: TCP
+    {{- end }}
+  {{- with .to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Maps over one another, the last one winning, also with what is empty. Given: a list of maps. */}}
+{{- define "reverie.over" -}}
+{{- $all := dict -}}
+{{- range $one := . -}}
+{{- range $name, $value := $one -}}
+{{- $_ := set $all $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{/* Whether the gateway answers gRPC: not empty where it does. */}}
+{{- define "reverie.grpc" -}}
+{{- $settings := include "reverie.over" (list .Values.settings .Values.recall.settings) | fromYaml -}}
+{{- if ne (toString $settings.grpc) "false" -}}yes{{- end -}}
+{{- end -}}
