@@ -18,6 +18,7 @@ from pgvector.asyncpg import register_vector
 from tests.bench import texts
 
 from reverie.domain.words import index_text
+from reverie.store.counts import EXACT_UP_TO
 
 CENTRES = 500
 NOISE = 0.035
@@ -50,8 +51,8 @@ with c as (
   select $1, n.id, 0, 0, length(n.content), sha256(n.content::bytea) from made n
   returning no, memory
 )
-insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
-select $1, c.no, n.v from c join made n on n.id = c.memory order by n.n
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v, walked)
+select $1, c.no, n.v, $2 from c join made n on n.id = c.memory order by n.n
 """
 _EDGES = """
 insert into edge (tenant, id, src, kind, dst, weight)
@@ -69,7 +70,8 @@ _INDEX = "vec_bge_small_en_v1_5_hnsw"
 async def fill(url: str, sizes: dict[int, int], centres: Centres) -> None:
     """Adds to each tenant as many memories as `sizes` says, through an owner's address.
 
-    The vector index is made anew after the rows, which takes a tenth of the time.
+    The vector index is made anew after the rows, which takes a tenth of the time; only large
+    tenants are in it.
     """
     connection = await asyncpg.connect(url, server_settings={"search_path": "reverie,public"})
     try:
@@ -91,10 +93,11 @@ async def _fill(connection: Any, tenant: int, count: int, centres: Centres) -> N
     chance = np.random.default_rng(tenant)
     for first in range(0, count, AT_ONCE):
         numbers = range(first, min(first + AT_ONCE, count))
-        await _add(connection, tenant, list(_made(numbers, centres, chance)))
+        made = list(_made(numbers, centres, chance))
+        await _add(connection, tenant, made, count > EXACT_UP_TO)
 
 
-async def _add(connection: Any, tenant: int, made: list[tuple[Any, ...]]) -> None:
+async def _add(connection: Any, tenant: int, made: list[tuple[Any, ...]], walked: bool) -> None:
     async with connection.transaction():
         await connection.execute("truncate made")
         await connection.copy_records_to_table(
@@ -103,7 +106,7 @@ async def _add(connection: Any, tenant: int, made: list[tuple[Any, ...]]) -> Non
         await connection.execute("analyze made")
         await connection.execute(f"set local reverie.tenant = '{tenant}'")
         for statement in (_MEMORIES, _POSTINGS, _CHUNKS, _EDGES, _SAID):
-            await connection.execute(statement, tenant)
+            await connection.execute(statement, tenant, *([walked] if statement is _CHUNKS else []))
 
 
 def _made(

@@ -57,8 +57,8 @@ with base as materialized (
   select b, array_agg((random() - 0.5)::real)::halfvec(384) as v
   from generate_series(1, 200) b, generate_series(1, 384) d group by b
 )
-insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
-select c.tenant, c.no, x.v + y.v
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v, walked)
+select c.tenant, c.no, x.v + y.v, c.n > 100
 from (select tenant, no, row_number() over (order by no) as n from chunk
       where tenant = %(tenant)s) c
 join base x on x.b = 1 + c.n %% 200 join base y on y.b = 1 + (c.n / 200) %% 200;
@@ -97,6 +97,6 @@ def load_all(admin_url: str, big: int, small: list[int]) -> None:
         connection.execute("set maintenance_work_mem = '128MB'")
         connection.execute(
             "create index vec_bge_small_en_v1_5_hnsw on vec_bge_small_en_v1_5"
-            " using hnsw (v halfvec_cosine_ops) with (m = 4, ef_construction = 12)"
+            " using hnsw (v halfvec_cosine_ops) with (m = 4, ef_construction = 12) where walked"
         )
         connection.execute("vacuum analyze")

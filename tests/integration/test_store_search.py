@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.memory import NewEdge
+from reverie.store import counts
+from reverie.store.duplicates import Duplicates
 from reverie.store.enrichment import Enrichment, Piece
-from reverie.store.models import Pointer
+from reverie.store.models import Models, Pointer
 from reverie.store.search import Filter, Search
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, admin_rows, new, open_store, principal, write
@@ -56,6 +58,29 @@ async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk
     best = sorted(zip(nearest, ids, strict=True), reverse=True)[:5]
     assert [one.id for one in found] == [memory for _, memory in best]
     assert [one.score for one in found] == pytest.approx([s for s, _ in best], abs=2e-3)
+
+
+async def test_vectors_of_a_large_tenant_are_found_before_and_after_they_come_into_the_index(
+    store: Store, vectors: Vector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "EXACT_UP_TO", 5)
+    monkeypatch.setattr(counts, "WALKED", 0)
+    ids = await write(store, *(new(f"memory {n}") for n in range(12)))
+    for n, memory in enumerate(ids):
+        await _embed(store, memory, vectors[n])
+    models, tenant = Models(store.db), store.me.tenant
+    nearest = sorted(range(12), key=lambda n: -float(vectors[n] @ vectors[39]))
+    likest = [ids[n] for n in nearest[:5]]
+    for put in (0, 4, 8):
+        assert await models.walk(tenant, Pointer(), put) == put
+        found = await Search(store.db).meaning(store.me, vectors[39], ANY, 5)
+        assert [one.id for one in found] == likest, put
+    assert await models.walk(tenant, Pointer(), 8) == 0
+    assert await models.walk(store.other.tenant, Pointer(), 8) == 0
+    near = await Duplicates(store.db).read(tenant, likest[0])
+    assert near is not None
+    alike = await Duplicates(store.db).candidates(tenant, near, 3)
+    assert max(one.cosine or 0 for one in alike) == alike[0].cosine
 
 
 async def test_a_memory_of_many_chunks_does_not_crowd_out_the_others(

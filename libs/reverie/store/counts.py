@@ -78,6 +78,16 @@ class Counts:
 
         return await self._of(tenant, tenant.vectors, count, lambda found: found.own)
 
+    async def walks(self, tenant: Tenant) -> bool:
+        """Whether the tenant has so many vectors that they belong into the index."""
+
+        async def counted() -> bool:
+            row = await tenant.row("vector_count", EXACT_UP_TO + 1)
+            return row is not None and row["own"] > EXACT_UP_TO
+
+        # That is true or false for long, also of small ones.
+        return await self._of(tenant, f"{tenant.vectors} walked", counted, lambda _: SMALL + 1)
+
     async def _of(
         self,
         tenant: Tenant,

@@ -13,6 +13,7 @@ import asyncpg
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.kinds import Kind
 from reverie.domain.likeness import Likeness, Said
+from reverie.store.counts import Counts
 from reverie.store.database import Database
 from reverie.store.models import Models
 from reverie.store.races import retried
@@ -50,6 +51,7 @@ class Duplicates:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._models = Models(database)
+        self._counts = Counts()
 
     async def read(self, tenant: int, memory: UUID) -> Candidate | None:
         """The memory, if it is active and all that is derived of it stands."""
@@ -65,7 +67,8 @@ class Duplicates:
         """
         async with self._db.reading(tenant) as t:
             t.vectors = (await self._models.of(tenant)).vectors
-            found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit)
+            walks = int(await self._counts.walks(t))
+            found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit, walks)
         return [_candidate(row, cosine=row["cosine"]) for row in found]
 
     async def merge(

@@ -24,6 +24,9 @@ from reverie.store.database import Database, Tenant
 from reverie.store.models import FIRST_MODEL, Models, Pointer, pointed
 from reverie.store.weighted import sparse_vector, weighted
 
+WALKED_AT_ONCE = 32
+"""Vectors put into the index that is walked with each memory: more than one has, to catch up."""
+
 Vector = NDArray[np.float32]
 Words = Mapping[int, float]
 
@@ -164,6 +167,10 @@ class Enrichment:
             if not memory.carried:
                 await _explain(t, memory, causes, told)
             return events
+
+    async def walk(self, tenant: int) -> None:
+        """Puts some vectors that a large tenant got into the index that is walked."""
+        await self._models.walk(tenant, await self._models.of(tenant), WALKED_AT_ONCE)
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
         """Replaces the chunks of a memory that stands at its version; tells nobody."""

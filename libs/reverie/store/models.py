@@ -15,6 +15,7 @@ import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from reverie.store.counts import Counts
 from reverie.store.database import FIRST_VECTORS, Database, Tenant
 from reverie.store.migrate import SCHEMA
 
@@ -107,6 +108,7 @@ class Models:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._known: dict[int, tuple[float, Pointer]] = {}
+        self._counts = Counts()
 
     async def of(self, tenant: int) -> Pointer:
         """The model of a tenant, as it stood at most `TRUSTED_SECONDS` ago."""
@@ -124,6 +126,16 @@ class Models:
             found = await t.rows("model_noted")
         others = [Pointer(row["name"], row["dims"]) for row in found if not row["active"]]
         return [(active, True), *((one, False) for one in others if one.name != active.name)]
+
+    async def walk(self, tenant: int, of: Pointer, limit: int) -> int:
+        """Puts some vectors, where there are many, into the index that is walked; how many."""
+        async with self._db.reading(tenant) as t:
+            t.vectors = of.vectors
+            if not await self._counts.walks(t):
+                return 0
+        async with self._db.tenant(tenant, flushed=False) as t:
+            t.vectors = of.vectors
+            return len(await t.rows("vectors_walk", limit))
 
     async def due(self, tenant: int, of: Pointer, after: int, limit: int) -> list[Due]:
         """Chunks that the model has no vectors of, by their number."""

@@ -65,6 +65,8 @@ async def enrich(parts: Parts, tenant: int, raw: Raw) -> bool:
             told is not None,
         )
         await publish_now(parts.bus, parts.outbox, tenant, events)
+        if pieces:
+            await parts.enrichment.walk(tenant)
     return bool(events)
 
 

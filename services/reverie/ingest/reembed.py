@@ -27,6 +27,8 @@ async def reembed(
     told_of = (tenant, embedder.name, embedder.dims, [float(x) for x in probe])
     to = await asyncio.to_thread(moving.begin, *told_of)
     made = await _fill(models, embedder, tenant, to, told)
+    while await models.walk(tenant, to, BATCH):
+        pass
     await asyncio.to_thread(moving.switch, tenant, to.name)
     return made + await _fill(models, embedder, tenant, to, told)
 

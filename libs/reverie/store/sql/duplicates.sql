@@ -13,11 +13,18 @@ where m.tenant = $1 and m.id = $2 and m.status = 'active' and m.kind not in ('fi
 
 -- name: likeness_candidates
 -- Active memories of the scope $4 that may say what $2 (vector $3) says: nearest, same anchors, same rare words; $5 of each.
+-- The index of vectors is walked where $6 is 1; what is not in it, else all, is compared.
 -- Looked up from the likest down until there are enough, whatever the planner knows of the tables.
 with near as materialized (
   select m.id
-  from (select v.chunk, v.v <=> $3 as far from vec_bge_small_en_v1_5 v
-        where v.tenant = $1 order by v.v <=> $3 limit 300) v
+  from ((select v.chunk, v.v <=> $3 as far from vec_bge_small_en_v1_5 v
+         where v.tenant = $1 and v.walked and $6::int = 1 order by v.v <=> $3 limit 300)
+        union all
+        (select n.chunk, n.far from (
+           select v.chunk, (v.v <=> $3) + 0 as far from vec_bge_small_en_v1_5 v
+           where v.tenant = $1 and (not v.walked or $6::int = 0)) n
+         order by n.far, n.chunk limit 300)
+        order by far, chunk limit 300) v
   cross join lateral (
     select c.memory from chunk c
     where c.tenant = $1 and c.no = v.chunk and c.ord = 0 limit 1) c

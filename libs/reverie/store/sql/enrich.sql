@@ -34,6 +34,14 @@ with c as (
 )
 insert into vec_bge_small_en_v1_5 (tenant, chunk, v) select $1, c.no, $7 from c;
 
+-- name: vectors_walk
+-- Puts $2 of a tenant's vectors, the oldest of those that are not there, into the index that is walked.
+update vec_bge_small_en_v1_5 set walked = true
+where tenant = $1 and chunk in (
+  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and not v.walked
+  order by v.chunk limit $2 for update skip locked)
+returning chunk;
+
 -- name: vectors_known
 -- Vectors and weighted words that stand already for texts of these hashes.
 select distinct on (c.hash) c.hash, v.v, s.v as words

@@ -57,12 +57,14 @@ from scored s cross join lateral (
 order by s.score desc, s.doc limit $7;
 
 -- name: vector_count
--- How many vectors a tenant has, counted up to $2, and how many its partition had when it was last
--- looked at: decides between exact and approximate.
+-- How many vectors a tenant has, counted up to $2, and how many the index of its partition held when
+-- that was last looked at: decides between exact and approximate.
 select count(*) as own, coalesce((
-  select p.reltuples from pg_class p where p.oid = (
+  select c.reltuples from pg_index i join pg_class c on c.oid = i.indexrelid
+  join pg_am a on a.oid = c.relam
+  where a.amname = 'hnsw' and i.indrelid = (
     select v.tableoid from vec_bge_small_en_v1_5 v where v.tenant = $1 order by v.chunk limit 1)
-), 0)::float8 as around
+  limit 1), 0)::float8 as around
 from (select from vec_bge_small_en_v1_5 where tenant = $1 limit $2) v;
 
 -- name: search_vectors_exact
@@ -97,20 +99,35 @@ where m.tenant = $1 and m.id = any($3::uuid[]) and covers($4, m.scope)
 group by c.memory order by score desc, c.memory;
 
 -- name: search_vectors_index
--- The same through the HNSW index: approximate, for tenants with many vectors. What may be answered
--- is looked up chunk by chunk, so that no plan but a walk of the index is possible.
+-- The same through the HNSW index: approximate, for tenants with many vectors; what is not in the index
+-- yet is compared. What may be answered is looked up chunk by chunk, so that no plan but a walk of
+-- the index is possible.
 select n.id, max(n.score) as score from (
-  select m.id, (1 - (v.v <=> $2))::float8 as score
-  from vec_bge_small_en_v1_5 v
-  cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
-  cross join lateral (
-    select m.id from memory m
-    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
-      and ($6::text[] is null or m.kind = any($6))
-      and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
-    limit 1) m
-  where v.tenant = $1
-  order by v.v <=> $2 limit $5::int * 2
+  (select m.id, (1 - (v.v <=> $2))::float8 as score
+   from vec_bge_small_en_v1_5 v
+   cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
+   cross join lateral (
+     select m.id from memory m
+     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+       and ($6::text[] is null or m.kind = any($6))
+       and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+     limit 1) m
+   where v.tenant = $1 and v.walked
+   order by v.v <=> $2 limit $5::int * 2)
+  union all
+  (select m.id, (1 - n.d)::float8
+   from (
+     select v.chunk, (v.v <=> $2) + 0 as d from vec_bge_small_en_v1_5 v
+     where v.tenant = $1 and not v.walked order by d, v.chunk limit $5::int * 4
+   ) n
+   cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
+   cross join lateral (
+     select m.id from memory m
+     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+       and ($6::text[] is null or m.kind = any($6))
+       and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+     limit 1) m
+   order by n.d, n.chunk limit $5::int * 2)
 ) n
 group by n.id order by score desc, n.id limit $5;
 
