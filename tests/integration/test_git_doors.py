@@ -150,12 +150,17 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     kind = "application/x-www-form-urlencoded"
     headers = {"X-Hub-Signature-256": f"sha256={signature}", "Content-Type": kind}
     assert (await deliver(data=form["data"], headers=headers)).status == 202
+    request = pull(merged=True)
+    assert (await deliver(**github(request, "pull_request"))).body["duplicate"] is False
+    for other in (pull(merged=False), pull(merged=True, head={"ref": "x", "repo": None})):
+        assert "request" in (await deliver(**github(other, "pull_request"))).body["ignored"]
     ended = pushed(after="0" * 40, before=SHA, deleted=True, commits=[], ref="refs/heads/feat/x")
     assert (await deliver(**github(ended))).body["duplicate"] is False
     many = [{**pushed()["commits"][1], "id": f"{n:040x}"} for n in range(1, 2049)]
     capped = await deliver(**github(pushed(after="d" * 40, commits=many)))
     assert "push-event" in capped.body["hints"][0]
-    _, forced, deleted, partial = stored_changes(shop)
+    _, forced, squashed, deleted, partial = stored_changes(shop)
+    assert (squashed["after"], squashed["merged"]) == (SHA, ["feat/squashed"])
     assert (forced["forced"], deleted["deleted"], deleted["branch"]) == (True, True, "feat/x")
     assert partial["partial"] is True
     await asyncio.to_thread(
@@ -166,6 +171,14 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     assert (await shop.call("DELETE", path)).status == 200
     assert (await deliver(**github(pushed()))).status == 401
     assert (await shop.call("DELETE", path)).status == 404
+
+
+def pull(**more: Any) -> dict[str, Any]:
+    """A pull request that GitHub tells of."""
+    home = {"full_name": "us/shop", "default_branch": "main"}
+    sides = {"head": {"ref": "feat/squashed", "repo": home}, "base": {"ref": "main", "repo": home}}
+    body = {"number": 12, "merge_commit_sha": SHA, **sides, **more}
+    return {"action": "closed", "pull_request": body, "repository": home}
 
 
 async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None:
@@ -199,8 +212,14 @@ async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None
     assert (await deliver()).status == 401
     taken = await deliver(**{"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Push Hook"})
     assert (taken.status, len(taken.body["hints"])) == (202, 1)
-    [change] = stored_changes(shop)
+    ends = {"source_branch": "feat/y", "target_branch": "main", "squash_commit_sha": SHA}
+    request = {"object_attributes": {"action": "merge", **ends}, "project": body["project"]}
+    asked = {"X-Gitlab-Token": SECRET, "X-Gitlab-Event": "Merge Request Hook"}
+    told = await shop.call("POST", made.body["path"], json=request, headers=asked)
+    assert (told.status, told.body["duplicate"]) == (202, False)
+    change, merge = stored_changes(shop)
     assert (change["repository"], change["partial"]) == ("us/shop", True)
+    assert (merge["branch"], merge["merged"]) == ("main", ["feat/y"])
     key = b"k" * 32
     token = "whsec_" + base64.b64encode(key).decode()
     await shop.call("PUT", "/v1/git/webhooks/gitlab/shop", {"secret": token})

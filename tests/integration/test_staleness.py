@@ -169,8 +169,12 @@ async def test_what_happens_on_a_branch_stays_there_until_it_is_merged(stack: St
     await shop.push(edited("app.py", 3), branch="feat/x")
     assert set(await shop.stale(project="shop")) == {own}
     await shop.push(edited("app.py", 3), merge=True, merged=["feat/x"])
+
+    async def told() -> bool:
+        return set(await shop.stale(project="shop")) == {main, own}
+
+    await eventually(told)
     found = await shop.stale(project="shop")
-    assert set(found) == {main, own}
     detail = await stack.get(f"/v1/memories/{own}")
     assert (detail["scope"], detail["metadata"]["promoted"]["branch"]) == (
         "project/shop",

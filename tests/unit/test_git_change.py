@@ -262,3 +262,38 @@ def test_a_long_way_is_told_as_one_comparison_with_the_commits_to_blame(
     monkeypatch.setattr("reverie.agent.git_change.MOST_BYTES", 100)
     with pytest.raises(Conflict, match="too much"):
         change_of(clone.repo, "shop", Ends("main", begin, clone.repo.head))
+
+
+def test_a_squash_a_rebase_and_moving_ahead_name_the_branch_they_brought_in(clone: Clone) -> None:
+    begin = clone.commit("Begin", {"a.txt": numbered(20), "b.txt": numbered(20)})
+    for name in ("feat/squashed", "feat/rebased", "feat/open", "feat/fresh"):
+        clone.git("branch", "-q", name)
+    for name, files in (
+        ("feat/squashed", [{"a.txt": numbered(20, _3="3")}, {"a.txt": numbered(20, _3="three")}]),
+        ("feat/rebased", [{"c.txt": "c\n"}, {"c.txt": "c\nd\n"}]),
+        ("feat/open", [{"d.txt": "d\n"}]),
+    ):
+        clone.git("switch", "-q", name)
+        for n, file in enumerate(files):
+            clone.commit(f"{name} {n}", file)
+    clone.git("switch", "-q", "main")
+    clone.commit("Meanwhile", {"b.txt": numbered(20, _9="nine")})
+    clone.git("merge", "-q", "--squash", "feat/squashed")
+    squash = clone.commit("Squash it (#12)")
+    assert told(clone, f"{begin}..{squash}").merged == ["feat/squashed"]
+    clone.git("branch", "-q", "spare", "feat/rebased")
+    clone.git("rebase", "-q", "main", "spare")
+    clone.git("switch", "-q", "main")
+    clone.git("merge", "-q", "--ff-only", "spare")
+    clone.git("branch", "-q", "-D", "spare")
+    rebased = clone.git("rev-parse", "HEAD")
+    assert told(clone, f"{squash}..{rebased}").merged == ["feat/rebased"]
+    clone.git("switch", "-q", "-c", "feat/ahead")
+    clone.commit("Ahead", {"e.txt": "e\n"})
+    clone.git("switch", "-q", "main")
+    clone.git("merge", "-q", "--ff-only", "feat/ahead")
+    clone.git("branch", "-q", "feat/next")
+    ahead = clone.git("rev-parse", "HEAD")
+    found = told(clone, f"{rebased}..{ahead}")
+    assert (found.merge, found.merged) == (False, ["feat/ahead"])
+    assert told(clone, f"{begin}..feat/open", branch="feat/open").merged == []

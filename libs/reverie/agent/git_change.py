@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from reverie.agent.git_diff import Entry, read_diff
 from reverie.agent.git_files import files_of
+from reverie.agent.git_merged import Told, brought_in
 from reverie.agent.git_repo import DEEPEN, Repo
 from reverie.contracts.git import MAX_COMMITS, MAX_FILES, GitChange
 from reverie.domain.errors import Conflict
-from reverie.domain.merges import merged_branch, reverted_commit
+from reverie.domain.merges import reverted_commit
 
 SEND_SOURCE: Final = "reverie.source"
 """The setting of a clone that lets changed lines leave it: `git config reverie.source true`."""
@@ -30,23 +31,13 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
-    """A commit as git tells it."""
-
-    sha: str
-    parents: tuple[str, ...]
-    committed_at: str
-    subject: str
-    reverts: str | None
-
-
-@dataclass(frozen=True)
 class Ends:
     """What is compared: `before` None for a new branch, whose files are compared with `base` (None:
     with nothing); `after` None for a deleted one.
 
     `told`: uncommitted edits that were announced since `before`; what follows is told against them.
-    `edits`: `after` is such a state itself. `repository` and `default_branch` where it is known
+    `edits`: `after` is such a state itself. `merged`: branches that are known to come in, whatever
+    the clone tells. `repository` and `default_branch` where it is known
     better than the clone knows.
     """
 
@@ -56,6 +47,7 @@ class Ends:
     base: str | None = None
     told: str | None = None
     edits: bool = False
+    merged: tuple[str, ...] = ()
     repository: str | None = None
     default_branch: str | None = None
 
@@ -74,11 +66,12 @@ class _Step:
 
 def change_of(repo: Repo, project: str, ends: Ends) -> GitChange:
     """The change between two commits of a branch. Raises `Conflict` where the clone lacks them."""
+    main = ends.default_branch or repo.default_branch
     head = {
         "project": project,
         "repository": ends.repository or repo.remote,
         "branch": ends.branch,
-        "default_branch": ends.default_branch or repo.default_branch,
+        "default_branch": main,
         "before": ends.told if ends.edits else ends.before,
         "after": ends.after,
         "uncommitted": ends.edits,
@@ -98,7 +91,9 @@ def change_of(repo: Repo, project: str, ends: Ends) -> GitChange:
             **head,
             "forced": forced,
             "merge": bool(merges),
-            "merged": _merged(repo, merges, ends.branch),
+            "merged": list(
+                dict.fromkeys((*ends.merged, *brought_in(repo, told, ends.branch, main)))
+            ),
             "commits": _with_reach(_with_named(repo, told, named), _chain_of(told, ends.after)),
             "files": files,
         }
@@ -210,23 +205,6 @@ def _commit(told: Told, reached: str | None) -> Document:
     if reached:
         found["reached_at"] = datetime.fromisoformat(reached)
     return found | {name: value for name, value in more.items() if value}
-
-
-def _merged(repo: Repo, merges: Sequence[Told], into: str) -> list[str]:
-    """The branches that merges brought in: as their subjects say, or whose heads they took."""
-    names = dict[str, None]()
-    for one in merges:
-        said = merged_branch(one.subject)
-        for name in [said] if said else _tips(repo, one.parents[1:]):
-            names.setdefault(name.removeprefix("origin/"))
-    names.pop(into, None)
-    return list(names)[:100]
-
-
-def _tips(repo: Repo, commits: Sequence[str]) -> list[str]:
-    refs = ("refs/heads", "refs/remotes")
-    asked = [f"--points-at={sha}" for sha in commits]
-    return repo.text("for-each-ref", "--format=%(refname:lstrip=2)", *asked, *refs).split()
 
 
 def _files(repo: Repo, step: _Step) -> list[Document]:

@@ -30,9 +30,10 @@ class Repo:
 
     root: Path
 
-    def run(self, *args: str, ok: Sequence[int] = (0,)) -> bytes:
-        """What git prints. Raises `Conflict` with git's own words, `Unavailable` without git."""
-        return _git(self.root, args, ok)
+    def run(self, *args: str, ok: Sequence[int] = (0,), given: bytes = b"") -> bytes:
+        """What git prints, of what is given to it. Raises `Conflict` with git's own words,
+        `Unavailable` without git."""
+        return _git(self.root, args, ok, given)
 
     def text(self, *args: str) -> str:
         """What git prints, without the last line end."""
@@ -156,12 +157,13 @@ def open_repo(path: Path) -> Repo:
         raise Invalid("repo", f"{path}: {error}") from None
 
 
-def _git(folder: Path, args: Sequence[str], ok: Sequence[int]) -> bytes:
+def _git(folder: Path, args: Sequence[str], ok: Sequence[int], given: bytes = b"") -> bytes:
     try:
         done = subprocess.run(  # noqa: S603
             ["git", *args],  # noqa: S607
             cwd=folder,
             capture_output=True,
+            input=given,
             env={**{k: v for k, v in os.environ.items() if k not in _NOT_OURS}, **_HERE},
             timeout=SECONDS,
             check=False,

@@ -56,6 +56,14 @@ def push_event(
         ),
     ] = None,
     branch: Branch = None,
+    merged: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--merged",
+            help="A branch that the commits brought in, where neither they nor the clone tell: "
+            "its memories then hold for the project.",
+        ),
+    ] = None,
     project: Project = None,
     repo: RepoPath = Path(),
     dry_run: Annotated[
@@ -77,7 +85,7 @@ def push_event(
     from reverie.agent.git_repo import open_repo
 
     clone = open_repo(repo)
-    name, ends = project_of(clone, project), _ends(clone, range, branch)
+    name, ends = project_of(clone, project), _ends(clone, range, branch, merged or ())
     if dry_run:
         if ends is None:
             raise Invalid("range", "say which: --range A..B")
@@ -147,13 +155,15 @@ def watch(
         asyncio.run(_sending(settings_from(home, sets), work))
 
 
-def _ends(clone: Repo, range: str | None, branch: str | None) -> Ends | None:
+def _ends(clone: Repo, range: str | None, branch: str | None, merged: Sequence[str]) -> Ends | None:
     """What lies between; None where nothing says it."""
     from reverie.agent.git_range import ends_of, pushed
 
     told = pushed(os.environ)
     told = replace(told, range=range or told.range, branch=branch or told.branch)
-    return ends_of(clone, told) if told.range else None
+    if merged and not told.range:
+        raise Invalid("merged", "say by which commits: --range A..B")
+    return replace(ends_of(clone, told), merged=tuple(merged)) if told.range else None
 
 
 async def _sending(settings: Settings, work: Callable[[Send], Awaitable[T]]) -> T:

@@ -153,6 +153,8 @@ def _origin(found: Document) -> Iterator[str]:
     if git:
         told = [git.get("branch"), (git.get("commit") or "")[:12], *git.get("files", ())]
         yield f"git        {' '.join(filter(None, told))}"
+    if merge := found["promoted"]:
+        yield f"merged     {merge['branch']} in {merge['commit'][:12]}"
     for turn in found["turns"]:
         yield f"turn {turn['ord']:<6}{turn['role']}: {line_of(turn['content'], 200)}"
     for old in found["replaced"]:

@@ -119,7 +119,11 @@ class Replaced(Answer):
 
 
 class Origin(Answer):
-    """`GET /v1/memories/{id}/provenance`. Turns are shown to the agent whose they are."""
+    """`GET /v1/memories/{id}/provenance`. Turns are shown to the agent whose they are.
+
+    `promoted`: the branch that it was of, the commit that merged it, and the dream (`run`) that let
+    it hold for the project.
+    """
 
     id: UUID
     source: str
@@ -127,4 +131,5 @@ class Origin(Answer):
     session: SourceSession | None = None
     turns: list[SourceTurn] = Field(default_factory=list)
     git: dict[str, Any] | None = None
+    promoted: dict[str, Any] | None = None
     replaced: list[Replaced] = Field(default_factory=list)

@@ -198,8 +198,11 @@ class GitChange(Request):
     @property
     def told_as(self) -> str:
         """What it is told once by, beside project and branch: the commit that stands now; where
-        one may come back (a forced push, the end of a branch) also the one that stood before."""
+        one may come back (a forced push, the end of a branch) also the one that stood before, and
+        where it tells no more than that a branch was merged that branch."""
         after = self.after or "deleted"
+        if self.merged and not self.commits:
+            return f"{after} with {self.merged[0]}"
         return f"{after} after {self.before}" if self.forced or self.deleted else after
 
 

@@ -1234,7 +1234,7 @@ class RollbackRequest(_message.Message):
     def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Origin(_message.Message):
-    __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced")
+    __slots__ = ("id", "source", "agent", "session", "turns", "git", "replaced", "promoted")
     ID_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -1242,6 +1242,7 @@ class Origin(_message.Message):
     TURNS_FIELD_NUMBER: _ClassVar[int]
     GIT_FIELD_NUMBER: _ClassVar[int]
     REPLACED_FIELD_NUMBER: _ClassVar[int]
+    PROMOTED_FIELD_NUMBER: _ClassVar[int]
     id: str
     source: str
     agent: str
@@ -1249,7 +1250,8 @@ class Origin(_message.Message):
     turns: _containers.RepeatedCompositeFieldContainer[SourceTurn]
     git: _struct_pb2.Struct
     replaced: _containers.RepeatedCompositeFieldContainer[Replaced]
-    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSession, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurn, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[Replaced, _Mapping]]] = ...) -> None: ...
+    promoted: _struct_pb2.Struct
+    def __init__(self, id: _Optional[str] = ..., source: _Optional[str] = ..., agent: _Optional[str] = ..., session: _Optional[_Union[SourceSession, _Mapping]] = ..., turns: _Optional[_Iterable[_Union[SourceTurn, _Mapping]]] = ..., git: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., replaced: _Optional[_Iterable[_Union[Replaced, _Mapping]]] = ..., promoted: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
 
 class SourceSession(_message.Message):
     __slots__ = ("id", "agent", "external_id", "project", "branch", "started_at", "ended_at")

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from reverie.contracts.events import Outgoing, memory_subject, outgoing
+from reverie.contracts.events import Outgoing, dream_subject, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.anchors import same_file
 from reverie.domain.edges import EdgeKind
@@ -141,6 +141,11 @@ class Project:
         found = await self._t.rows("file_steps", self._project, list(names), since)
         return [FileStep(**row) for row in found]
 
+    async def ended_in(self, commits: Sequence[str]) -> dict[str, frozenset[UUID]]:
+        """The changes that led to these commits, by commit."""
+        found = await self._t.rows("changes_to", self._project, list(commits))
+        return {row["after"]: frozenset(row["ids"]) for row in found}
+
     async def leaning(self, near: Sequence[UUID], most: int) -> list[tuple[Leaning, Lasting]]:
         """Edges along which doubt spreads from memories, and who is at their other ends."""
         found = await self._t.rows("leaning", list(near), most)
@@ -207,13 +212,23 @@ class Project:
             told += await self._announce(name, about, headers)
         return told
 
-    async def promote(
-        self, branch: str, event: UUID, commit: str, limit: int, headers: Mapping[str, str]
-    ) -> int:
-        """Lets up to `limit` memories of a merged branch hold for the project; answers how many
-        there were."""
-        given = (self._name, self._project, branch, event, commit, limit, dict(headers))
-        return int(await self._t.value("branch_promote", *given))
+    async def merged(
+        self, branches: Sequence[str], event: UUID, headers: Mapping[str, str]
+    ) -> list[Outgoing]:
+        """Notes that a change brought branches in, and asks for the dreams that promote their
+        memories. Answers the tickets to publish."""
+        home = f"project/{self._project}"
+        scopes = [home, *(f"{home}/feature/{branch}" for branch in branches)]
+        tickets = {
+            scope: outgoing(self._t.id, dream_subject(self._name, scope), {"scope": scope}, headers)
+            for scope in scopes
+        }
+        told = [
+            {"scope": scope, "id": str(one.id), "subject": one.subject}
+            for scope, one in tickets.items()
+        ]
+        given = (self._project, event, list(branches), told, dict(headers))
+        return [tickets[row["scope"]] for row in await self._t.rows("branches_merged", *given)]
 
     async def archive(self, branch: str, limit: int, headers: Mapping[str, str]) -> int:
         """Archives up to `limit` memories of a deleted branch; answers how many there were."""

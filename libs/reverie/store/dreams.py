@@ -88,6 +88,16 @@ class Like:
                 "why": self.why}  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Promoted:
+    """A memory whose branch was merged: promoted, or superseded where the project had the same."""
+
+    memory: UUID
+    kind: str
+    outcome: Literal["promoted", "superseded"]
+    why: str
+
+
 class Dreams:
     """The queue in Postgres; tickets on the bus only wake its workers."""
 
@@ -205,6 +215,25 @@ class Dreams:
             noted.fields(),
         )
         return found
+
+    async def promote(
+        self, lease: Lease, run: UUID, limit: int, headers: Mapping[str, str]
+    ) -> list[Promoted] | None:
+        """Lets up to `limit` memories of branches that were merged hold for the project; None where
+        the lease was lost."""
+        found = await self._db.call(
+            "dream_promote",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            limit,
+            dict(headers),
+        )
+        if found is None:
+            return None
+        return [Promoted(**one | {"memory": UUID(one["memory"])}) for one in found]
 
     async def alike(self, lease: Lease, words: str, limit: int) -> list[tuple[UUID, int, Said]]:
         """Active memories of the scope that share rare words with a text, the likest first: id,

@@ -16,6 +16,7 @@ from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
 from reverie.dream.keeping import held, while_kept
 from reverie.dream.parts import Parts
+from reverie.dream.promoting import promote_merged
 from reverie.dream.sessions import LeaseLost, digest_session
 from reverie.dream.stages import stage
 from reverie.dream.summing import summarise_scope
@@ -87,6 +88,8 @@ async def _run(parts: Parts, lease: Lease, run: UUID) -> str:
         for session in sessions:
             failed = await _digest(parts, lease, run, session, record) or failed
         above = sessions[-1].id
+    with stage(record, "promote"):
+        await promote_merged(parts, lease, run, record)
     with stage(record, "summarise"):
         await summarise_scope(parts, lease, run)
     held(await parts.dreams.record(lease, run, record))

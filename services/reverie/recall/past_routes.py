@@ -69,6 +69,7 @@ class Doors:
             source=memory.source,
             agent=memory.agent,
             git=memory.git,
+            promoted=memory.metadata.get("promoted"),
             session=None
             if found is None
             else SourceSession(

@@ -11,6 +11,7 @@ import structlog
 
 from reverie.bus.relay import publish_now
 from reverie.contracts.base import Name
+from reverie.contracts.git import GitChange
 from reverie.contracts.hooks import (
     Delivered,
     HookBody,
@@ -38,6 +39,7 @@ from reverie.staleness.pushes import (
     signed_by_github,
     signed_by_gitlab,
 )
+from reverie.staleness.requests import MergeRequest, PullRequest, pull_in, request_in
 from reverie.store.hooks import Hook
 
 log = structlog.get_logger("reverie.staleness")
@@ -141,6 +143,7 @@ class Forge:
     async def deliver(self, call: Call[None, None]) -> Reply:
         """`POST /v1/git/{kind}/{tenant}/{project}`; once for each id of a delivery."""
         who = await self._sender(call)
+<<<<<<< HEAD
         named = next((call.headers[one] for one in DELIVERY_IDS if one in call.headers), None)
 
         async def answered() -> StoredReply:
@@ -162,6 +165,9 @@ class Forge:
             return Delivered(ignored="the webhook works" if event == "ping" else f"event {event}")
         push = parse_body(Push, _json_of(call))
         change = change_in(push, slug(call.path["project"]))
+=======
+        change = _heard(call)
+>>>>>>> 4b97959 (Promote the memories of a merged branch by a dream, also where a squash or a request brought it in)
         if isinstance(change, Unheard):
             return Delivered(ignored=change.reason)
         parts = self._parts
@@ -183,6 +189,20 @@ class Forge:
         if who is None or not signed:
             raise Unsigned(self._kind)
         return who
+
+
+def _heard(call: Call[None, None]) -> GitChange | Unheard:
+    """The change that a delivery tells of, by the event that its headers name."""
+    event = call.headers.get("X-GitHub-Event") or call.headers.get("X-Gitlab-Event") or "push"
+    body, project = _json_of(call), slug(call.path["project"])
+    match event:
+        case "push" | "Push Hook":
+            return change_in(parse_body(Push, body), project)
+        case "pull_request":
+            return pull_in(parse_body(PullRequest, body), project)
+        case "Merge Request Hook":
+            return request_in(parse_body(MergeRequest, body), project)
+    return Unheard("the webhook works" if event == "ping" else f"event {event}")
 
 
 def _json_of(call: Call[None, None]) -> bytes:

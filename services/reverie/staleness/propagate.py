@@ -155,13 +155,20 @@ async def _followed(
         steps = await project.steps(sorted(known), since)
         names = {_last(one.facts["path"]) for one in steps if _renames(one)} - known
     by_name = _by_name(steps)
+    commits = {str(one.promoted.get("commit")) for one in touching if one.promoted}
+    merges = await project.ended_in(sorted(commits)) if commits else {}
     return [
-        Followed(one, _trail(one, anchor, by_name))
+        Followed(one, _trail(one, anchor, by_name, merges))
         for one, anchor in zip(touching, anchors, strict=True)
     ]
 
 
-def _trail(touching: Touching, anchor: Anchored, by_name: Mapping[str, list[_Placed]]) -> Trail:
+def _trail(
+    touching: Touching,
+    anchor: Anchored,
+    by_name: Mapping[str, list[_Placed]],
+    merges: Mapping[str, frozenset[UUID]],
+) -> Trail:
     """Follows an anchor over the steps of every name that it may have got."""
     names, fresh = {_last(anchor.path)}, [_last(anchor.path)]
     while fresh:
@@ -177,7 +184,7 @@ def _trail(touching: Touching, anchor: Anchored, by_name: Mapping[str, list[_Pla
         placed.place: placed.step
         for name in names
         for placed in by_name.get(name, ())
-        if seen_by(touching, placed.raw)
+        if seen_by(touching, placed.raw, merges)
     }
     return follow(anchor, [own[place] for place in sorted(own)], same_file)
 

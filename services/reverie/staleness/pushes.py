@@ -28,13 +28,13 @@ TOLERATED_SECONDS: Final = 300
 _SUBJECT: Final = 2000
 
 
-class _Told(BaseModel):
+class Told(BaseModel):
     """What a forge sends: of its many fields those that are read."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class PushedCommit(_Told):
+class PushedCommit(Told):
     """A commit of a push."""
 
     id: Sha
@@ -45,13 +45,13 @@ class PushedCommit(_Told):
     removed: list[RepoPath] = Field(default_factory=list)
 
 
-class _Repository(_Told):
+class _Repository(Told):
     full_name: str | None = None
     path_with_namespace: str | None = None
     default_branch: str | None = None
 
 
-class Push(_Told):
+class Push(Told):
     """A push as GitHub tells it; GitLab's is read as the same."""
 
     ref: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
@@ -50,17 +52,18 @@ def _parts(meta: dict[str, Any]) -> tuple[Part, ...]:
     return (*named, *(Part(first, last) for first, last in lines if 0 < first <= last))
 
 
-def seen_by(one: Touching, step: FileStep) -> bool:
+def seen_by(one: Touching, step: FileStep, merges: Mapping[str, frozenset[UUID]]) -> bool:
     """Whether a memory can be concerned: a branch's by what happens on the branch, others by what
     happens on the main line. Once promoted it stays with what happened on its branch, and the
-    merge that brought it along is no news to it."""
+    merge that brought it along is no news to it. `merges`: the changes that led to a commit."""
     branch = branch_view(one.scope)
     if branch is not None:
         return slug(step.branch) == branch
-    if one.promoted and slug(step.branch) == one.promoted.get("branch"):
+    promoted = one.promoted or {}
+    if promoted and slug(step.branch) == promoted.get("branch"):
         return True
-    merge = (one.promoted or {}).get("event")
-    return step.main and str(step.event) != merge
+    own = str(step.event) == promoted.get("event")
+    return step.main and not own and step.event not in merges.get(promoted.get("commit", ""), ())
 
 
 def step_of(raw: FileStep) -> Step:

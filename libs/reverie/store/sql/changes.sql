@@ -52,6 +52,11 @@ where f.tenant = $1 and f.project = $2 and f.known_at > $4
   and (f.name = any($3::text[]) or f.old_name = any($3::text[]))
 order by f.at, f.event, f.place;
 
+-- name: changes_to
+-- The changes of a project that led to commits.
+select after, array_agg(id) as ids from git_event
+where tenant = $1 and project = $2 and after = any($3::text[]) group by after order by after;
+
 -- name: leaning
 -- Edges of $2 along which doubt spreads, at most $3 a memory; with when the other end was known.
 select s.id as near, e.other as far, e.kind, e.outward, e.weight, e.scope, e.known_at
@@ -103,9 +108,9 @@ select id from memory
 where tenant = $1 and id = any($2::uuid[]) and status = 'active' and covers($3, scope)
   and covers($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
 
--- name: branch_promote
--- Lets memories of a merged branch hold for the project; answers how many.
-select branch_promote($1, $2, $3, $4, $5, $6, $7, $8);
+-- name: branches_merged
+-- Notes what a change brought in, and asks for the dreams that promote it; answers their scopes.
+select scope from branches_merged($1, $2, $3, $4, $5, $6) s (scope);
 
 -- name: branch_archive
 -- Archives memories of a deleted branch; answers how many.

@@ -42,6 +42,10 @@ select dream_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 -- Notes what a worker decided beside a commit; false where the lease was lost.
 select dream_record($1, $2, $3, $4, $5);
 
+-- name: dream_promote
+-- Lets memories of merged branches hold for the project; null where the lease was lost.
+select dream_promote($1, $2, $3, $4, $5, $6, $7);
+
 -- name: dream_finish
 -- Ends a run: done, again (asked for meanwhile, or due) or lost.
 select dream_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
