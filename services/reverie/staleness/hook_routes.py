@@ -143,7 +143,6 @@ class Forge:
     async def deliver(self, call: Call[None, None]) -> Reply:
         """`POST /v1/git/{kind}/{tenant}/{project}`; once for each id of a delivery."""
         who = await self._sender(call)
-<<<<<<< HEAD
         named = next((call.headers[one] for one in DELIVERY_IDS if one in call.headers), None)
 
         async def answered() -> StoredReply:
@@ -160,14 +159,7 @@ class Forge:
     async def _delivered(
         self, call: Call[None, None], who: Principal, delivery: str | None
     ) -> Delivered:
-        event = call.headers.get("X-GitHub-Event", "push")
-        if event != "push":
-            return Delivered(ignored="the webhook works" if event == "ping" else f"event {event}")
-        push = parse_body(Push, _json_of(call))
-        change = change_in(push, slug(call.path["project"]))
-=======
         change = _heard(call)
->>>>>>> 4b97959 (Promote the memories of a merged branch by a dream, also where a squash or a request brought it in)
         if isinstance(change, Unheard):
             return Delivered(ignored=change.reason)
         parts = self._parts
