@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from asyncio.subprocess import PIPE
@@ -45,7 +46,7 @@ async def _run(
 
 async def _command(stack: Stack, root: Path, *words: str) -> tuple[int, str]:
     command = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "reverie.cli.main", "agent-files", *words,
+        sys.executable, "-P", "-m", "reverie.cli.main", *words,
         "-C", str(root), env=_environment(stack, root.parent), stdout=PIPE,
     )  # fmt: skip
     said, _ = await command.communicate()
@@ -121,8 +122,8 @@ async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_
     ]
     assert "Log in JSON" in await _memories(stack)
     assert "Log in JSON" not in file.read_text()
-    assert (await _command(stack, root, "export", "notes.md"))[0] == 2
-    code, said = await _command(stack, root, "sync", "--dry-run")
+    assert (await _command(stack, root, "agent-files", "export", "notes.md"))[0] == 2
+    code, said = await _command(stack, root, "agent-files", "sync", "--dry-run")
     assert (code, said.splitlines()) == (0, ["left out   AGENTS.md: Log in JSON"])
 
     await _watched(stack, root, file)
@@ -150,3 +151,19 @@ async def _watched(stack: Stack, root: Path, file: Path) -> None:
     finally:
         watcher.terminate()
         await watcher.communicate()
+
+
+async def test_a_folder_that_becomes_a_project_may_bring_what_its_files_tell_agents(
+    stack: Stack, tmp_path: Path
+) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "AGENTS.md").write_text(RULES)
+    code, said = await _command(stack, root, "init", "shop", "--json")
+    assert (code, json.loads(said)["project"], "remembered" in said) == (0, "shop", False)
+    assert await _memories(stack) == {}
+    for remembered in (2, 0):
+        code, said = await _command(stack, root, "init", "--import-files", "--json")
+        told = json.loads(said)
+        assert (code, told["remembered"], told["refused"]) == (0, remembered, [])
+    assert "Rules > Deploys\n\nOnly on Thursdays." in await _memories(stack)

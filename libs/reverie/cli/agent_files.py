@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json as jsonlib
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from reverie.runtime.settings import Settings
 
 Work = Callable[["Sync"], Awaitable[None]]
+Tell = Callable[[list["Step"]], None]
 
 DEBOUNCE_MS = 600
 
@@ -118,18 +120,24 @@ def sync(
 
 @app.command("watch")
 def watch(
-    root: Root = Path(), project: Project = None, home: Home = None, sets: Sets = None
+    root: Root = Path(),
+    project: Project = None,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Sync whenever a rule file was written. End it with Ctrl-C.
+
+    With --json each step is a line of its own.
 
     Example: [bold]reverie agent-files watch[/]
     """
     settings, make = settings_from(home, sets), _sync(root, project, False, None)
     with suppress(KeyboardInterrupt):
-        asyncio.run(_watch(settings, make, root.resolve()))
+        asyncio.run(_watch(settings, make, root.resolve(), _print_lines if json else _print))
 
 
-async def _watch(settings: Settings, make: Callable[[Any], Sync], root: Path) -> None:
+async def _watch(settings: Settings, make: Callable[[Any], Sync], root: Path, tell: Tell) -> None:
     from watchfiles import DefaultFilter, awatch
 
     from reverie.agent.rule_files import is_rule_file
@@ -145,11 +153,11 @@ async def _watch(settings: Settings, make: Callable[[Any], Sync], root: Path) ->
         root, watch_filter=Rules(), debounce=DEBOUNCE_MS, rust_timeout=500, yield_on_timeout=True
     ):
         if first or changes:
-            await _once(settings, make, root)
+            await _once(settings, make, root, tell)
         first = False
 
 
-async def _once(settings: Settings, make: Callable[[Any], Sync], root: Path) -> None:
+async def _once(settings: Settings, make: Callable[[Any], Sync], root: Path, tell: Tell) -> None:
     """One sync; what fails is told, and tried again with the next change."""
     from reverie.agent.rule_sync import blocks_in
 
@@ -158,7 +166,7 @@ async def _once(settings: Settings, make: Callable[[Any], Sync], root: Path) -> 
     except ReverieError as error:
         err().print(f"reverie: {error}", markup=False)
     else:
-        _print(run.steps)
+        tell(run.steps)
 
 
 def _sync(
@@ -189,6 +197,11 @@ def _named(files: list[str] | None, root: Path, asked: bool = False) -> list[str
     if asked and not names:
         raise Invalid("FILE", "no file has a block yet: name one, as AGENTS.md")
     return names
+
+
+def remember_files(root: Path, project: str, settings: Settings) -> list[Step]:
+    """Remembers the sections of a project's rule files; what was done. Raises `Unavailable`."""
+    return asyncio.run(_work(settings, _sync(root, project, False, None), _take_in)).steps
 
 
 async def _take_in(run: Sync) -> None:
@@ -236,6 +249,11 @@ async def _work(settings: Settings, make: Callable[[Any], Sync], work: Work) -> 
         run = make(ask)
         await work(run)
         return run
+
+
+def _print_lines(steps: list[Step]) -> None:
+    for step in steps:
+        typer.echo(jsonlib.dumps(vars(step)))
 
 
 def _print(steps: list[Step]) -> None:

@@ -65,6 +65,7 @@ def export(
     scope: Scopes = None,
     home: Home = None,
     sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Write all that the key may read to a file or a folder.
 
@@ -76,7 +77,10 @@ def export(
     _prepare(output, form)
     query = [("format", form.value), *(("scope", one) for one in scope or ())]
     size = asyncio.run(_fetch(settings, query, output, form is not Form.JSONL))
-    err().print(f"wrote {size:,} bytes to {output}", markup=False)
+    if json:
+        print_json({"output": str(output), "format": form.value, "bytes": size})
+    else:
+        err().print(f"wrote {size:,} bytes to {output}", markup=False)
 
 
 def _prepare(output: Path, form: Form) -> None:

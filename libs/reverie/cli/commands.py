@@ -88,7 +88,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     "Agents": {
         "init": (
             "init:init",
-            "Make a folder a project: its reverie.toml, its agents.",
+            "Make a folder a project: its reverie.toml, its agents, what its files tell them.",
         ),
         "setup": (
             "setup:setup",
@@ -163,12 +163,15 @@ class Commands(TyperGroup):
         return stand_in(cmd_name) if self._telling else load(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help, from the table."""
-        self._telling = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._telling = False
+        """The help, from the table: the parts that typer makes it with take as long as all else."""
+        from reverie.cli.helping import print_help
+
+        options = {"Options": [_option(one) for one in self.get_params(ctx)]}
+        panels = {
+            title: [(n, said) for n, (_, said) in one.items()] for title, one in PANELS.items()
+        }
+        usage = " ".join([ctx.command_path, *self.collect_usage_pieces(ctx)])
+        print_help(usage, self.help or "", {**options, **panels}, self.epilog or "")
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """The names that begin so; no module is imported for them."""
@@ -183,6 +186,10 @@ class Commands(TyperGroup):
         if args and args[0] not in _ALL:
             self.commands = {**{name: stand_in(name) for name in _ALL}, **self.commands}
         return super().resolve_command(ctx, args)
+
+
+def _option(one: Any) -> tuple[str, str]:
+    return ", ".join(sorted(one.opts, key=len, reverse=True)), one.help or ""
 
 
 def stand_in(name: str) -> TyperCommand:

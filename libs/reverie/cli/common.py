@@ -22,9 +22,11 @@ NOT_RUNNING = 3
 NOT_FOUND = 4
 NOT_PERMITTED = 5
 CONFLICT = 6
+TOO_MANY = 7
 
 CODES = (
-    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 4 not found, 5 not permitted, 6 conflict."
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 4 not found, 5 not permitted, 6 conflict, "
+    "7 too many requests."
 )
 
 _EXITS = {
@@ -39,6 +41,7 @@ _EXITS = {
     "precondition_failed": CONFLICT,
     "idempotency_mismatch": CONFLICT,
     "unavailable": NOT_RUNNING,
+    "too_many": TOO_MANY,
 }
 """What each code of a problem ends a command with; all others are failures."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reverie.cli.asking import Desk, desk, part
+from reverie.cli.asking import MOST_SHOWN, Desk, desk, part
 from reverie.cli.common import Home, Json, Sets
 from reverie.cli.options import Depth, Id, Limit, Project, Scope
 from reverie.cli.shown import NOTHING, Document, clipped, line_of, short, short_of, table, tell
@@ -130,7 +130,7 @@ def impact(
     path: Path = None,
     entity: Entity = None,
     project: Project = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 50,
+    limit: Limit = 50,
     home: Home = None,
     sets: Sets = None,
     json: Json = False,
@@ -142,8 +142,11 @@ def impact(
     at = desk(home, sets, project)
     if path is None and entity is None:
         raise Invalid("path", "name a file, or an --entity")
-    query = {"path": path, "entity": entity, "project": at.project, "limit": limit}
-    found = at.ask("GET", "/v1/impact", query)
+    asked = {"path": path, "entity": entity, "project": at.project}
+    found = at.ask("GET", "/v1/impact", {**asked, "limit": min(limit, MOST_SHOWN)})
+    while found["next"] and len(found["items"]) < limit:
+        more = at.ask("GET", "/v1/impact", {**asked, "limit": MOST_SHOWN, "cursor": found["next"]})
+        found |= {"items": [*found["items"], *more["items"]][:limit], "next": more["next"]}
     tell(found, json, table(found["items"], _IMPACT))
 
 

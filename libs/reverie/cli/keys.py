@@ -122,6 +122,7 @@ def revoke(
     key_id: KeyId,
     home: Home = None,
     sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """End a key at once (services forget it within seconds).
 
@@ -133,7 +134,10 @@ def revoke(
     from reverie.store.bootstrap import revoke_key
 
     revoke_key(admin_url(settings_from(home, sets)), key_id)
-    out().print(f"revoked {key_id}", markup=False)
+    if json:
+        print_json({"id": key_id, "revoked": True})
+    else:
+        out().print(f"revoked {key_id}", markup=False)
 
 
 @app.command()
@@ -170,6 +174,7 @@ def change(
     limit: Limits = None,
     home: Home = None,
     sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Give a key another end, or other limits in place of those it has.
 
@@ -192,7 +197,10 @@ def change(
     if not changes:
         raise Invalid("--limit", "name what to change: --limit, --expires")
     change_key(admin_url(settings_from(home, sets)), key_id, changes)
-    out().print(f"changed {key_id}", markup=False)
+    if json:
+        print_json({"id": key_id, **changes})
+    else:
+        out().print(f"changed {key_id}", markup=False)
 
 
 def duration(option: str, text: str) -> float:

@@ -102,6 +102,7 @@ def remove_webhook(
     tenant: Tenant = "default",
     home: Home = None,
     sets: Sets = None,
+    json: Json = False,
 ) -> None:
     """Refuse deliveries of a project's webhook from now on.
 
@@ -114,7 +115,10 @@ def remove_webhook(
         return []
 
     _on(settings_from(home, sets), tenant, work)
-    out().print(f"The {kind} webhook of {name} is no more.", markup=False)
+    if json:
+        print_json({"project": name, "kind": kind})
+    else:
+        out().print(f"The {kind} webhook of {name} is no more.", markup=False)
 
 
 def _named(project: str, kind: str) -> tuple[str, str]:
