@@ -31,6 +31,7 @@ HOLD_NONE = {
     "api_key": {"limits"},
     "vault": {"key", "sealed", "value"},
     "recall_trace": {"told"},
+    "audit": {"key", "service", "action", "problem", "subjects", "trace", "client"},
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
@@ -40,7 +41,8 @@ HOLD_NONE = {
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
-those of passes; of a turn that corrected something its hash is kept."""
+those of passes; of a turn that corrected something its hash is kept; of a call its names, which
+were gone through before."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:

@@ -43,6 +43,7 @@ from tests.integration.store_parts import (
 )
 
 ACROSS = {
+    "audit_sweep(interval)",
     "changes_unprocessed(interval,integer)",
     "dream_claim(text,interval)",
     "dream_decisions_sweep(interval)",
@@ -75,6 +76,7 @@ READ = {
     "session",
 }  # fmt: skip
 CHANGED = {
+    "audit",
     "dream_decision",
     "dream_job",
     "idempotency",
@@ -138,8 +140,9 @@ def test_the_system_role_sees_only_the_tables_that_they_need(database: Database)
     assert all(rights[table] == {"SELECT"} for table in READ)
     assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
     assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
-    assert rights["dream_decision"] == {"SELECT", "DELETE"}
-    others = CHANGED - {"tenant", "vault_epoch", "dream_decision"}
+    swept = {"dream_decision", "audit"}
+    assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
+    others = CHANGED - {"tenant", "vault_epoch"} - swept
     assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
 
 

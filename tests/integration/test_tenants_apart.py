@@ -169,11 +169,11 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
     "session": lambda of: [of.session],
     "project": lambda of: ["shop"],
     "scope": lambda of: ["project/shop", of.scope],
-    "path": lambda of: ["src/wren.py"],
-    "files": lambda of: ["src/wren.py"],
+    **dict.fromkeys(("path", "files"), lambda of: ["src/wren.py"]),
     "tag": lambda of: [WORD],
     "key": lambda of: ["carts"],
-    "agent": lambda of: ["ann"],
+    **dict.fromkeys(("agent", "who"), lambda of: ["ann"]),
+    "subject": lambda of: [of.memory],
     "entity": lambda of: [WORD],
     "topic": lambda of: ["birds"],
     "cursor": lambda of: [encode_cursor(ById(id=UUID(of.memory))), of.place],
@@ -182,7 +182,7 @@ PARAMETERS: dict[str, Callable[[Theirs], list[str]]] = {
 PLAIN = {
     *("as_of", "below", "budget_tokens", "claimable", "depth", "dry_run", "event", "fan_out"),
     *("format", "include", "kind", "limit", "only", "profile", "state", "status"),
-    *("strategy", "valid_at"),
+    *("strategy", "valid_at", "action", "changes", "since", "until"),
 }
 """Parameters that name nothing which belongs to somebody."""
 REPEATS = {"GET /v1/traces": "POST /v1/recall"}

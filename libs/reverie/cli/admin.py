@@ -10,6 +10,7 @@ import typer
 
 from reverie.cli import keys, webhooks
 from reverie.cli.admin_settings import settings
+from reverie.cli.audit import audit
 from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
 from reverie.cli.operating import run_on, tenant_number
 from reverie.domain.access import Principal
@@ -34,6 +35,7 @@ app.add_typer(projects, name="projects")
 app.add_typer(scopes, name="scopes")
 app.add_typer(tenants, name="tenants")
 app.command("settings")(settings)
+app.command("audit")(audit)
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -41,6 +41,23 @@ class Administration(Base):
         """The keys of the tenant, without their texts."""
         return self.walk(of_admin.KeyPage, "/v1/admin/keys")
 
+    def audit(
+        self,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        subject: Id | None = None,
+        changes: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncIterator[of_admin.AuditBody]:
+        """Who read and changed what, newest first: `who` is an agent or a key's id, `action` words
+        in it, `subject` an id or name that it was about."""
+        query = given(
+            who=who, action=action, subject=subject, changes=changes, since=since, until=until
+        )
+        return self.walk(of_admin.AuditPage, "/v1/admin/audit", query)
+
     async def make_key(
         self,
         label: str,

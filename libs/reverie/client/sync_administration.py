@@ -31,6 +31,24 @@ class SyncAdministration(SyncBase):
         """The keys of the tenant, without their texts."""
         return self._portal.each(self._reverie.keys())
 
+    def audit(
+        self,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        subject: Id | None = None,
+        changes: bool | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[of_admin.AuditBody]:
+        """Who read and changed what, newest first: `who` is an agent or a key's id, `action` words
+        in it, `subject` an id or name that it was about."""
+        return self._portal.each(
+            self._reverie.audit(
+                who=who, action=action, subject=subject, changes=changes, since=since, until=until
+            )
+        )
+
     def make_key(
         self,
         label: str,

@@ -98,6 +98,30 @@ class RevokedKey(Answer):
     id: UUID
 
 
+class AuditBody(Answer):
+    """One call. `who`: the agent, else the key; `action`: method and route; `subjects`: ids and
+    names of what it was about; `client`: the program, as it calls itself."""
+
+    id: UUID
+    at: AwareDatetime
+    key: str
+    who: str
+    service: str
+    action: str
+    changes: bool
+    status: int
+    problem: str | None = None
+    subjects: list[str]
+    trace: str | None = None
+    client: str
+
+
+class AuditPage(Page):
+    """`GET /v1/admin/audit`, newest first."""
+
+    items: list[AuditBody]
+
+
 class ScopeBody(Answer):
     """A scope, what people call it where that is no slug, and its memories by kind and status."""
 

@@ -124,6 +124,7 @@ OPERATIONS = (
     Operation("get_key", "GET", "/v1/admin/keys/{id}"),
     Operation("change_key", "PATCH", "/v1/admin/keys/{id}", whole="changes"),
     Operation("rotate_key", "POST", "/v1/admin/keys/{id}/rotate"),
+    Operation("audit", "GET", "/v1/admin/audit"),
     Operation("list_projects", "GET", "/v1/admin/projects"),
     Operation("delete_project", "DELETE", "/v1/admin/projects/{name}"),
     Operation("get_project_settings", "GET", "/v1/projects/{name}/settings"),

@@ -2527,6 +2527,62 @@ class KeyBody(_message.Message):
     old_until: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., label: _Optional[str] = ..., role: _Optional[str] = ..., reads: _Optional[_Iterable[str]] = ..., writes: _Optional[_Iterable[str]] = ..., project: _Optional[str] = ..., agent: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., revoked_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., limits: _Optional[_Mapping[str, int]] = ..., old_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
+class AuditRequest(_message.Message):
+    __slots__ = ("limit", "cursor", "who", "action", "subject", "changes", "since", "until")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    cursor: str
+    who: str
+    action: str
+    subject: str
+    changes: str
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ..., who: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., changes: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class AuditResponse(_message.Message):
+    __slots__ = ("items", "next")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AuditBody]
+    next: str
+    def __init__(self, items: _Optional[_Iterable[_Union[AuditBody, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
+
+class AuditBody(_message.Message):
+    __slots__ = ("id", "at", "key", "who", "service", "action", "changes", "status", "problem", "subjects", "trace", "client")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    SUBJECTS_FIELD_NUMBER: _ClassVar[int]
+    TRACE_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    at: _timestamp_pb2.Timestamp
+    key: str
+    who: str
+    service: str
+    action: str
+    changes: bool
+    status: int
+    problem: str
+    subjects: _containers.RepeatedScalarFieldContainer[str]
+    trace: str
+    client: str
+    def __init__(self, id: _Optional[str] = ..., at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., key: _Optional[str] = ..., who: _Optional[str] = ..., service: _Optional[str] = ..., action: _Optional[str] = ..., changes: _Optional[bool] = ..., status: _Optional[int] = ..., problem: _Optional[str] = ..., subjects: _Optional[_Iterable[str]] = ..., trace: _Optional[str] = ..., client: _Optional[str] = ...) -> None: ...
+
 class MakeKeyRequest(_message.Message):
     __slots__ = ("label", "role", "reads", "writes", "project", "agent", "expires", "limits")
     LABEL_FIELD_NUMBER: _ClassVar[int]

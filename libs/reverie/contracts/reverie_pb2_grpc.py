@@ -385,6 +385,11 @@ class ReverieStub:
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
                 response_deserializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
                 _registered_method=True)
+        self.Audit = channel.unary_unary(
+                '/reverie.v1.Reverie/Audit',
+                request_serializer=reverie_dot_contracts_dot_reverie__pb2.AuditRequest.SerializeToString,
+                response_deserializer=reverie_dot_contracts_dot_reverie__pb2.AuditResponse.FromString,
+                _registered_method=True)
         self.ListProjects = channel.unary_unary(
                 '/reverie.v1.Reverie/ListProjects',
                 request_serializer=reverie_dot_contracts_dot_reverie__pb2.ListProjectsRequest.SerializeToString,
@@ -952,6 +957,13 @@ class ReverieServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Audit(self, request, context):
+        """List who read and changed what, newest first (GET /v1/admin/audit).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListProjects(self, request, context):
         """List projects with what lies in them (GET /v1/admin/projects).
         """
@@ -1389,6 +1401,11 @@ def add_ReverieServicer_to_server(servicer, server):
                     servicer.RotateKey,
                     request_deserializer=reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.FromString,
                     response_serializer=reverie_dot_contracts_dot_reverie__pb2.MadeKey.SerializeToString,
+            ),
+            'Audit': grpc.unary_unary_rpc_method_handler(
+                    servicer.Audit,
+                    request_deserializer=reverie_dot_contracts_dot_reverie__pb2.AuditRequest.FromString,
+                    response_serializer=reverie_dot_contracts_dot_reverie__pb2.AuditResponse.SerializeToString,
             ),
             'ListProjects': grpc.unary_unary_rpc_method_handler(
                     servicer.ListProjects,
@@ -3342,6 +3359,33 @@ class Reverie:
             '/reverie.v1.Reverie/RotateKey',
             reverie_dot_contracts_dot_reverie__pb2.RotateKeyRequest.SerializeToString,
             reverie_dot_contracts_dot_reverie__pb2.MadeKey.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Audit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/reverie.v1.Reverie/Audit',
+            reverie_dot_contracts_dot_reverie__pb2.AuditRequest.SerializeToString,
+            reverie_dot_contracts_dot_reverie__pb2.AuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

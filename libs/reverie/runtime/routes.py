@@ -18,6 +18,7 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Malformed, TooLarge, TooMany, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, Outdated, knowing
+from reverie.runtime.audit import ADMITTED
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, Reply, rendered
@@ -42,7 +43,8 @@ class Route:
     `compares`: what it writes is refused as `Outdated` where the secrets taken out of it changed.
     `takes`: media types of a body that is no model; `gives`: those of answers beside `answer`, each
     with an example. `makes`: memories that a body asks for. `passes_on`: it makes calls of its own
-    with the same key, which are what limits count.
+    with the same key, which are what limits and the audit log count. `reads`: it changes nothing,
+    whatever its method.
     """
 
     method: str
@@ -65,6 +67,7 @@ class Route:
     gives: Mapping[str, str] = field(default_factory=dict)
     makes: Callable[[Any], int] | None = None
     passes_on: bool = False
+    reads: bool = False
 
     @property
     def name(self) -> str:
@@ -138,6 +141,7 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
 async def _admit(route: Route, door: Door, request: web.Request) -> Principal:
     """The holder of the key, who has sent no more requests than the key may."""
     holder = await authenticate(request.headers, door.keys)
+    request[ADMITTED] = (route, holder)
     if door.rates is not None and not route.passes_on:
         try:
             left = await door.rates.request(holder)

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.domain.limits import Limits
+from reverie.runtime.audit import Auditor
 from reverie.runtime.auth import CachedKeys, KeyFinder
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
@@ -69,6 +70,7 @@ class Service:
     readings: Sequence[Reading] = ()
     registry: CollectorRegistry = field(default_factory=new_registry)
     client_meters: ClientMeters | None = None
+    auditor: Auditor | None = None
     known_of: KnownOf | None = None
     known_lately: KnownOf | None = None
     counts: SharedCounts | None = None
@@ -83,9 +85,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     install_provider(service.name)
     after = AfterWork()
     observer = Observer(service.registry, after)
-    app = web.Application(
-        middlewares=[observer.middleware(), problems], client_max_size=settings.body_limit
-    )
+    seen = [observer.middleware()] + ([service.auditor.middleware()] if service.auditor else [])
+    app = web.Application(middlewares=[*seen, problems], client_max_size=settings.body_limit)
     app.on_response_prepare.append(sign_response)
     prepare_to_stop(app)
     door = Door(
@@ -101,7 +102,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
     add_routes(app, [*own, *service.routes], door)
-    app.cleanup_ctx.append(partial(_background, service))
+    background = [*service.background, *([service.auditor.keep_writing] if service.auditor else [])]
+    app.cleanup_ctx.append(partial(_background, background))
     if service.forwards:
         meters = service.client_meters or ClientMeters(service.registry)
         limits = settings.body_limit, settings.request_timeout
@@ -123,8 +125,8 @@ def _rates(counts: SharedCounts | None, settings: Settings) -> Rates | None:
     return Rates(counts, of_key, of_tenant)
 
 
-async def _background(service: Service, _: web.Application) -> AsyncIterator[None]:
-    async with in_background(service.background):
+async def _background(works: Sequence[Background], _: web.Application) -> AsyncIterator[None]:
+    async with in_background(works):
         yield
 
 

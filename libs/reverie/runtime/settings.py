@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
+from reverie.domain.audit import AuditMode
 from reverie.domain.dreaming import Limits
 from reverie.runtime.limit_settings import LimitSettings
 from reverie.runtime.setting_places import Places
@@ -87,6 +88,14 @@ class Settings(Places, LimitSettings):
     spans_file_bytes: Annotated[int, Field(ge=1024)] = Field(
         16 * 1024 * 1024,
         description="size at which spans_file is moved aside (one older file is kept)",
+    )
+    audit: AuditMode = Field(
+        "off",
+        description="whether it is noted who changed what (writes), and who read it too (all): "
+        "`reverie admin audit`",
+    )
+    audit_days: Annotated[float, Field(gt=0)] = Field(
+        365.0, description="days that the audit log is kept"
     )
 
     model: str = Field("bge-small-en-v1.5", description="the embedding model")

@@ -27,6 +27,7 @@ from reverie.inference.language import open_language
 from reverie.inference.meters import ModelMeters
 from reverie.inference.slot import ModelSlot
 from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.runtime.audit import auditor_of
 from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
@@ -34,6 +35,7 @@ from reverie.runtime.needs import required, secret_text
 from reverie.runtime.positions import Positions
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
+from reverie.store.audit import AuditTable
 from reverie.store.database import open_database
 from reverie.store.dream_runs import DreamRuns
 from reverie.store.dreams import Dreams
@@ -116,6 +118,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             checks={"postgres": database.check},
             readings=readings(parts),
             registry=registry,
+            auditor=auditor_of(settings, "dream", AuditTable(database), registry),
             background=[
                 model.keep_loaded,
                 partial(keep_tending, parts),

@@ -20,6 +20,7 @@ from reverie.inference.slot import ModelSlot
 from reverie.ingest import (
     adjust_routes,
     admin_routes,
+    audit_routes,
     claim_routes,
     edit_routes,
     event_routes,
@@ -39,6 +40,7 @@ from reverie.ingest.routes import routes
 from reverie.ingest.scrub import keep_scrubbing
 from reverie.ingest.settings import ingest_settings
 from reverie.ingest.vault_routes import routes as vault_routes
+from reverie.runtime.audit import auditor_of
 from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import new_registry
@@ -49,6 +51,7 @@ from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
+from reverie.store.audit import AuditTable
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.claims import Claims
@@ -141,6 +144,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=IdempotencyTable(database),
             clock=Clock(database),
             administration=Administration(database),
+            audit=AuditTable(database),
             links=Links(database),
             ranks=Ranks(database),
             tasks=Tasks(database),
@@ -169,6 +173,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             checks={"postgres": database.check, "model": parts.model.check},
             readings=readings(parts) if answers else [],
             registry=registry,
+            auditor=auditor_of(settings, "ingest", AuditTable(database), registry),
             background=[
                 parts.outbox.keep_clearing,
                 *(_deriving(parts) if derives else [parts.model.keep_counting]),
@@ -182,6 +187,7 @@ def _doors(parts: Parts) -> list[Route]:
         *edit_routes.routes(parts),
         *import_routes.routes(parts),
         *admin_routes.routes(parts),
+        *audit_routes.routes(parts),
         *link_routes.routes(parts),
         *task_routes.routes(parts),
         *event_routes.routes(parts),

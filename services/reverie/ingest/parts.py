@@ -11,6 +11,7 @@ from reverie.ingest.clearing import Clearing
 from reverie.ingest.settings import IngestSettings
 from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
+from reverie.store.audit import AuditTable
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.claims import Claims
@@ -63,6 +64,7 @@ class Parts:
     idempotency: IdempotencyTable
     clock: Clock
     administration: Administration
+    audit: AuditTable
     links: Links
     ranks: Ranks
     tasks: Tasks

@@ -113,6 +113,7 @@ async def do_rounds(parts: Parts, left: Left) -> list[Missed]:
     await parts.idempotency.sweep()
     await parts.dreams.forget_decisions(parts.settings.decision_seconds)
     await parts.traces.sweep(parts.settings.trace_seconds)
+    await parts.audit.sweep(parts.settings.audit_seconds)
     left.renewed(parts.model.embedder is not None, monotonic())
     return await _missed(parts, left)
 

@@ -22,6 +22,7 @@ class IngestSettings:
     half_lives: HalfLives
     event_watchers: int
     trace_seconds: float
+    audit_seconds: float
     adjust_seconds: float
     sweep_seconds: float
     decision_seconds: float
@@ -47,6 +48,7 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         half_lives=half_lives(settings.half_life_days),
         event_watchers=settings.event_watchers,
         trace_seconds=settings.trace_hours * 3600,
+        audit_seconds=settings.audit_days * 86_400,
         adjust_seconds=settings.adjust_seconds,
         sweep_seconds=settings.clock_seconds,
         tend_seconds=settings.tend_minutes * 60,

@@ -37,6 +37,7 @@ from reverie.recall.rephrase import Rephraser
 from reverie.recall.routes import forwards, routes
 from reverie.recall.settings import recall_settings
 from reverie.recall.use import UseNotes
+from reverie.runtime.audit import auditor_of
 from reverie.runtime.call_meters import CallMeters
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.logs import hide
@@ -46,6 +47,7 @@ from reverie.runtime.positions import Positions
 from reverie.runtime.service import Service
 from reverie.runtime.settings import Settings
 from reverie.store.active_sets import ActiveSets
+from reverie.store.audit import AuditTable
 from reverie.store.briefing import Briefings
 from reverie.store.carry import Carry
 from reverie.store.database import open_database
@@ -162,6 +164,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 protocol.keep_open,
             ],
             registry=registry,
+            auditor=auditor_of(settings, "recall", AuditTable(database), registry),
             positions=_positions(settings),
             client_meters=clients,
             doors=[rpc.door(settings, CallMeters(registry, "grpc"), clients)]

@@ -16,7 +16,7 @@ def routes(parts: Parts) -> list[Route]:
     """The table of preflow."""
     doors = Doors(parts)
     return [
-        Route("POST", "/v1/preflow", doors.preflow, Preflow, answer=PreflowAnswer,
+        Route("POST", "/v1/preflow", doors.preflow, Preflow, answer=PreflowAnswer, reads=True,
               summary="What an agent should have before a turn, as far as it was not given it yet"),
     ]  # fmt: skip
 

@@ -66,7 +66,7 @@ def routes(parts: Parts) -> list[Route]:
     """The table of recall."""
     doors = Doors(parts)
     return [
-        Route("POST", "/v1/recall", doors.recall, Recall, answer=RecallAnswer,
+        Route("POST", "/v1/recall", doors.recall, Recall, answer=RecallAnswer, reads=True,
               summary="Find the memories that answer a question"),
         Route("GET", "/v1/memories", doors.memories, query=MemoryQuery, answer=MemoryPage,
               summary="List memories, newest first"),

@@ -10,6 +10,7 @@ from reverie.bus.connection import connect
 from reverie.bus.consume import consume
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.confidence import half_lives
+from reverie.runtime.audit import auditor_of
 from reverie.runtime.logs import hide
 from reverie.runtime.metrics import Reading, new_registry
 from reverie.runtime.needs import required, secret_text
@@ -21,6 +22,7 @@ from reverie.staleness.handlers import catch_up, on_changed
 from reverie.staleness.parts import Parts
 from reverie.staleness.routes import routes
 from reverie.staleness.settings import StalenessSettings
+from reverie.store.audit import AuditTable
 from reverie.store.changes import Changes
 from reverie.store.clock import Clock
 from reverie.store.database import open_database
@@ -81,6 +83,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=parts.idempotency,
             checks={"postgres": database.check},
             registry=registry,
+            auditor=auditor_of(settings, "staleness", AuditTable(database), registry),
             readings=[
                 Reading("reverie_changes_unprocessed", "Git changes not yet applied.", behind),
             ],
