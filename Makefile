@@ -51,7 +51,7 @@ bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS
 	@$(BIN)/python -m tests.bench.speed $(ARGS)
 
 chaos: $(READY) ## kill, stop and cut what runs, and look what is left (ARGS=... goes to pytest)
-	@$(PYTEST) tests/chaos $(ARGS)
+	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos $(ARGS)
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -52,10 +52,15 @@ class World:
             return body
 
 
+async def quick_streams(nats_url: str) -> None:
+    """Streams whose consumers give up on a dead worker soon."""
+    await ensure_streams(nats_url, consumers=[replace(one, ack_wait=ACK_WAIT) for one in CONSUMERS])
+
+
 @asynccontextmanager
 async def open_world(database: Database, nats_url: str, folder: Path) -> AsyncIterator[World]:
     """Streams whose consumers give up on a dead worker soon, and a key."""
-    await ensure_streams(nats_url, consumers=[replace(one, ack_wait=ACK_WAIT) for one in CONSUMERS])
+    await quick_streams(nats_url)
     key = create_key(database.admin_url, NewKey("chaos", Role.ADMIN))
     async with aiohttp.ClientSession() as http:
         yield World(database, nats_url, key, folder, http)

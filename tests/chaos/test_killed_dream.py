@@ -48,14 +48,6 @@ async def _done(world: World) -> bool:
     return bool(undigested == 0 and value(admin, "select count(*) from dream_job") == 0)
 
 
-HOLD: LiteralString = """
-select from turn where session = (select id from session order by id offset 2 limit 1) for update
-"""
-HALF: LiteralString = """
-select count(*) from dream_run where status = 'running' and turns > 0
-"""
-
-
 def _check_all_was_dreamt_once(world: World) -> None:
     admin = world.database.admin_url
     per_turn = "select count(*), count(distinct run) from turn"
@@ -83,57 +75,28 @@ def _check_all_was_dreamt_once(world: World) -> None:
     assert value(admin, "select count(*) from summary") == 1
 
 
-async def test_another_worker_finishes_what_a_killed_one_began(world: World) -> None:
-    """Killed while its third commit waits for a lock, with two behind it."""
-    admin = world.database.admin_url
-    async with served(world, "ingest") as ingest:
-        await _told(world, ingest)
-        with holding(admin, HOLD):
-            async with served(world, "dream", dream_lease_seconds=1) as first:
-                await eventually(lambda: blocked(admin))
-                assert value(admin, HALF) == 1
-                await first.kill()
-        async with served(world, "dream", dream_lease_seconds=1):
-            await eventually(lambda: _done(world), 40)
-    _check_all_was_dreamt_once(world)
-    first_run = "select status from dream_run order by id limit 1"
-    assert value(admin, first_run) == "lost"
-
-
-STEPS: dict[str, LiteralString] = {
-    "it writes memories": "lock table memory in exclusive mode",
-    "it sums up": "lock table summary in exclusive mode",
-}
-"""What holds a worker in the midst of a step; the walk over every one is in one process."""
-
 SOON = 15.0
 """Seconds within which another dreams over the scope of a killed worker."""
 
 
-async def test_a_worker_killed_at_each_step_is_followed_within_seconds(world: World) -> None:
-    """Leases and times as they are in earnest; what is shared is one scope."""
+async def test_a_worker_killed_while_it_writes_is_followed_within_seconds(world: World) -> None:
+    """Leases and times as they are in earnest; every step is walked elsewhere."""
     admin = world.database.admin_url
-    again = {"scope": "project/shop"}
     async with served(world, "ingest") as ingest:
-        for n, (step, hold) in enumerate(STEPS.items()):
-            start = {"agent": "claude", "project": "shop"}
-            session = (await world.post(f"{ingest.url}/v1/sessions/start", start))["session"]
-            told = [
-                {**turn, "content": f"{turn['content']} ({step})", "external_id": f"{n}-{i}"}
-                for i, turn in enumerate(_turns(n % SESSIONS))
-            ]
-            await world.post(f"{ingest.url}/v1/turns", {"session": session, "turns": told})
-            with holding(admin, hold):
-                async with served(world, "dream") as first:
-                    await world.post(f"{first.url}/v1/dream", again)
-                    await eventually(lambda: blocked(admin))
-                    runs = value(admin, "select count(*) from dream_run")
-                    await first.kill()
-            async with served(world, "dream"):
-                await eventually(lambda n=runs: _begun(world, n), SOON)  # type: ignore[misc]
-                await eventually(lambda: _done(world), 60)
+        start = {"agent": "claude", "project": "shop"}
+        session = (await world.post(f"{ingest.url}/v1/sessions/start", start))["session"]
+        await world.post(f"{ingest.url}/v1/turns", {"session": session, "turns": _turns(0)})
+        with holding(admin, "lock table memory in exclusive mode"):
+            async with served(world, "dream") as first:
+                await world.post(f"{first.url}/v1/dream", {"scope": "project/shop"})
+                await eventually(lambda: blocked(admin))
+                runs = value(admin, "select count(*) from dream_run")
+                await first.kill()
+        async with served(world, "dream"):
+            await eventually(lambda: _begun(world, runs), SOON)
+            await eventually(lambda: _done(world), 60)
     counted = "select sum(turns) from dream_run"
-    assert value(admin, counted) == value(admin, "select count(*) from turn") == 30 * len(STEPS)
+    assert value(admin, counted) == value(admin, "select count(*) from turn") == 30
 
 
 async def _begun(world: World, before: int) -> bool:
