@@ -85,7 +85,7 @@ def _check_whole(found: list[Span], failed: Sequence[str] = ()) -> None:
     assert [span["name"] for span in found if span["status"] == "error"] == list(failed)
 
 
-SLOW_PATH = ("enrich", "sql enrich_done", "ingest-enrich process", "sql outbox_delete")
+SLOW_PATH = ("enrich", "sql derive", "ingest-enrich process")
 
 
 def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
@@ -99,7 +99,7 @@ def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
-    for leaf in ("sql enrich_done", "sql chunk_add", "sql anchor_files"):
+    for leaf in ("sql derive", "sql anchor_files"):
         assert _chain(found, _one(found, leaf)) == [leaf, "enrich", *consumed]
 
 
@@ -131,7 +131,7 @@ async def test_the_trace_holds_when_the_event_went_through_the_relay(
     nats_server.stop()
     reply = await stack.call("POST", "/v1/remember", REMEMBER)
     nats_server.start()
-    wanted = ("POST /v1/remember", "enrich", "sql enrich_done", "ingest-enrich process")
+    wanted = ("POST /v1/remember", "enrich", "sql derive", "ingest-enrich process")
     found = await spans.when(reply.headers["X-Trace-Id"], *wanted)
     _check_remember(found, failed=["bus publish"])
 

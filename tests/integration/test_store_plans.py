@@ -165,7 +165,6 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "briefing_files": (["project/p1", "global"], ["a.py"], ["src"], "p1", 80),
         "briefing_stale": (["project/p1", "global"], 10),
         "briefing_sessions": (["project/p1", "global"], 1),
-        "relatives": (ids[0], "project/p1", 5),
         "vectors_known": ([b"x" * 32],),
     }
 

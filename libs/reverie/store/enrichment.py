@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector, SparseVector
@@ -17,11 +19,10 @@ from reverie.domain.causes import Cause, Told
 from reverie.domain.entities import Entity
 from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
-from reverie.domain.kinds import Kind
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database, Tenant
-from reverie.store.models import FIRST_MODEL, Models, Pointer, pointed
+from reverie.store.models import FIRST_MODEL, Models, Pointer
 from reverie.store.weighted import sparse_vector, weighted
 
 WALKED_AT_ONCE = 32
@@ -156,17 +157,22 @@ class Enrichment:
         Answers the events to publish.
         """
         number, name = tenant
-        async with self._db.tenant(number, flushed=False) as t:
-            if await t.row("enrich_lock", memory.id, memory.version) is None:
-                return []
-            if not memory.carried:
-                await _link(t, memory, touches, relatives)
-            events = [] if pieces is None else await _replace(t, name, memory, pieces, headers)
-            events += await _missed(t, name, memory, headers)
-            # Last, for it takes the lock that all causal edges of a tenant take.
-            if not memory.carried:
-                await _explain(t, memory, causes, told)
-            return events
+        made = {} if memory.carried else _linked(memory, touches, relatives, causes, told)
+        events: list[Outgoing] = []
+        if pieces is not None:
+            body = {"id": str(memory.id), "version": memory.version}
+            events = [outgoing(number, memory_subject(name, "enriched"), body, headers)]
+            made |= _cut(pieces) | {"enriched": _told(events[0], body)}
+        if project := project_of(memory.scope):
+            made["missed"] = {"project": project, "subject": git_subject(name, project)}
+        done = await self._derive(number, memory, made, pieces or (), headers)
+        if done is None:
+            return []
+        if done["missed"]:
+            told_of = {"memory": str(memory.id), "project": project}
+            subject, event = made["missed"]["subject"], UUID(done["missed"])
+            events.append(outgoing(number, subject, told_of, headers, event))
+        return events
 
     async def walk(self, tenant: int) -> None:
         """Puts some vectors that a large tenant got into the index that is walked."""
@@ -174,11 +180,7 @@ class Enrichment:
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
         """Replaces the chunks of a memory that stands at its version; tells nobody."""
-        async with self._db.tenant(tenant) as t:
-            if await t.row("enrich_lock", memory.id, memory.version) is None:
-                return False
-            await _put_chunks(t, memory, pieces)
-        return True
+        return await self._derive(tenant, memory, _cut(pieces), pieces) is not None
 
     async def links_anew(
         self,
@@ -189,12 +191,29 @@ class Enrichment:
         causes: Sequence[Cause],
     ) -> bool:
         """Puts what a memory touches, and its causes, as `write` does; tells nobody."""
-        async with self._db.tenant(tenant) as t:
-            if await t.row("enrich_lock", memory.id, memory.version) is None:
-                return False
-            await _link(t, memory, touches, relatives)
-            await _explain(t, memory, causes)
-        return True
+        made = _linked(memory, touches, relatives, causes)
+        return await self._derive(tenant, memory, made) is not None
+
+    async def _derive(
+        self,
+        tenant: int,
+        memory: Raw,
+        made: Mapping[str, Any],
+        pieces: Sequence[Piece] = (),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, Any] | None:
+        """What the write answers; None where the memory is at another version."""
+        vectors = [HalfVector(piece.vector) for piece in pieces]
+        words = [None if one.words is None else sparse_vector(one.words) for one in pieces]
+        asked = tenant, memory.id, memory.version, dict(made), vectors, words, dict(headers)
+        try:
+            done: dict[str, Any] | None = await self._db.call("derive", *asked)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != "RV003":
+                raise
+            hint = "the tenant was switched to another meanwhile"
+            raise Unavailable(f"model {made['model']}", hint) from error
+        return done
 
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
@@ -227,79 +246,38 @@ async def _entities(t: Tenant, scope: str, found: Sequence[Entity]) -> dict[str,
     return {row["named"]: row["node"] for row in made if row["node"] is not None}
 
 
-async def _link(
-    t: Tenant, memory: Raw, touches: Mapping[UUID, Mapping[str, Any]], relatives: int
-) -> None:
-    """Edges to files and entities, and to the memories that touch the same ones."""
-    await t.rows("touches_close", memory.id, list(touches))
-    edges = [(new_id(), memory.id, "touches", n, 1.0, dict(m)) for n, m in touches.items()]
-    await t.many("edge_put", edges)
-    near = await t.rows("relatives", memory.id, memory.scope, relatives)
-    weights = sorted((row["id"], min(1.0, 0.3 + 0.2 * row["shared"])) for row in near)
-    await t.many(
-        "edge_put",
-        [(new_id(), *_ends(memory.id, other), weight, {}) for other, weight in weights],
-    )
+def _linked(
+    memory: Raw,
+    touches: Mapping[UUID, Mapping[str, Any]],
+    relatives: int,
+    causes: Sequence[Cause],
+    told: bool = False,
+) -> dict[str, Any]:
+    """Edges to files and entities, to the memories that touch the same ones, and to causes."""
+    return {
+        "touches": {str(node): dict(meta) for node, meta in touches.items()},
+        "relatives": relatives,
+        "causes": [_cause(memory, one) for one in causes],
+        "told": told,
+    }
 
 
-async def _replace(
-    t: Tenant, name: str, memory: Raw, pieces: Sequence[Piece], headers: Mapping[str, str]
-) -> list[Outgoing]:
-    """The chunks anew, and the event that the memory is enriched."""
-    await _put_chunks(t, memory, pieces)
-    subject = memory_subject(name, "enriched")
-    body = {"id": str(memory.id), "version": memory.version}
-    event = outgoing(t.id, subject, body, headers)
-    told = event.id, subject, body, dict(headers)
-    await t.rows("enrich_done", memory.id, memory.version, *told)
-    return [event]
+def _cause(memory: Raw, one: Cause) -> dict[str, Any]:
+    evidence = {"confidence": one.confidence, "evidence": one.evidence, "rule": one.rule}
+    meta = {**evidence, "from": str(memory.id)}
+    return {"src": str(one.src), "dst": str(one.dst), "weight": one.confidence, "meta": meta}
 
 
-async def _put_chunks(t: Tenant, memory: Raw, pieces: Sequence[Piece]) -> None:
-    model = (await pointed(t)).name
-    if any(piece.model != model for piece in pieces):
-        raise Unavailable(f"model {model}", "the tenant was switched to it meanwhile")
-    await t.rows("chunk_drop", memory.id)
-    await t.many("chunk_add", [_chunk(memory.id, n, p) for n, p in enumerate(pieces)])
+def _cut(pieces: Sequence[Piece]) -> dict[str, Any]:
+    """Where the chunks of a memory are, and the model that made their vectors."""
+    places = [{"start": p.start, "stop": p.stop, "hash": p.hash.hex()} for p in pieces]
+    return {"pieces": places, "model": pieces[0].model if pieces else None}
 
 
-async def _explain(t: Tenant, memory: Raw, causes: Sequence[Cause], told: bool = False) -> None:
-    """The causes inferred from a memory, and the session that it was learned in. Those that a
-    language model told stay until it is heard again."""
-    ends = [c.src for c in causes], [c.dst for c in causes]
-    await t.rows("causes_close", memory.id, *ends, told)
-    for c in causes:
-        meta = {"confidence": c.confidence, "evidence": c.evidence, "rule": c.rule}
-        meta["from"] = str(memory.id)
-        await t.value("cause_put", new_id(), c.src, "led_to", c.dst, c.confidence, meta)
-    node = await t.value("session_node", memory.session, memory.id) if memory.session else None
-    if node is not None and memory.kind != Kind.SESSION:
-        await t.value(
-            "cause_put", new_id(), memory.id, "learned_in", node, 1.0, {"rule": "session"}
-        )
-
-
-async def _missed(t: Tenant, name: str, memory: Raw, headers: Mapping[str, str]) -> list[Outgoing]:
-    """The event that the memory's anchors came after changes that it may have missed."""
-    project = project_of(memory.scope)
-    if project is None:
-        return []
-    subject = git_subject(name, project)
-    event = await t.value("missed", memory.id, project, subject, dict(headers))
-    body = {"memory": str(memory.id), "project": project}
-    return [outgoing(t.id, subject, body, headers, event)] if event else []
-
-
-def _chunk(memory: UUID, ord_: int, piece: Piece) -> tuple[object, ...]:
-    words = None if piece.words is None else sparse_vector(piece.words)
-    return memory, ord_, piece.start, piece.stop, piece.hash, HalfVector(piece.vector), words
+def _told(event: Outgoing, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"event": str(event.id), "subject": event.subject, "body": body}
 
 
 def _known(vector: HalfVector, words: SparseVector | None) -> Known:
     dense = np.asarray(vector.to_numpy(), dtype=np.float32)
     return Known(dense, None if words is None else weighted(words))
-
-
-def _ends(one: UUID, other: UUID) -> tuple[UUID, str, UUID]:
-    """A relation has no direction: the newer points to the older, so that it stands once."""
-    return max(one, other), "relates_to", min(one, other)

@@ -10,10 +10,6 @@ select id, project, branch, body, processed from git_event where tenant = $1 and
 -- A change was applied.
 update git_event set processed = now() where tenant = $1 and id = $2 and processed is null;
 
--- name: missed
--- Announces that a memory's anchors came after changes that may concern it.
-select missed($1, $2, $3, $4, $5);
-
 -- name: changes_unprocessed
 -- Changes whose event may be lost.
 select * from changes_unprocessed(make_interval(secs => $1), $2);
