@@ -31,7 +31,7 @@ def run(*command: object, **more: Any) -> str:
         [str(one) for one in command], capture_output=True, text=True, check=False, **more
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return str(done.stdout)
 
 
 @cache

