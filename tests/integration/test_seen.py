@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from reverie.bus.streams import CONSUMERS
 from reverie.embedded.ports import free_port
+from reverie.runtime.logs import configure_logs
 from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import telemetry
 from reverie.testing.models import model_home
@@ -25,7 +29,7 @@ from reverie.testing.servers import Database
 from tests.prometheus import Prometheus, is_there, queries, scraping
 from tests.stack import Stack, eventually, running_stack
 from tests.stub_llm import stub_llm
-from tests.tour import Tour, tour
+from tests.tour import CONTENT, QUESTION, TURN, Tour, tour
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ALERTS, BOARDS = DEPLOY / "alerts" / "reverie.yml", DEPLOY / "dashboards"
@@ -45,6 +49,7 @@ class Seen:
     stack: Stack
     tour: Tour
     spans: Path
+    logs: io.StringIO
     prometheus: Prometheus | None
 
     def of(self, trace: str) -> list[dict[str, Any]]:
@@ -58,7 +63,9 @@ class Seen:
 async def seen(database: Database, nats_url: str, tmp_path: Path) -> AsyncIterator[Seen]:
     file, port = tmp_path / "spans.jsonl", free_port()
     async with AsyncExitStack() as opened:
-        opened.enter_context(telemetry(Settings(home=tmp_path, spans_file=file), "test"))
+        settings = Settings(home=tmp_path, spans_file=file, log_level="debug", log_format="json")
+        opened.enter_context(telemetry(settings, "test"))
+        logs = opened.enter_context(_logged(settings))
         stub, model = await opened.enter_async_context(stub_llm())
         stub.answer = lambda _: {"memories": [TOLD]}
         options = {
@@ -74,7 +81,23 @@ async def seen(database: Database, nats_url: str, tmp_path: Path) -> AsyncIterat
         prometheus = None
         if is_there("prometheus"):
             prometheus = await opened.enter_async_context(scraping(tmp_path, jobs, ALERTS))
-        yield Seen(stack, await tour(stack, port), file, prometheus)
+        yield Seen(stack, await tour(stack, port), file, logs, prometheus)
+
+
+@contextmanager
+def _logged(settings: Settings) -> Iterator[io.StringIO]:
+    """The log lines of this process, down to the least grave."""
+    root, lines = logging.getLogger(), io.StringIO()
+    handlers, level = list(root.handlers), root.level
+    configure_logs(settings, "test", stream=lines)
+    try:
+        yield lines
+    finally:
+        logging.captureWarnings(False)
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.getLogger("reverie").setLevel(logging.NOTSET)
+        structlog.reset_defaults()
 
 
 async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
@@ -82,6 +105,7 @@ async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
     scraped = await _scraped(seen.stack)
     _histograms_name_traces(seen, scraped)
     _doors_and_pools_are_counted(scraped)
+    _logs_name_tenants_and_traces_and_quote_nothing(seen)
     _queries_name_what_is_told(scraped)
     if seen.prometheus is not None:
         await _every_panel_is_answered(seen.prometheus)
@@ -116,6 +140,25 @@ async def _scraped(stack: Stack) -> list[Sample]:
             families = text_string_to_metric_families(await answer.text())  # type: ignore[no-untyped-call]
             found += [sample for family in families for sample in family.samples]
     return found
+
+
+def _logs_name_tenants_and_traces_and_quote_nothing(seen: Seen) -> None:
+    """No redaction is on here: what is not in the lines was never given to the log."""
+    text = seen.logs.getvalue()
+    for said in (CONTENT, QUESTION, TURN, "quinces", seen.stack.key):
+        assert said not in text, said
+    lines = [json.loads(line) for line in text.splitlines()]
+    answered = [line for line in lines if line["event"] == "request_answered"]
+    assert len(answered) > 30
+    assert all(len(line["trace_id"]) == 32 for line in answered)
+    with_key = [line for line in answered if line["route"] in {"/v1/recall", "/v1/turns"}]
+    assert {line["tenant"] for line in with_key} == {"default"}
+    assert set(seen.tour.traces.values()) - {seen.tour.traces["mcp"]} <= {
+        line["trace_id"] for line in answered
+    }
+    bussed = [line for line in lines if "consumer" in line and "trace_id" in line]
+    assert bussed
+    assert {line["tenant"] for line in bussed} == {"default"}
 
 
 def _histograms_name_traces(seen: Seen, scraped: list[Sample]) -> None:

@@ -19,7 +19,7 @@ from reverie.runtime.logs import configure_logs, hide, mask_credentials
 from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import install_provider
 
-log = structlog.get_logger("sample")
+log = structlog.get_logger("reverie.sample")
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def out() -> Iterator[io.StringIO]:
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
+    logging.getLogger("reverie").setLevel(logging.NOTSET)
     structlog.reset_defaults()
     structlog.contextvars.clear_contextvars()
 
@@ -44,7 +45,7 @@ def test_a_json_line_has_event_level_time_service_and_data(out: io.StringIO) -> 
     log.info("memory_written", count=2, scope="global")
     (line,) = lines(out)
     assert line["event"] == "memory_written"
-    assert (line["level"], line["service"], line["logger"]) == ("info", "ingest", "sample")
+    assert (line["level"], line["service"], line["logger"]) == ("info", "ingest", "reverie.sample")
     assert (line["count"], line["scope"]) == (2, "global")
     assert line["timestamp"].endswith("Z")
 

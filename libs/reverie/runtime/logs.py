@@ -31,8 +31,7 @@ _OWN = re.compile(r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
-# Libraries that tell each step of theirs at info.
-_CHATTY = ("aiohttp.access", "asyncio", "urllib3", "yoyo")
+_OURS = "reverie"
 
 
 def configure_logs(
@@ -162,9 +161,9 @@ def _route_standard_library(handler: logging.Handler, level: str) -> None:
     for old in [h for h in root.handlers if isinstance(h.formatter, _Formatter)]:
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level)
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+    logging.getLogger(_OURS).setLevel(level)
+    # Libraries tell each step of theirs, some with all that is sent: memories and questions.
+    root.setLevel(max(logging.getLogger(_OURS).level, logging.WARNING))
     logging.getLogger("aiohttp.server").addFilter(_no_fault_of_ours)
     logging.captureWarnings(True)
 
