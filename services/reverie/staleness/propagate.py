@@ -133,7 +133,10 @@ async def _work_out(
         for one in followed
         for mark in one.trail.marks
     ]
-    marks = [*map(_own, direct), *map(_spread, await _spreading(project, direct))]
+    # A change of many files has few subjects.
+    told = {one: redact(one).text for one in {source.mark.subject for source in direct}}
+    reached = [*map(_own, direct), *await _spreading(project, direct)]
+    marks = [_row(one, told) for one in reached]
     origins = sorted({one.memory for one in touching})
     return await project.replace(origins, list(nodes), event, marks, inject_headers())
 
@@ -258,15 +261,11 @@ async def _spreading(project: Project, direct: Sequence[Source]) -> list[Reached
     return list(known.values())
 
 
-def _own(one: Source) -> dict[str, Any]:
-    return _row(Reached(one, one.mark.memory, one.mark.score))
+def _own(one: Source) -> Reached:
+    return Reached(one, one.mark.memory, one.mark.score)
 
 
-def _spread(one: Reached) -> dict[str, Any]:
-    return _row(one)
-
-
-def _row(one: Reached) -> dict[str, Any]:
+def _row(one: Reached, subjects: Mapping[str, str]) -> dict[str, Any]:
     mark = one.source.mark
     return {
         "memory": str(one.memory),
@@ -275,7 +274,7 @@ def _row(one: Reached) -> dict[str, Any]:
         "grade": one.grade.value,
         "score": one.score,
         "change": mark.change,
-        "subject": redact(mark.subject).text,
+        "subject": subjects[mark.subject],
         "committed_at": mark.committed_at.isoformat(),
         "node": str(one.source.node),
         "origin": str(mark.memory),
