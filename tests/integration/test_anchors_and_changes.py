@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -63,12 +63,16 @@ async def place(database: Database) -> AsyncIterator[Place]:
         yield Place(store, parts)
 
 
-async def _enrich(place: Place, memory: UUID, files: Mapping[str, Any]) -> list[str]:
+async def _enrich(
+    place: Place, memory: UUID, files: Mapping[str, Any], project: str = "p"
+) -> list[str]:
     """Enriches a memory that touches these files, each with what the edge says of it."""
     slow = Enrichment(place.store.db)
     raw = await slow.read(place.tenant, memory)
     assert raw is not None
-    nodes = await slow.nodes(place.tenant, replace(raw, scope="project/p"), list(files), [])
+    nodes = await slow.nodes(
+        place.tenant, replace(raw, scope=f"project/{project}"), list(files), []
+    )
     touches = {node: files[path] for path, node in nodes.files.items()}
     told = await slow.write((place.tenant, "one"), raw, [], touches, 5, {})
     return [event.subject for event in told]
@@ -292,3 +296,57 @@ async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:
         assert one.memory.stale_grade == rule.grade.value
         assert one.memory.staleness == pytest.approx(rule.score, abs=1e-4)
         assert (one.memory.staleness == 1) == (round(rule.score, 4) == 1)
+
+
+HISTORY = (
+    {"path": "lib/old.py", "status": "modified", "hunks": [[12, 1, 12, 2]]},
+    {"path": "lib/new.py", "old_path": "lib/old.py", "status": "renamed"},
+    {"path": "lib/new.py", "status": "modified", "hunks": [[3, 2, 2, 0]]},
+    {"path": "src/last.py", "old_path": "lib/new.py", "status": "renamed",
+     "hunks": [[14, 1, 14, 1]]},
+    {"path": "lib/gone.py", "status": "deleted"},
+)  # fmt: skip
+
+
+async def test_changes_leave_the_same_in_whatever_order_and_however_often_they_come(
+    place: Place,
+) -> None:
+    dice = random.Random(7)
+    in_order = list(range(len(HISTORY)))
+    first = await _lived_through(place, "p0", in_order)
+    for trial in range(1, 12):
+        order = in_order * 2
+        dice.shuffle(order)
+        assert await _lived_through(place, f"p{trial}", order) == first, order
+    marks, files = first
+    assert [(path, grade) for _, path, grade, *_ in marks] == [
+        ("lib/old.py", "stale"),
+        ("lib/new.py", "suspect"),
+        ("src/last.py", "stale"),
+        ("lib/gone.py", "gone"),
+    ]
+    assert files == [("lib/gone.py",), ("src/last.py",)]
+
+
+async def _lived_through(
+    place: Place, project: str, order: Sequence[int]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """The marks of a memory of this project alone after these changes, and the files it touches."""
+    [memory] = await write(place.store, new(f"old, gone {project}", scope=f"project/{project}"))
+    files = {"lib/old.py": {"lines": LINES}, "lib/gone.py": {}}
+    named = {path: {"named": path} | known for path, known in files.items()}
+    await _enrich(place, memory, named, project)
+    for n in order:
+        at = f"2100-01-0{n + 1}T00:00:00Z"
+        change = await _post(place, "abcde"[n], HISTORY[n], at=at, project=project)
+        await _apply(place, change)
+    marks = (
+        "select commit, path, grade, score, lines from stale_mark"
+        " where memory = %s and cleared is null order by 1, 2"
+    )
+    touched = (
+        "select a.path from edge e join anchor a on a.node = e.dst"
+        " where e.src = %s and e.known_to is null order by 1"
+    )
+    url = place.store.admin_url
+    return admin_rows(url, marks, memory), admin_rows(url, touched, memory)

@@ -37,7 +37,12 @@ async def test_the_bus_takes_changes_told_whole_and_buries_the_rest(
 ) -> None:
     await stack.post("/v1/remember", {"content": "x", "scope": "project/shop"})
     whole = {name: value for name, value in CHANGE.items() if name != "project"}
-    bad_file = {"path": "/etc/passwd", "status": "deleted"}
+    bad_files = [
+        *({"path": path, "status": "deleted"} for path in ("/etc/passwd", "../a", "a\0b", "a\nb")),
+        {"path": "a.py", "status": "modified", "hunks": [[1, 2**31, 1, 1]]},
+        {"path": "a.py", "status": "modified", "hunks": [[3, 4, 3, 4], [6, 1, 9, 1]]},
+    ]
+    places = ["path"] * 4 + ["hunks.0.old_lines", "hunks"]
     wrong: list[tuple[str, bytes, str]] = [
         ("git.default.shop.changed", b"{", "not JSON"),
         ("git.default.shop.changed", b"[1]", "no JSON object"),
@@ -46,10 +51,13 @@ async def test_the_bus_takes_changes_told_whole_and_buries_the_rest(
         ("git.default.other.changed", json.dumps(whole).encode(), "no project other"),
         ("git.default.shop.changed", json.dumps({**whole, "project": "x"}).encode(), "the subject"),
         ("git.default.shop.changed", json.dumps({**whole, "tenant": 2}).encode(), "the subject"),
-        (
-            "git.default.shop.changed",
-            json.dumps({**whole, "files": [bad_file]}).encode(),
-            "files.0.path",
+        *(
+            (
+                "git.default.shop.changed",
+                json.dumps({**whole, "files": [bad]}).encode(),
+                f"files.0.{place}",
+            )
+            for bad, place in zip(bad_files, places, strict=True)
         ),
     ]
     async with connect(nats_url, "test") as bus:

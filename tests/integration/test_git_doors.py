@@ -121,9 +121,13 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
             await deliver("/v1/git/gitlab/default/shop", **github(pushed())),
         ]
         assert [(one.status, one.body["code"]) for one in forged] == [(401, "unauthenticated")] * 6
-        bad = pushed(commits=[{**pushed()["commits"][0], "removed": ["../../etc/passwd"]}])
-        refused = await deliver(**github(bad))
-        assert (refused.status, refused.body["field"]) == (422, "commits.0.removed.0")
+        for wrong in ("../../etc/passwd", "a\0b", "a\nb"):
+            bad = pushed(commits=[{**pushed()["commits"][0], "removed": [wrong]}])
+            refused = await deliver(**github(bad))
+            assert (refused.status, refused.body["field"]) == (422, "commits.0.removed.0")
+        padded = github(pushed(padding="x" * 50 * 1024 * 1024))
+        huge = await deliver(**padded | {"data": io.BytesIO(padded["data"])})
+        assert (huge.status, huge.body["code"]) == (413, "too_large")
         for event, why in (("ping", "works"), ("issues", "event issues")):
             told = await deliver(**github({"zen": "x"}, event))
             assert why in told.body["ignored"]

@@ -121,10 +121,11 @@ class Project:
         self._name = tenant_name
         self._project = project
 
-    async def anchors(self, names: Sequence[str]) -> dict[UUID, str]:
-        """Paths by node of files whose last component, in lower case, is in `names`."""
+    async def anchors(self, names: Sequence[str]) -> list[tuple[UUID, str, str]]:
+        """Files whose last component, in lower case, is or was in `names`: the node, the path that
+        it has, and the one by which it was found."""
         found = await self._t.rows("anchors_named", self._project, list(names))
-        return {row["node"]: row["path"] for row in found}
+        return [(row["node"], row["path"], row["known_as"]) for row in found]
 
     async def touched(self, memory: UUID) -> dict[UUID, str]:
         """Paths by node of the files that a memory touches."""
@@ -165,16 +166,28 @@ class Project:
         )
         return None if found is None else UUID(str(found))
 
-    async def rename(self, node: UUID, path: str) -> bool:
-        """Gives a node another path; False where another node has it."""
+    async def rename(self, node: UUID, path: str, between: Sequence[str] = ()) -> bool:
+        """Gives a node another path, which had those `between` on the way; False where another node
+        has it."""
         hashed = bytes.fromhex(content_hash(path))
-        return bool(await self._t.value("anchor_rename", node, path, _last(path), hashed))
+        renamed = bool(await self._t.value("anchor_rename", node, path, _last(path), hashed))
+        if renamed:
+            await self._known_as(node, between)
+        return renamed
 
-    async def rehome(self, node: UUID, path: str, memories: Sequence[UUID]) -> None:
-        """Lets memories that touch a node touch that of the path."""
+    async def rehome(
+        self, node: UUID, path: str, memories: Sequence[UUID], between: Sequence[str] = ()
+    ) -> None:
+        """Lets memories that touch a node touch that of the path, which had those `between`."""
         to = await self.node(path)
         if to is not None and to != node:
             await self._t.rows("anchor_rehome", node, to, sorted(memories))
+            await self._known_as(to, between)
+
+    async def _known_as(self, node: UUID, paths: Sequence[str]) -> None:
+        if paths:
+            names = [_last(path) for path in paths]
+            await self._t.rows("anchor_known_as", node, self._project, list(paths), names)
 
     async def anchor(self, memory: UUID, path: str, meta: Mapping[str, Any]) -> None:
         """Lets a memory touch a file that it named less well, with what it knows of it now."""

@@ -107,15 +107,15 @@ def _paths(change: GitChange) -> dict[str, list[str]]:
     return found
 
 
-def _meant(anchors: Mapping[UUID, str], changed: Sequence[str]) -> dict[UUID, str]:
-    """The anchors that a changed path may mean."""
+def _meant(anchors: Iterable[tuple[UUID, str, str]], changed: Sequence[str]) -> dict[UUID, str]:
+    """The anchors that a changed path may mean, also by a name that they had: it may come late."""
     by_name: defaultdict[str, list[str]] = defaultdict(list)
     for path in changed:
         by_name[_last(path)].append(path)
     return {
         node: path
-        for node, path in anchors.items()
-        if any(same_file(path, one) for one in by_name[_last(path)])
+        for node, path, known_as in anchors
+        if any(same_file(known_as, one) for one in by_name[_last(known_as)])
     }
 
 
@@ -226,14 +226,21 @@ async def _settle(
         going = [one for one in those if one.trail.left and one.trail.path != nodes[node]]
         goals = {one.trail.path for one in going}
         whole = len(goals) == 1 and len(going) == len(those) > 0
-        if whole and await project.rename(node, next(iter(goals))):
+        if whole and await project.rename(node, next(iter(goals)), _between(going)):
             continue
         for goal in sorted(goals):
-            memories = [one.touching.memory for one in going if one.trail.path == goal]
-            await project.rehome(node, goal, memories)
+            along = [one for one in going if one.trail.path == goal]
+            memories = [one.touching.memory for one in along]
+            await project.rehome(node, goal, memories, _between(along))
     for one in followed:
         for there in one.trail.offspring:
             await project.touch(there.memory, there.path, _meta(there, one.trail.path))
+
+
+def _between(going: Iterable[Followed]) -> list[str]:
+    """The names that files had on the way to the one that they have: what happened to them under
+    one of these may be told late."""
+    return sorted({path for one in going for path in one.trail.left[1:]})
 
 
 def _meta(there: Anchored, from_path: str) -> dict[str, Any]:

@@ -19,9 +19,14 @@ select * from changes_unprocessed(make_interval(secs => $1), $2);
 select pg_advisory_xact_lock(hashtextextended('staleness ' || $2, $1::int));
 
 -- name: anchors_named
--- Anchors of a project by the last component of their path.
-select node, path from anchor where tenant = $1 and project = $2 and name = any($3::text[])
-order by path, node;
+-- Anchors of a project by the last component of their path, and of those that they had before.
+select node, path, path as known_as from anchor
+where tenant = $1 and project = $2 and name = any($3::text[])
+union all
+select b.node, a.path, b.path from anchor_alias b
+join anchor a on a.tenant = $1 and a.node = b.node
+where b.tenant = $1 and b.project = $2 and b.name = any($3::text[])
+order by path, node, known_as;
 
 -- name: anchors_touched
 -- The anchors of a project that a memory touches.
@@ -84,6 +89,12 @@ select anchor_rename($1, $2, $3, $4, $5);
 -- name: anchor_rehome
 -- Memories that touched a node touch another one.
 select anchor_rehome($1, $2, $3, $4);
+
+-- name: anchor_known_as
+-- Names that a file had before.
+insert into anchor_alias (tenant, node, project, path, name)
+select $1, $2, $3, p.path, p.name from unnest($4::text[], $5::text[]) p (path, name)
+on conflict do nothing;
 
 -- name: anchors_lacking
 -- Memories of a project that the grants $3 and $4 cover, which touch files and know nothing in them.
