@@ -198,6 +198,7 @@ async def test_the_image_works_on_servers_that_stand_elsewhere(
             with containers(system, folder):
                 await eventually(lambda: ready(system), 120)
                 await remembered_recalled_dreamt_and_stale(system)
+                run_what_helm_test_runs(system)
                 # One machine of three goes: what is said goes on being heard.
                 cluster.kill(0)
                 await dreamt(system, "The wren keeps the tide tables in the boathouse.")
@@ -235,6 +236,19 @@ async def remembered_recalled_dreamt_and_stale(system: System) -> None:
 
     [item] = await eventually(stale)
     assert (item["memory"]["id"], item["grade"]) == (kept["id"], "gone")
+
+
+def run_what_helm_test_runs(system: System) -> None:
+    """The commands of `helm test`, where nothing but the gateway and the key is known."""
+    pod = (ROOT / "helm/reverie/templates/tests/gateway.yaml").read_text()
+    [script] = re.findall(r"args:\n\s+- \|\n(.*?)\n\s+env:", pod, re.S)
+    [entry] = command_of(system.image)[-1:]
+    told = {"REVERIE_GATEWAY_URL": system.url, "REVERIE_API_KEY": KEY, "HOSTNAME": "test-pod"}
+    home = {"REVERIE_HOME": system.environment["REVERIE_HOME"], "HOME": "/nowhere"}
+    path = f"{Path(entry).parent}:{os.defpath}"
+    subprocess.run(
+        [*as_user(USER), "sh", "-ceu", script], env={"PATH": path, **told, **home}, check=True
+    )
 
 
 async def dreamt(system: System, said: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.domain.memory import Written
 from reverie.embedded import postgres
 from reverie.embedded.home import open_home
+from reverie.store import migrate as store_migrate
 from reverie.store.bootstrap import NewKey, create_key, list_keys, revoke_key
 from reverie.store.database import open_database
 from reverie.store.keys import Keys
@@ -72,6 +75,22 @@ def test_the_lock_of_a_migration_that_was_killed_stops_nobody(empty_database: Da
     )
     assert migrate(empty_database.admin_url) == []
     assert admin_rows(empty_database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
+
+
+def test_a_table_in_use_puts_a_migration_off_and_nobody_waits_long_behind_it(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Path(str(files("reverie.store"))) / "migrations"
+    shutil.copytree(known, tmp_path / "migrations")
+    (tmp_path / "migrations" / "9999_more.sql").write_text("alter table memory add more int;")
+    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    monkeypatch.setattr(store_migrate, "LOCK_SECONDS", 0.2)
+    with psycopg.connect(database.admin_url) as busy:
+        busy.execute("select count(*) from reverie.memory")
+        with pytest.raises(Unavailable, match="stays in use"):
+            migrate(database.admin_url)
+        assert pending_migrations(database.admin_url) == ["9999_more"]
+    assert migrate(database.admin_url) == ["9999_more"]
 
 
 def test_a_wrong_address_is_told_apart_from_a_wrong_server(postgres_server: str) -> None:

@@ -16,6 +16,8 @@ from reverie.domain.errors import Misconfigured, Unavailable
 SCHEMA = "reverie"
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
+LOCK_SECONDS = 5
+"""How long a migration waits for a table that is in use, and services behind it."""
 
 
 def migrate(url: str) -> list[str]:
@@ -23,7 +25,8 @@ def migrate(url: str) -> list[str]:
 
     Returns the names of the migrations applied. Raises `Misconfigured` on a server that is
     too old or lacks pgvector and for a user that may not, `Unavailable` where it cannot be
-    reached.
+    reached, or where a table stays in use: whoever waits for that holds up all behind it. What
+    was applied until then stays, and the next try goes on from there.
     """
     try:
         _prepare(url)
@@ -33,6 +36,7 @@ def migrate(url: str) -> list[str]:
         ):
             # Of the server and gone with its session, unlike yoyo's own lock: a row, which a
             # killed process leaves behind.
+            backend.execute("set lock_timeout = 0")
             backend.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
             backend.break_lock()
             pending = backend.to_apply(read_migrations(str(folder)))
@@ -41,6 +45,8 @@ def migrate(url: str) -> list[str]:
     except psycopg.errors.InsufficientPrivilege as error:
         why = error.diag.message_detail or error.diag.message_primary
         raise Misconfigured("database_url", f"this user may not migrate: {why}") from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise Unavailable("a table", "it stays in use: try again in a moment") from error
 
 
 def pending_migrations(url: str) -> list[str]:
@@ -108,8 +114,10 @@ def _prepare(url: str) -> None:
 
 
 def _yoyo_url(url: str) -> str:
-    """The address as yoyo reads it: psycopg 3, and our schema first on the search path."""
+    """The address as yoyo reads it: psycopg 3, our schema first, patient for a while only."""
     parts = urlsplit(url)
-    options = "options=" + quote(f"-csearch_path={SCHEMA},public")
+    options = "options=" + quote(
+        f"-csearch_path={SCHEMA},public -clock_timeout={LOCK_SECONDS * 1000:.0f}"
+    )
     query = "&".join(filter(None, (parts.query, options)))
     return urlunsplit(("postgresql+psycopg", parts.netloc, parts.path, query, parts.fragment))
