@@ -183,6 +183,8 @@ def test_chinese_talk_is_distilled_too() -> None:
     contents = "\n".join(memory.content for memory in memories(found))
     assert "连接没有归还" in contents
     assert "必须设置超时" in contents
+    rules = [memory.content for memory in memories(found) if memory.kind is Kind.CONVENTION]
+    assert rules == ["记住：以后所有查询必须设置超时。"]
     assert not any(memory.content.startswith("好的") for memory in memories(found))
 
 

@@ -1,4 +1,8 @@
-"""Which drafts of a slice are kept: the weightiest, as far as what was said gives room."""
+"""Which drafts of a slice are kept: the weightiest for their length, as far as there is room.
+
+Chosen greedily, each time the one whose gain is greatest for a power of its length, as in Lin and
+Bilmes, "Multi-document Summarization via Budgeted Maximization of Submodular Functions" (2010).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ from reverie.domain.turns import TurnText
 SHARE, LEAST, MOST, SLACK = 0.22, 240, 6_000, 15
 NEW, MANY = 0.5, 8
 """What an exact thing that nothing weightier names is worth, and how many count at most."""
+LENGTH = 0.5
+"""The power of a draft's length that its weight is divided by: 0 would not count it at all."""
 CUT = 90
 """A draft too long for the room that is left is cut behind a thing said, to no less than this."""
 
@@ -25,7 +31,7 @@ def chosen(part: Slice) -> list[Draft]:
     What names exact things that none of those taken before it names weighs more. A user's rules
     need no room. What a weightier one says too is left to it, with its turns.
     """
-    drafts = [draft for draft in drafts_of(part) if len(draft.content) >= MIN_CONTENT]
+    drafts = [draft for draft in drafts_of(part) if len(draft.content.encode()) >= MIN_CONTENT]
     room = room_of(part.turns, SHARE, LEAST, MOST)
     kept: list[Draft] = []
     for draft in _by_weight(drafts, kept):
@@ -44,8 +50,13 @@ def _by_weight(drafts: Sequence[Draft], kept: Sequence[Draft]) -> Iterator[Draft
     waiting = list(drafts)
     while waiting:
         told = frozenset[str]().union(*(one.exact for one in kept))
-        weights = [one.worth + NEW * min(len(one.exact - told), MANY) for one in waiting]
+        weights = [_gain(one, told) / len(one.content) ** LENGTH for one in waiting]
         yield waiting.pop(weights.index(max(weights)))
+
+
+def _gain(draft: Draft, told: AbstractSet[str]) -> float:
+    """What a draft adds to exact things that are `told`."""
+    return draft.worth + NEW * min(len(draft.exact - told), MANY)
 
 
 def _fits(draft: Draft, room: int) -> bool:

@@ -85,9 +85,9 @@ def outcome_of(exchange: Exchange) -> tuple[TurnText, list[str]] | None:
         return None
     # A conclusion is said in a sentence, and often first.
     weighed = [
-        (weight_of(point) + (i == 0) + (not point.item), point)
+        (weight + (i == 0) + (not point.item), point)
         for i, point in enumerate(points(last.content))
-        if weight_of(point) > 0
+        if (weight := weight_of(point)) > 0
     ]
     ranked = sorted((pair for pair in weighed if pair[0] > 1), key=lambda pair: -pair[0])
     said = [shorten(point.said, 300) for _, point in ranked]

@@ -27,6 +27,11 @@ _NAME = re.compile(
 )
 
 _FIGURE = re.compile(r"\b\d[\d.,:]*\b")
+# A capital within a sentence, and what stands in quotes.
+_PROPER = re.compile(
+    r"(?<=[a-z0-9,;)/] )[A-Z][A-Za-z0-9]*(?:[.+#-][A-Za-z0-9]+)*\b"
+    r"|(?<!\w)(['\"])[^'\"\n]{2,60}\1"
+)
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,7 @@ def _details(text: str) -> int:
 
 
 def exact_things(text: str) -> frozenset[str]:
-    """The names, measures and figures in a text, as one would look for them."""
-    found = (one[0] for sort in (_NAME, _MEASURE, _FIGURE) for one in sort.finditer(text))
-    return frozenset(one.strip("`").lower() for one in found)
+    """The names, measures, figures and quoted words in a text, as one would look for them."""
+    sorts = (_NAME, _MEASURE, _FIGURE, _PROPER)
+    found = (one[0] for sort in sorts for one in sort.finditer(text))
+    return frozenset(one.strip("`'\"").lower() for one in found)

@@ -7,7 +7,7 @@ from reverie.domain.prose import shorten
 from reverie.domain.requests import is_command
 from reverie.domain.turns import TurnText
 
-SHORTEST_LINE = 40
+SHORTEST_LINE, TITLE = 40, 54
 
 
 def lines_of(requests: list[Exchange], room: int) -> tuple[list[str], list[TurnText]]:
@@ -15,21 +15,20 @@ def lines_of(requests: list[Exchange], room: int) -> tuple[list[str], list[TurnT
     lines = [f"Session: {_title(requests)}"]
     cited = [requests[0].opening] if requests[0].opening else []
     told = [exchange for exchange in requests if not is_command(exchange.request)] or requests
+    left = room - len(lines[0])
+    found: dict[int, str] = {}
     # The end says what came of it, and is told in any case; the beginning what it was about.
-    for exchange in dict.fromkeys([told[-1], told[0], *reversed(told)]):
-        line, turns = _line(exchange, lines[0])
-        left = room - sum(map(len, lines))
-        if len(lines) == 1 and left >= SHORTEST_LINE:
+    for place in dict.fromkeys([len(told) - 1, 0, *reversed(range(len(told)))]):
+        if found and left < SHORTEST_LINE:
+            break
+        line, turns = _line(told[place], lines[0])
+        if not found and left >= SHORTEST_LINE:
             line = shorten(line, left)
-        if line and line not in lines and len(line) <= left:
-            lines.insert(1, line)
+        if line and line not in found.values() and len(line) <= left:
+            found[place] = line
             cited += turns
-    head, *rest = lines
-    order = [_line(one, head)[0][:SHORTEST_LINE] for one in told]
-    rest.sort(
-        key=lambda line: order.index(line[:SHORTEST_LINE]) if line[:SHORTEST_LINE] in order else 0
-    )
-    return [head, *rest], list(dict.fromkeys(cited))
+            left -= len(line)
+    return [*lines, *(found[place] for place in sorted(found))], list(dict.fromkeys(cited))
 
 
 def _title(requests: list[Exchange]) -> str:
@@ -37,7 +36,7 @@ def _title(requests: list[Exchange]) -> str:
     first, *rest = (exchange.request for exchange in requests)
     if is_command(first) and rest and not is_command(rest[0]):
         return shorten(f"{first} ({rest[0]})", 100)
-    return shorten(requests[0].subject or first, 54)
+    return shorten(requests[0].subject or first, TITLE)
 
 
 def _line(exchange: Exchange, title: str) -> tuple[str, list[TurnText]]:

@@ -142,7 +142,8 @@ def _boundaries(turns: list[TurnText], vectors: Sequence[Vector] | None) -> list
         cohesion = [_cohesion(turns, i) for i in places]
         cut = _cut_off(cohesion)
         apart = [one < cut for one in cohesion]
-    return [i for i, far in zip(places, apart, strict=True) if far or _hard(turns, i)]
+    named = _named_before(turns)
+    return [i for i, far in zip(places, apart, strict=True) if far or _hard(turns, i, named[i])]
 
 
 def _meaning(vectors: Sequence[Vector], n: int) -> float:
@@ -165,12 +166,21 @@ def _continues(turns: Sequence[TurnText], i: int) -> bool:
     return len(turns[i].content) < SHORT and not COMMAND.match(turns[i].content)
 
 
-def _hard(turns: list[TurnText], i: int) -> bool:
+def _hard(turns: list[TurnText], i: int, before: frozenset[str]) -> bool:
+    """`before`: the tickets that were named until then."""
     if COMMAND.match(turns[i].content) or turns[i].at - turns[i - 1].at >= LONG_PAUSE:
         return True
     named = set(_TICKET.findall(turns[i].content[:400]))
-    before = set(_TICKET.findall(" ".join(turn.content[:2000] for turn in turns[:i])))
     return bool(named and before and not named & before)
+
+
+def _named_before(turns: Iterable[TurnText]) -> list[frozenset[str]]:
+    """For each turn, the tickets that the turns before it name."""
+    found = [frozenset[str]()]
+    for turn in turns:
+        fresh = set(_TICKET.findall(turn.content[:WINDOW])) - found[-1]
+        found.append(found[-1] | fresh if fresh else found[-1])
+    return found
 
 
 def _cut_off(values: list[float]) -> float:
