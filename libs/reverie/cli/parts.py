@@ -15,7 +15,7 @@ from reverie.embedded.backing import API_KEY, without_password
 from reverie.embedded.greeting import greet
 from reverie.embedded.home import Home, existing_home, read_note
 from reverie.embedded.lock import is_held
-from reverie.embedded.probe import ask_ready
+from reverie.embedded.probe import Health, ask_ready
 from reverie.runtime.settings import Settings
 from reverie.store.admin import server_facts
 
@@ -40,7 +40,13 @@ class View:
 
 
 def look(settings: Settings) -> View:
-    """Ask every part at once; takes at most some seconds."""
+    """Ask every part at once; takes at most some seconds.
+
+    Of a gateway that is set (`gateway_url`) it alone: its parts are not this machine's.
+    """
+    if settings.gateway_url is not None:
+        health = ask_ready(url := str(settings.gateway_url).rstrip("/"))
+        return View(health.status is not None, [_part("gateway", url, health)], None)
     home = existing_home(settings.home)
     held = home is not None and is_held(home)
     urls = service_urls(settings, home if held else None)
@@ -68,7 +74,10 @@ def _set_url(settings: Settings, name: str) -> str:
 
 
 def _service(name: str, url: str) -> Part:
-    health = ask_ready(url)
+    return _part(name, url, ask_ready(url))
+
+
+def _part(name: str, url: str, health: Health) -> Part:
     return Part(name, url, health.ready, health.problem)
 
 

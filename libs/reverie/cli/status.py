@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,6 +35,9 @@ EVERY_SECONDS = 2.0
 def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Json = False) -> None:
     """Addresses and health of every part.
 
+    And how much is remembered. Of a gateway elsewhere (REVERIE_GATEWAY_URL),
+    whether it can work.
+
     Example: [bold]reverie status --json[/]
 
     Exit codes: 0 all is ready, 1 something is not, 2 usage, 3 not running.
@@ -44,16 +49,36 @@ def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Jso
     from reverie.cli.parts import look
 
     view = look(settings)
+    graph = _graph(home, sets) if view.running else None
     if json:
-        print_json(_document(view.running, view.parts, settings.home, view.key_file))
+        told = _document(view.running, view.parts, settings.home, view.key_file)
+        print_json({**told, "graph": graph})
     elif not view.running:
         err().print(f"Reverie is not running on {short_home(settings.home)}: start `reverie up`")
     else:
         out().print(_table(view.parts))
+        if graph:
+            out().print(f"\n{_numbers(graph)}", markup=False)
     if not view.running:
         raise typer.Exit(NOT_RUNNING)
     if not all(part.ok for part in view.parts):
         raise typer.Exit(FAILED)
+
+
+def _graph(home: Path | None, sets: Sequence[str] | None) -> dict[str, Any] | None:
+    """The graph in numbers; None where the gateway does not tell."""
+    from reverie.cli.asking import desk
+    from reverie.domain.errors import ReverieError
+
+    try:
+        return dict(desk(home, sets).ask("GET", "/v1/graph/stats"))
+    except ReverieError:
+        return None
+
+
+def _numbers(graph: dict[str, Any]) -> str:
+    parts = f"{graph['edges']:,} edges, {graph['components']:,} components"
+    return f"{graph['memories']:,} memories, {parts} (`reverie stats` tells more)"
 
 
 def _watch(settings: Settings) -> None:
@@ -76,7 +101,7 @@ def _watch(settings: Settings) -> None:
 def _document(running: bool, parts: list[Part], home: object, key_file: object) -> dict[str, Any]:
     from dataclasses import asdict
 
-    gateway = next((p.address for p in parts if p.name == "recall"), None)
+    gateway = next((p.address for p in parts if p.name in {"recall", "gateway"}), None)
     return {
         "running": running,
         "ready": running and all(part.ok for part in parts),

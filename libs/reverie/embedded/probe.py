@@ -1,10 +1,10 @@
-"""Ask a service of this machine how it is."""
+"""Ask a service how it is."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,9 +40,10 @@ class Health:
 def ask_ready(url: str, seconds: float = 3.0) -> Health:
     """`GET /ready` of a service at its base URL; never raises."""
     parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
     try:
-        connection.request("GET", "/ready")
+        connection.request("GET", f"{parts.path.rstrip('/')}/ready")
         answer = connection.getresponse()
         return Health(answer.status, _object(answer.read()))
     except (OSError, HTTPException):

@@ -66,8 +66,17 @@ def handler(own: Own, one: Operation, answer: type[Any]) -> Handler:
 
 def fields_of(request: Any) -> Fields:
     """What was set of a request, by the names of REST."""
-    found: Fields = MessageToDict(request, preserving_proto_field_name=True)
+    found: Fields = _whole(MessageToDict(request, preserving_proto_field_name=True))
     return found
+
+
+def _whole(value: Any) -> Any:
+    """The value with whole numbers as such: a `Struct` knows no others than doubles."""
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def message(kind: type[Any], body: Fields) -> Any:

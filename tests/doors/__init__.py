@@ -1,0 +1,1 @@
+"""Every operation through every door, on one running system."""

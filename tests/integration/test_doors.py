@@ -1,0 +1,35 @@
+"""Every operation works through every door: REST, MCP, gRPC, the command line, the client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from reverie.testing.servers import TestRun
+from tests.doors.case import DOORS, Case
+from tests.doors.table import CASES
+from tests.doors.through import THROUGH
+from tests.doors.world import World, open_world
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CELLS = [
+    pytest.param(case, door, id=f"{case.operation}-{door}")
+    for case in CASES
+    for door in DOORS
+    if door not in case.empty
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(test_run: TestRun) -> AsyncIterator[World]:
+    async with open_world(test_run) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("case", "door"), CELLS)
+async def test_an_operation_works_through_a_door(world: World, case: Case, door: str) -> None:
+    fields = await case.given(world)
+    answer = await THROUGH[door](world, case, fields)
+    assert case.holds(answer, fields), answer
