@@ -16,7 +16,7 @@ Given = Callable[["World"], Awaitable[Fields]]
 Holds = Callable[[Any, Fields], Any]
 
 DOORS = ("REST", "MCP", "gRPC", "CLI", "client")
-_KNOWN = {one.name: one for one in (*OPERATIONS, *APART)}
+KNOWN = {one.name: one for one in (*OPERATIONS, *APART)}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Case:
     @property
     def call(self) -> Operation:
         """The operation itself."""
-        return _KNOWN[self.operation]
+        return KNOWN[self.operation]
 
     @property
     def names(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from reverie.client import AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.operations import VARIABLE
 from reverie.mcp.rest import parameters
-from tests.doors.case import Case, Fields, said
+from tests.doors.case import KNOWN, Case, Fields, said
 from tests.doors.world import VAULT_KEY, World
 from tests.mcp_clients import call, over_http
 from tests.stack import eventually
@@ -27,18 +27,25 @@ Through = Callable[[World, Case, Fields], Awaitable[Any]]
 _SERVICE = pb.DESCRIPTOR.services_by_name["Reverie"]
 
 
-async def rest(world: World, case: Case, fields: Fields) -> Any:
-    """One request."""
-    sent, one = said(fields), case.call
+def request_of(world: World, operation: str, fields: Fields) -> Any:
+    """The request of an operation, to be entered."""
+    sent, one = said(fields), KNOWN[operation]
     path = VARIABLE.sub(lambda name: str(sent.pop(name[1])), one.path)
-    query, body = one.sent(sent)
     headers = {"Authorization": f"Bearer {fields.get('_key', world.stack.key)}"}
+    if one.tagged and "version" in sent:
+        headers["If-Match"] = f'"{sent.pop("version")}"'
+    query, body = one.sent(sent)
     more: dict[str, Any] = {"json": body} if body else {}
     if "data" in body:
         headers["Content-Type"] = "application/x-ndjson"
         more = {"data": body["data"].encode()}
     url = f"{world.stack.url}{path}{parameters(query)}"
-    async with world.stack.http.request(one.method, url, headers=headers, **more) as answer:
+    return world.stack.http.request(one.method, url, headers=headers, **more)
+
+
+async def rest(world: World, case: Case, fields: Fields) -> Any:
+    """One request."""
+    async with request_of(world, case.operation, fields) as answer:
         assert answer.status < 300, await answer.text()
         if answer.content_type == "text/event-stream":
             return await _first_event(answer.content)
@@ -75,10 +82,8 @@ async def _happened(world: World, case: Case, sent: Fields) -> Any:
 
 async def grpc(world: World, case: Case, fields: Fields) -> Any:
     """A call of the generated stub."""
-    method = _SERVICE.methods_by_name[case.call.rpc]
-    make, sent = GetMessageClass(method.input_type), said(fields)
-    metadata = (("authorization", f"Bearer {fields.get('_key', world.stack.key)}"),)
-    ask = getattr(world.stub, case.call.rpc)
+    sent, ask = said(fields), getattr(world.stub, case.call.rpc)
+    metadata = (("authorization", f"Bearer {world.stack.key}"),)
     if case.operation == "import":
         pieces = iter([pb.ImportPiece(data=sent["data"].encode(), dry_run=sent["dry_run"])])
         return _plain(await ask(pieces, metadata=metadata))
@@ -93,8 +98,15 @@ async def grpc(world: World, case: Case, fields: Fields) -> Any:
                 pass
         watched.cancel()
         return {"items": [{"data": _plain(one)}]}
-    found = await ask(ParseDict(sent, make()), metadata=metadata)
-    return _plain(found)
+    return _plain(await asked_of(world, case.operation, fields))
+
+
+def asked_of(world: World, operation: str, fields: Fields) -> Any:
+    """The call of an operation, to be awaited."""
+    name = KNOWN[operation].rpc
+    request = GetMessageClass(_SERVICE.methods_by_name[name].input_type)()
+    metadata = (("authorization", f"Bearer {fields.get('_key', world.stack.key)}"),)
+    return getattr(world.stub, name)(ParseDict(said(fields), request), metadata=metadata)
 
 
 def _plain(message: Any) -> Any:
@@ -106,10 +118,9 @@ def _plain(message: Any) -> Any:
     return found
 
 
-async def cli(world: World, case: Case, fields: Fields) -> Any:
-    """The command, with `--json`."""
-    words = [word.format(**fields) for word in shlex.split(case.cli)]
-    env = {
+def environment(world: World, fields: Fields) -> dict[str, str]:
+    """Of a terminal on the machine that the services' servers run on."""
+    return {
         "REVERIE_API_KEY": fields.get("_key", world.stack.key),
         "REVERIE_GATEWAY_URL": world.stack.url,
         "REVERIE_DATABASE_URL": world.stack.admin_url,
@@ -117,6 +128,12 @@ async def cli(world: World, case: Case, fields: Fields) -> Any:
         "REVERIE_HOME": str(world.folder / "home"),
         "REVERIE_VAULT_KEY": VAULT_KEY,
     }
+
+
+async def cli(world: World, case: Case, fields: Fields) -> Any:
+    """The command, with `--json`."""
+    words = [word.format(**fields) for word in shlex.split(case.cli)]
+    env = environment(world, fields)
     if case.operation == "export":
         file = world.folder / f"export{world.number()}.jsonl"
         await _run([*words, "-o", str(file)], env, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,6 +10,7 @@ import pytest_asyncio
 
 from reverie.testing.servers import TestRun
 from tests.doors.case import DOORS, Case
+from tests.doors.refusals import REFUSALS, REFUSING, Refusal
 from tests.doors.table import CASES
 from tests.doors.through import THROUGH
 from tests.doors.world import World, open_world
@@ -33,3 +35,14 @@ async def test_an_operation_works_through_a_door(world: World, case: Case, door:
     fields = await case.given(world)
     answer = await THROUGH[door](world, case, fields)
     assert case.holds(answer, fields), answer
+
+
+@pytest.mark.parametrize("one", REFUSALS, ids=lambda one: one.name)
+async def test_a_refusal_has_one_code_and_the_same_words_at_every_door(
+    world: World, one: Refusal
+) -> None:
+    fields = await one.given(world)
+    told = {door: await refuse(world, one, fields) for door, refuse in REFUSING.items()}
+    assert {code for code, _ in told.values()} == {one.code}, told
+    # How long to wait is counted from when it is asked.
+    assert len({re.sub(r"\d+ seconds", "", words) for _, words in told.values()}) == 1, told

@@ -121,7 +121,7 @@ class LocalGateway:
             return
 
     async def __call__(
-        self, method: str, path: str, query: Any = None, body: Any = None
+        self, method: str, path: str, query: Any = None, body: Any = None, headers: Any = None
     ) -> tuple[int, Any]:
         """The status and the body of the answer. Raises `Unavailable`."""
         from reverie.client.errors import Refused
@@ -133,7 +133,7 @@ class LocalGateway:
                 data = body.encode()
                 answer = await caller.upload(path, query or {}, data, _JSON_LINES, seconds)
             else:
-                answer = await caller.call(method, path, query, body)
+                answer = await caller.call(method, path, query, body, headers)
         except Unavailable:
             await self.close()
             raise

@@ -593,8 +593,8 @@ class ReverieServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Link(self, request, context):
-        """An edge from one memory to another (POST /v1/links). INVALID_ARGUMENT where a causal edge
-        closes a circle.
+        """An edge from one memory to another (POST /v1/links). ABORTED where a causal edge closes a
+        circle.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

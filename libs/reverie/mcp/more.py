@@ -16,7 +16,7 @@ from reverie.contracts.problems import problem_of
 from reverie.domain.errors import Invalid
 from reverie.mcp.answers import harmless_in
 from reverie.mcp.rest import Failed, Rest, ask, ask_any, part
-from reverie.mcp.schema import Schema, told_of
+from reverie.mcp.schema import Schema, told_of, whole
 from reverie.mcp.tool import Arguments, Body
 
 WITHHELD = {
@@ -27,7 +27,7 @@ WITHHELD = {
 }
 """What a model may not do, why, and how a person does it."""
 _PAGED = Operation("watch_memories", "GET", "/v1/events/page")
-_DATA = "data"
+_DATA, _VERSION = "data", "version"
 _ABOUT = {
     "watch_memories": "what happened since the `after` of the last page; without: where to begin",
     "import": "`data`: the JSON lines of an export",
@@ -97,7 +97,10 @@ def _takes(document: Mapping[str, Any], one: Operation) -> Schema:
         made = told_of(document, _spec(document, one), one.places)
         made["properties"][_DATA] = {"type": "string"}
         return {**made, "required": [_DATA]}
-    return told_of(document, _spec(document, one), one.places, one.whole)
+    made = told_of(document, _spec(document, one), one.places, one.whole)
+    if one.tagged:
+        made["properties"][_VERSION] = whole("only where this one stands")
+    return made
 
 
 def _spec(document: Mapping[str, Any], one: Operation) -> Mapping[str, Any]:
@@ -113,9 +116,11 @@ async def _done(rest: Rest, one: Operation, fields: dict[str, Any]) -> Body:
         fields.pop(name, None)
     if one.name == "import":
         return await _taken(rest, fields)
+    held = fields.pop(_VERSION, None) if one.tagged else None
+    headers = None if held is None else {"If-Match": f'"{held}"'}
     query, body = one.sent(fields)
     sent = body if body or one.method == "POST" else None
-    found = await ask_any(rest, one.method, path, query, sent)
+    found = await ask_any(rest, one.method, path, query, sent, headers)
     if isinstance(found, str) or one.name == "export":
         return {_DATA: found if isinstance(found, str) else ""}
     return dict(harmless_in(found)) if isinstance(found, Mapping) else {}

@@ -24,7 +24,12 @@ class Rest(Protocol):
     """
 
     async def __call__(
-        self, method: str, path: str, query: Query | None = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]: ...
 
 
@@ -44,11 +49,16 @@ async def ask(
 
 
 async def ask_any(
-    rest: Rest, method: str, path: str, query: Query | None = None, body: Any = None
+    rest: Rest,
+    method: str,
+    path: str,
+    query: Query | None = None,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """The same of a call that may answer with a text."""
+    """The same of a call that may answer with a text; `headers` go with it."""
     try:
-        status, found = await rest(method, path, query, body)
+        status, found = await rest(method, path, query, body, headers)
     except ReverieError as error:
         raise Failed(problem_of(error)) from error
     if status >= 400:

@@ -145,7 +145,7 @@ class Rates:
                     await self._fetch(portion, (tenant, holder, name), limit, amount)
         if portion.amount < amount:
             what = name.replace("_a_", " a ").replace("_", " ")
-            raise TooMany(whose, what, limit, round(portion.wait, 3))
+            raise TooMany(whose, what, limit, math.ceil(portion.wait))
         portion.amount -= amount
         return Left(limit, int(portion.amount + portion.remains), math.ceil(portion.wait))
 

@@ -123,13 +123,20 @@ class Protocol:
                 raise
 
     async def _rest(
-        self, method: str, path: str, query: Parameters | None = None, body: Any = None
+        self,
+        method: str,
+        path: str,
+        query: Parameters | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, Any]:
         asker, http = _ASKER.get(), self._http
         if http is None:
             raise Unavailable("the gateway", "it is stopping")
         where = f"{asker.url}{path}{parameters(query)}"
-        return await ask_own(http, method, where, body, asker.headers(method))
+        return await ask_own(
+            http, method, where, body, {**(headers or {}), **asker.headers(method)}
+        )
 
 
 def _check_origin(headers: Mapping[str, str]) -> None:

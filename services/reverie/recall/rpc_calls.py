@@ -15,7 +15,7 @@ from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from reverie.contracts.operations import VARIABLE, Fields, Operation
-from reverie.mcp.rest import Failed, Query, Rest, ask, parameters
+from reverie.mcp.rest import Failed, Query, Rest, ask_any, parameters
 from reverie.recall.own import ask_own
 from reverie.recall.rpc_errors import refuse
 from reverie.runtime.client_meters import ClientMeters
@@ -32,15 +32,19 @@ class Own:
     http: ClientSession
     url: str
 
-    def rest(self, context: Any, more: Mapping[str, str] | None = None) -> Rest:
-        """REST calls for whoever made the call of `context`; `more`: headers."""
-        headers = {**headers_of(context), **(more or {})}
+    def rest(self, context: Any) -> Rest:
+        """REST calls for whoever made the call of `context`."""
+        own = headers_of(context)
 
         async def call(
-            method: str, path: str, query: Query | None = None, body: Any = None
+            method: str,
+            path: str,
+            query: Query | None = None,
+            body: Any = None,
+            headers: Mapping[str, str] | None = None,
         ) -> tuple[int, Any]:
             where = f"{self.url}{path}{parameters(query)}"
-            return await ask_own(self.http, method, where, body, headers)
+            return await ask_own(self.http, method, where, body, {**own, **(headers or {})})
 
         return call
 
@@ -56,7 +60,7 @@ def handler(own: Own, one: Operation, answer: type[Any]) -> Handler:
         sent = body if body or one.method == "POST" else None
 
         try:
-            found = await ask(own.rest(context, more), one.method, where, query, sent)
+            found = await ask_any(own.rest(context), one.method, where, query, sent, more)
             return message(answer, _told(one, found))
         except Failed as failed:
             await refuse(context, failed.problem)
