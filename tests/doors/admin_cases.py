@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.doors.case import Case, Fields
 from tests.doors.memory_cases import ids
 from tests.doors.world import PROJECT, World
+from tests.stack import eventually
 
 SECRET = "a model would have a secret in its conversation; a person does it with `reverie {}`"
 
@@ -33,6 +34,17 @@ async def _scope(world: World) -> Fields:
     scope = f"topic/gone{world.number()}"
     await world.memory(scope=scope)
     return {"scope": scope}
+
+
+async def _audited(world: World) -> Fields:
+    fields = {"subject": (await world.memory())["id"], "changes": True}
+
+    async def noted() -> bool:
+        query = f"subject={fields['subject']}&changes=true"
+        return bool((await world.stack.get(f"/v1/admin/audit?{query}"))["items"])
+
+    await eventually(noted)
+    return fields
 
 
 async def _scopes(world: World) -> Fields:
@@ -81,6 +93,8 @@ ADMIN_CASES = (
          empty={"MCP": SECRET.format("key rotate")}),
     Case("revoke_key", World.key, lambda a, f: f["id"] in str(a),
          cli="key revoke {id}", client="revoke_key"),
+    Case("audit", _audited, lambda a, f: any(f["subject"] in one["subjects"] for one in a["items"]),
+         cli="admin audit --subject {subject} --changes", client="audit"),
     Case("list_projects", _project,
          lambda a, f: PROJECT in {one["project"] for one in a["items"]},
          cli="admin projects list", client="projects"),

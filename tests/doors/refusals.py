@@ -111,7 +111,7 @@ REFUSALS = (
     Refusal("no such key", "unauthenticated", "UNAUTHENTICATED", 5, "graph_stats",
             lambda w: w.none(_key="rv_unknown"), "stats", lambda c, f: c.graph_stats(),
             unheard=True),
-    Refusal("too many", "too_many", "RESOURCE_EXHAUSTED", 1, "remember", _spent,
+    Refusal("too many", "too_many", "RESOURCE_EXHAUSTED", 7, "remember", _spent,
             "remember '{content}' --scope {scope}", _remember),
 )  # fmt: skip
 
