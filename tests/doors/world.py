@@ -223,7 +223,7 @@ async def open_world(run: TestRun) -> AsyncIterator[World]:
         nats = held.enter_context(own_nats(run))
         port, folder = free_port(), run.new_folder("doors")
         settings: dict[str, Any] = {"grpc": True, "grpc_port": port, "vault_key": VAULT_KEY}
-        settings["audit"] = "changes"
+        settings["audit"] = "writes"
         opened = running_stack(database, nats.url, model_home(), **settings)
         stack = await held.enter_async_context(opened)
         clone = new_clone(folder / "clone")

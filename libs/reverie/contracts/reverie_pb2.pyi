@@ -2542,10 +2542,10 @@ class AuditRequest(_message.Message):
     who: str
     action: str
     subject: str
-    changes: str
+    changes: bool
     since: _timestamp_pb2.Timestamp
     until: _timestamp_pb2.Timestamp
-    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ..., who: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., changes: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, limit: _Optional[int] = ..., cursor: _Optional[str] = ..., who: _Optional[str] = ..., action: _Optional[str] = ..., subject: _Optional[str] = ..., changes: _Optional[bool] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
     __slots__ = ("items", "next")
