@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test check sizes bench bench-quality bench-speed chaos clean
+.PHONY: help up demo test check sizes bench bench-quality bench-speed fuzz chaos clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -49,6 +49,10 @@ bench-quality: $(READY) ## what recall finds, beside BM25 (ARGS="chinese --ablat
 
 bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS=... adds flags)
 	@$(BIN)/python -m tests.bench.speed $(ARGS)
+
+fuzz: $(READY) ## make up requests from the OpenAPI document, many of each (ARGS=50 for how many)
+	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/integration/test_openapi_holds.py \
+		-q -k every_call --timeout 14400
 
 chaos: $(READY) ## kill, stop and cut what runs, and look what is left (ARGS=... goes to pytest)
 	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos $(ARGS)

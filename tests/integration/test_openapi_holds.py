@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
+from schemathesis.config import OutputConfig, SanitizationConfig, SchemathesisConfig
 from schemathesis.core.failures import FailureGroup
 from schemathesis.core.result import Ok
 
@@ -22,19 +23,28 @@ APART = {("GET", "/v1/events"), ("GET", "/v1/events/ws"), ("POST", "/mcp")}
 UNSURE = ("positive_data_acceptance", "ignored_auth", "unsupported_method")
 """What a schema cannot say is refused with 422; the others are tested once for all calls."""
 EXAMPLES = int(os.environ.get("REVERIE_TEST_EXAMPLES", "3"))
+LONG = EXAMPLES > 10
+"""Then each service is asked beside the gateway, too."""
+BARE = SchemathesisConfig(
+    output=OutputConfig(sanitization=SanitizationConfig(enabled=False)), color=False
+)
 
 
-def _exercise(url: str, key: str) -> list[str]:
-    schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+def _exercise(url: str, key: str, at: str, own: set[str] | None = None) -> list[str]:
+    """What is wrong with the answers at an address: of all calls, or of those of a service."""
+    schema = schemathesis.openapi.from_url(f"{url}/openapi.json", config=BARE)
     checks = [one for one in CHECKS.get_all() if one.__name__ not in UNSURE]
     wrong: list[str] = []
     for result in schema.get_all_operations():
         assert isinstance(result, Ok), result
         operation = result.ok()
-        if (operation.method.upper(), operation.path) in APART:
+        method = operation.method.upper()
+        if (method, operation.path) in APART:
+            continue
+        if own is not None and f"{method} {operation.path}" not in own:
             continue
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-            wrong += _failures(operation, mode, url, key, checks)
+            wrong += _failures(operation, mode, at, key, checks)
     return wrong
 
 
@@ -64,7 +74,11 @@ def _failures(operation: Any, mode: GenerationMode, url: str, key: str, checks: 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 async def test_every_call_answers_as_the_document_says(stack: Stack) -> None:
-    wrong = await asyncio.to_thread(_exercise, stack.url, stack.key)
+    wrong = await asyncio.to_thread(_exercise, stack.url, stack.key, stack.url)
+    for service, url in stack.urls.items():
+        if LONG and url != stack.url:
+            own = {route.name for route in stack.routes[service]}
+            wrong += await asyncio.to_thread(_exercise, stack.url, stack.key, url, own)
     assert not wrong, "\n\n".join(wrong)
 
 

@@ -20,9 +20,9 @@ Schemas = Mapping[tuple[type[BaseModel], JsonSchemaMode], Json]
 REF = "#/components/schemas/{model}"
 PROBLEM_JSON = "application/problem+json"
 _VARIABLE = re.compile(r"\{(\w+)\}")
-_OPEN_CODES = ("unavailable", "internal")
+_OPEN_CODES = ("invalid", "unavailable", "internal")
 _CODES = ("malformed", "unauthenticated", "forbidden", "not_found", "conflict", "invalid")
-_KEYED_CODES = (*_CODES, "too_large", "too_many", *_OPEN_CODES)
+_KEYED_CODES = (*_CODES, "too_large", "too_many", "unavailable", "internal")
 _TRACE = {"X-Trace-Id": {"$ref": "#/components/headers/TraceId"}}
 
 
@@ -198,7 +198,7 @@ def _components(definitions: Json) -> Json:
             "IdempotencyKey": _header(
                 "Idempotency-Key",
                 "A POST that is sent again with the same key takes effect once",
-                {"type": "string", "pattern": "^[!-~]{1,255}$"},
+                {"type": "string", "pattern": "^[ -~]{1,255}$"},
                 "f3b1c2d4",
             ),
             "IfMatch": _header(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 Json = dict[str, Any]
 
 STYLE = """
-:root{color-scheme:light dark;--line:#8884;--soft:#8881;--get:#1a7f4b;--post:#2563c9;
---put:#9a6700;--patch:#8250c8;--delete:#c4332b}
+:root{color-scheme:light dark;--line:#8884;--soft:#8881;--get:light-dark(#1a7f4b,#56d364);
+--post:light-dark(#2563c9,#79b8ff);--put:light-dark(#9a6700,#e3b341);
+--patch:light-dark(#8250c8,#d2a8ff);--delete:light-dark(#c4332b,#ff7b72)}
 *{box-sizing:border-box}
 body{margin:0;font:15px/1.5 system-ui,sans-serif;display:grid;grid-template-columns:20rem 1fr}
 nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1rem;font-size:13px;
@@ -34,8 +36,13 @@ border-bottom:1px solid var(--soft)}
 pre{background:var(--soft);padding:.7rem;border-radius:6px;overflow:auto;font-size:12.5px;
 margin:.4rem 0}
 summary{cursor:pointer;font-size:13px}
-@media(max-width:50rem){body{display:block}nav{position:static;height:auto;border:0}}
+section:target h3{background:var(--soft)}
+@media(max-width:50rem){body{display:block}main{padding:1rem}
+nav{position:static;height:auto;max-height:45vh;border:0;border-bottom:1px solid var(--line)}
+nav a{line-height:1.9}}
 """
+_FIRST = ("remember", "recall", "context", "preflow", "memories", "links", "graph", "impact")
+_LAST = ("admin", "service")
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'; "
@@ -47,19 +54,27 @@ def page(document: Json) -> str:
     """The page; its `Content-Security-Policy` is `POLICY`."""
     info = document["info"]
     title = escape(f"{info['title']} {info['version']}")
-    calls = sorted(_operations(document), key=lambda one: one[2]["tags"][0] == "service")
+    calls = sorted(_operations(document), key=_place)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{STYLE}</style></head><body>{_index(calls)}<main><h1>{title}</h1>"
-        f"<p>{escape(info['description'])}</p>"
+        f"<p>{_prose(info['description'])}</p>"
         "<p>Send <code>Authorization: Bearer &lt;key&gt;</code>. The same as a document: "
         '<a href="/openapi.json">openapi.json</a>.</p>'
         + "".join(_section(document, *one) for one in calls)
-        + "<h2>Models</h2>"
+        + '<h2 id="models">Models</h2>'
         + "".join(_model(name, one) for name, one in document["components"]["schemas"].items())
         + "</main></body></html>"
     )
+
+
+def _place(call: tuple[str, str, Json]) -> tuple[int, str]:
+    """What an agent asks first comes first; looking after the system last."""
+    tag = call[2]["tags"][0]
+    if tag in _FIRST:
+        return _FIRST.index(tag), ""
+    return (len(_FIRST) + (tag in _LAST), tag if tag not in _LAST else "")
 
 
 def _operations(document: Json) -> Iterator[tuple[str, str, Json]]:
@@ -78,7 +93,7 @@ def _index(calls: list[tuple[str, str, Json]]) -> str:
             f'<a href="#{operation["operationId"]}"><b class="{method}">{method.upper()}</b>'
             f"{escape(path)}</a>"
         )
-    return f'<nav aria-label="Calls">{"".join(lines)}</nav>'
+    return f'<nav aria-label="Calls">{"".join(lines)}<h2><a href="#models">models</a></h2></nav>'
 
 
 def _section(document: Json, method: str, path: str, operation: Json) -> str:
@@ -87,9 +102,10 @@ def _section(document: Json, method: str, path: str, operation: Json) -> str:
     return (
         f'<section id="{operation["operationId"]}">'
         f'<h3><b class="{method}">{method.upper()}</b>{escape(path)}</h3>'
-        f"<p>{escape(operation['summary'])}{'' if 'security' not in operation else ' (no key)'}</p>"
+        f"<p>{_prose(operation['summary'])}{'' if 'security' not in operation else ' (no key)'}</p>"
         + _parameters(document, operation)
         + "".join(_content("Sends", media, one) for media, one in body.items())
+        + "".join(_fields(document, one["schema"]) for one in body.values())
         + "".join(
             _content(f"Answers {status}", media, one)
             for media, one in operation["responses"][status].get("content", {}).items()
@@ -108,11 +124,19 @@ def _parameter(document: Json, one: Json) -> str:
     if "$ref" in one:
         one = document["components"]["parameters"][one["$ref"].rpartition("/")[2]]
     needed = " *" if one.get("required") else ""
-    told = one.get("description") or (
-        f"as {json.dumps(one['example'])}" if "example" in one else ""
-    )
+    given = [f"as {json.dumps(one['example'])}"] if "example" in one else []
+    told = one.get("description") or "; ".join([*_bounds(one["schema"]), *given])
     cells = (one["name"] + needed, one["in"], _kind(one["schema"]), told)
     return "<tr>" + "".join(f"<td>{escape(cell)}" for cell in cells) + "</tr>"
+
+
+def _bounds(schema: Json) -> list[str]:
+    """The least, the most and the default of a parameter, as a person says them."""
+    least, most = schema.get("minimum"), schema.get("maximum")
+    told = [f"{least} to {most}"] if None not in (least, most) else []
+    if schema.get("default") is not None:
+        told.append(f"{json.dumps(schema['default'])} by default")
+    return told
 
 
 def _kind(schema: Json) -> str:
@@ -138,18 +162,34 @@ def _content(word: str, media: str, content: Json) -> str:
     )
 
 
+def _fields(document: Json, schema: Json) -> str:
+    """The fields of a body, folded away."""
+    if "$ref" not in schema:
+        return ""
+    model = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return f"<details><summary>Fields</summary><table>{_rows(model)}</table></details>"
+
+
 def _example(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     return f"<pre>{escape(text)}</pre>"
 
 
 def _model(name: str, schema: Json) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(field)}{' *' if field in schema.get('required', ()) else ''}"
-        f"<td>{escape(_kind(one))}</tr>"
-        for field, one in schema.get("properties", {}).items()
-    )
     return (
         f'<section id="model-{escape(name)}"><h3>{escape(name)}</h3>'
-        f"<p>{escape(schema.get('description', ''))}</p><table>{rows}</table></section>"
+        f"<p>{_prose(schema.get('description', ''))}</p><table>{_rows(schema)}</table></section>"
     )
+
+
+def _rows(schema: Json) -> str:
+    return "".join(
+        f"<tr><td>{escape(field)}{' *' if field in schema.get('required', ()) else ''}"
+        f"<td>{escape(_kind(one))}<td>{escape('; '.join(_bounds(one)))}</tr>"
+        for field, one in schema.get("properties", {}).items()
+    )
+
+
+def _prose(text: str) -> str:
+    """Words with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))

@@ -25,6 +25,7 @@ from reverie.runtime.health import Check, health_routes
 from reverie.runtime.idempotency import IdempotencyStore
 from reverie.runtime.lifecycle import Background, in_background, stop_signal
 from reverie.runtime.logs import Redact, configure_logs
+from reverie.runtime.malformed import Runner
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.positions import Positions
@@ -145,7 +146,7 @@ async def running(
     Leaving it stops accepting, lets requests in flight finish within `shutdown_seconds`,
     waits for work after replies, and stops the background tasks.
     """
-    runner = web.AppRunner(
+    runner = Runner(
         create_app(service, settings),
         access_log=None,
         shutdown_timeout=settings.shutdown_seconds,
