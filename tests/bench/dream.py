@@ -31,6 +31,7 @@ from reverie.contracts.events import MEMORY
 from reverie.contracts.sessions import NewTurn
 from reverie.domain.access import Principal
 from reverie.domain.ids import new_id
+from reverie.domain.turns import condense_tool
 from reverie.dream.settings import dream_settings
 from reverie.dream.worker import Worker
 from reverie.ingest.accept import accept_turn
@@ -218,7 +219,7 @@ def _one_long_session() -> list[list[NewTurn]]:
             for turn in (turn for batch in batches for turn in batch):
                 content = f"{turn.content}\n({len(said)})"
                 said.append(turn.model_copy(update={"content": content, "external_id": None}))
-                size += len(content if turn.role != "tool" else content[:600])
+                size += len(condense_tool(turn.tool, content) if turn.role == "tool" else content)
     return [said[at : at + 500] for at in range(0, len(said), 500)]
 
 

@@ -62,6 +62,8 @@ _URL = re.compile(
 _DIFF = re.compile(r"^(?:diff --git|---|\+\+\+) .*$", re.M)
 _DIFF_SIDE = re.compile(r"(?<=\s)[ab]/(?=\S)")
 _TOKEN = re.compile(r"[A-Za-z0-9_.@+~/\\$*{}<>\[\]:#%=,-]+", re.A)
+_HINT = re.compile(rf"\.\w|{'|'.join(name for name in sorted(_NAMES) if name[0] != '.')}")
+"""Every path has an extension, or is one of a few names."""
 _LINE = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
 _COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
 MEMORABLE = 120
@@ -77,6 +79,8 @@ def paths(text: str, roots: Sequence[str] = ()) -> list[str]:
     out. URLs, versions, patterns, `and/or`, names like Node.js and anything of more than
     1,024 bytes are no paths.
     """
+    if not _HINT.search(text):
+        return []
     plain = _URL.sub(" ", _DIFF.sub(lambda line: _DIFF_SIDE.sub("", line[0]), text))
     known = tuple(roots)
     found = ((_met if len(token) < MEMORABLE else _path)(token, known) for token in _tokens(plain))
