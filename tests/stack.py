@@ -33,8 +33,10 @@ SETTINGS: dict[str, Any] = {
     "key_cache_seconds": 0,
     "log_level": "warning",
     "recall_seconds": 12.0,
+    "work_queue_seconds": 60.0,
+    "work_clears_seconds": 60.0,
 }
-"""Those of tests: a busy machine makes no recall late."""
+"""Those of tests: a busy machine makes no recall late, and refuses none as too many."""
 
 
 @dataclass(frozen=True)

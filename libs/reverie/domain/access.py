@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -120,6 +121,19 @@ class Principal:
     def default_scope(self) -> str:
         """Where a write goes that names no scope: the key's project, else global."""
         return f"project/{self.project}" if self.project else GLOBAL
+
+
+_ACTING: ContextVar[Principal | None] = ContextVar("acting", default=None)
+
+
+def act_for(who: Principal | None) -> None:
+    """What is done from here on in this task is done for the holder of a key, or for nobody."""
+    _ACTING.set(who)
+
+
+def acting_for() -> Principal | None:
+    """For whom this task does what it does; None: nobody asked for it by a key."""
+    return _ACTING.get()
 
 
 def key_hash(key: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +18,7 @@ from aiohttp import (
     ClientTimeout,
     ConnectionTimeoutError,
     DummyCookieJar,
+    TCPConnector,
     web,
 )
 from multidict import CIMultiDict
@@ -26,6 +27,7 @@ from yarl import URL
 
 from reverie.domain.errors import ReverieError, Unavailable
 from reverie.domain.idempotency import StoredReply
+from reverie.runtime.admission import Admission
 from reverie.runtime.auth import bearer_of
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import until_over
@@ -104,31 +106,48 @@ class Forward:
     limit_setting: str = "body_limit"
 
 
-def add_forwards(
-    app: web.Application,
-    forwards: Sequence[Forward],
-    body_limit: int,
-    seconds: float,
-    meters: ClientMeters,
-    passed_on: PassedOn = lambda _asked, _answered: None,
-) -> None:
-    """Adds the routes, the longest prefix first, and the client session behind them.
+@dataclass(frozen=True)
+class Passing:
+    """What bounds and measures all that is passed on; `admit` makes the door to a service.
 
-    `passed_on` is told the headers of each call and of its answer.
+    `doors`: gets who lets in, by handler. `passed_on` is told the headers of each call and of its
+    answer.
     """
-    app[PASSED_ON] = passed_on
-    app.cleanup_ctx.append(partial(_session, seconds, meters))
+
+    body_limit: int
+    seconds: float
+    meters: ClientMeters
+    admit: Callable[[str], Admission]
+    doors: dict[object, Admission]
+    passed_on: PassedOn = lambda _asked, _answered: None
+
+
+def add_forwards(app: web.Application, forwards: Sequence[Forward], passing: Passing) -> None:
+    """Adds the routes, the longest prefix first, and the client session behind them."""
+    app[PASSED_ON] = passing.passed_on
+    app.cleanup_ctx.append(partial(_session, passing.seconds, passing.meters))
+    services = {name: passing.admit(name) for name in sorted({one.service for one in forwards})}
     for forward in sorted(forwards, key=lambda one: -len(one.prefix)):
-        handler = partial(_pass_on, forward, body_limit)
+        door = services[forward.service]
+        handler = partial(_pass_on, forward, door, passing.body_limit)
+        if not lasting(forward):
+            passing.doors[handler] = door
         app.router.add_route("*", forward.prefix + "{tail:(/.*)?}", handler)
+
+
+def lasting(forward: Forward) -> bool:
+    """Whether a call may go on for so long that it takes no place among the others."""
+    return forward.endless or forward.stream_limit > 0
 
 
 async def _session(
     seconds: float, meters: ClientMeters, app: web.Application
 ) -> AsyncIterator[None]:
     timeout = ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
+    # How many are under way at once is bounded where they are let in.
     async with ClientSession(
         timeout=timeout,
+        connector=TCPConnector(limit=0),
         auto_decompress=False,
         cookie_jar=DummyCookieJar(),
         trace_configs=[meters.trace()],
@@ -137,7 +156,9 @@ async def _session(
         yield
 
 
-async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> web.StreamResponse:
+async def _pass_on(
+    forward: Forward, door: Admission, body_limit: int, request: web.Request
+) -> web.StreamResponse:
     if forward.endless and request.path.endswith(PATH_END):
         return await speak(request, partial(_opened, forward, request), _SILENCE_SECONDS)
     refused: list[ReverieError] = []
@@ -155,7 +176,8 @@ async def _pass_on(forward: Forward, body_limit: int, request: web.Request) -> w
         set_status_on_exception=False,
     ) as span:
         try:
-            answer = await _ask(forward, request, body)
+            async with nullcontext() if lasting(forward) else door.turn(route_of(request)):
+                answer = await _ask(forward, request, body)
         except (ClientError, TimeoutError, OSError) as error:
             mark_failed(span, type(error).__name__)
             # The client hides why a body ended early.

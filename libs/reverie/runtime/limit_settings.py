@@ -46,3 +46,21 @@ class LimitSettings(BaseSettings):
     shutdown_seconds: Seconds = Field(
         6.0, description="seconds that requests in flight have to finish at shutdown"
     )
+    work_parallel: Count = Field(
+        64,
+        description="requests that one process works on at once at most; fewer where they slow "
+        "each other down",
+    )
+    work_queue: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        256, description="requests that may wait for their turn; more are refused (503)"
+    )
+    work_queue_seconds: Seconds = Field(
+        2.0, description="seconds that a request may wait for its turn"
+    )
+    work_room: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        16, description="requests that may wait on and on without any being refused"
+    )
+    work_clears_seconds: Seconds = Field(
+        0.25,
+        description="seconds after which, where more than those wait, others are refused at once",
+    )

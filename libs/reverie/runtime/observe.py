@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 from aiohttp import web
@@ -12,9 +12,11 @@ from aiohttp.typedefs import Middleware
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry
 
+from reverie.domain.errors import Crowded
+from reverie.runtime.admission import Admission
 from reverie.runtime.calls import AfterReply
 from reverie.runtime.metrics import RequestMetrics
-from reverie.runtime.problems import PROBLEM, Next, route_of
+from reverie.runtime.problems import CROWDED, PROBLEM, Next, crowded, route_of
 from reverie.runtime.telemetry import current_trace_id, extract, inject_headers, mark_failed
 
 log = structlog.get_logger()
@@ -24,7 +26,7 @@ LATER: web.RequestKey[list[AfterReply]] = web.RequestKey("LATER", list)
 LEFT: web.RequestKey[dict[str, str]] = web.RequestKey("LEFT", dict)
 """What the key has left, as headers of the response."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_PROBES = frozenset({"/health", "/ready", "/metrics"})
+PROBES = frozenset({"/health", "/ready", "/metrics"})
 
 
 class AfterWork:
@@ -75,6 +77,26 @@ class Observer:
 
         return observe
 
+    def shedding(self, doors: Mapping[object, Admission]) -> Middleware:
+        """Refuses what could only wait in vain, before anything is made of it; `doors` by handler.
+
+        It is counted, and told in the log once a second.
+        """
+
+        @web.middleware
+        async def shed(request: web.Request, handler: Next) -> web.StreamResponse:
+            door = doors.get(request.match_info.handler)
+            if door is None:
+                return await handler(request)
+            try:
+                door.check()
+            except Crowded as error:
+                self._metrics.observe(request.method, route_of(request), 503, 0.0, error.code)
+                return crowded(request, error)
+            return await handler(request)
+
+        return shed
+
     async def _observed(
         self, request: web.Request, handler: Next, method: str
     ) -> web.StreamResponse:
@@ -116,8 +138,8 @@ def _finish_span(span: trace.Span, status: int, code: str | None) -> None:
 
 
 def _log_line(request: web.Request, status: int, seconds: float, code: str | None) -> None:
-    probe = request.path in _PROBES and status < 500
-    (log.debug if probe else log.info)(
+    quiet = (request.path in PROBES and status < 500) or request.get(CROWDED, False)
+    (log.debug if quiet else log.info)(
         "request_answered",
         method=request.method,
         route=route_of(request),

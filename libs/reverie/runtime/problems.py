@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Awaitable, Callable
 
@@ -9,8 +10,8 @@ import structlog
 from aiohttp import web
 
 from reverie.contracts.base import Problem
-from reverie.contracts.problems import problem, problem_of
-from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
+from reverie.contracts.problems import TITLES, problem, problem_of
+from reverie.domain.errors import Crowded, ReverieError, Unauthenticated, Unavailable
 from reverie.domain.redaction import redact
 from reverie.runtime.telemetry import current_trace_id
 
@@ -18,6 +19,7 @@ log = structlog.get_logger()
 
 CONTENT_TYPE = "application/problem+json"
 PROBLEM = web.RequestKey("PROBLEM", str)
+CROWDED = web.RequestKey("CROWDED", bool)
 _LONGEST_PATH = 200
 
 Next = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -66,12 +68,32 @@ def _path(request: web.Request) -> str:
 
 
 def _of_error(request: web.Request, error: ReverieError) -> web.Response:
+    if isinstance(error, Crowded):
+        return crowded(request, error)
     document = problem_of(error)
     if document.status == 500:
         log.error("request_failed", route=route_of(request), exc_info=error)
     elif document.status == 503:
         log.warning("request_refused", route=route_of(request), reason=str(error))
     return respond(request, document, _headers(error))
+
+
+def crowded(request: web.Request, error: Crowded) -> web.Response:
+    """The same, made for little: nothing in it is of the request, so there is nothing to redact.
+
+    It is logged once a second, where it is decided.
+    """
+    request[CROWDED], request[PROBLEM] = True, error.code
+    document = {
+        "type": f"urn:reverie:problem:{error.code}",
+        "title": TITLES[error.code],
+        "status": 503,
+        "detail": str(error),
+        "code": error.code,
+        "trace_id": current_trace_id(),
+    }
+    headers = {"Content-Type": CONTENT_TYPE, **_headers(error)}
+    return web.Response(status=503, body=json.dumps(document).encode(), headers=headers)
 
 
 def _headers(error: ReverieError) -> dict[str, str]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,17 +20,18 @@ from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 from multidict import MultiDict
 from pydantic import BaseModel
 
-from reverie.domain.access import Principal
+from reverie.domain.access import Principal, act_for
 from reverie.domain.errors import Malformed, TooLarge, TooMany, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, Outdated, knowing
+from reverie.runtime.admission import Admission
 from reverie.runtime.audit import ADMITTED
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, Reply, rendered
 from reverie.runtime.endless import until_over
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once, once_streamed
-from reverie.runtime.observe import LATER, LEFT
+from reverie.runtime.observe import LATER, LEFT, PROBES
 from reverie.runtime.positions import Positions
 from reverie.runtime.rates import Left, Rates
 from reverie.runtime.sockets import Asked, speak
@@ -96,12 +103,23 @@ class Door:
     known_lately: KnownOf | None = None
     rates: Rates | None = None
     positions: Positions = field(default_factory=Positions)
+    admission: Admission | None = None
+
+    def turn(self, route: Route) -> AbstractAsyncContextManager[None]:
+        """A place among the requests that are worked on; probes need none."""
+        if self.admission is None or route.path in PROBES:
+            return nullcontext()
+        return self.admission.turn(route.name)
 
 
-def add_routes(app: web.Application, routes: list[Route], door: Door) -> None:
-    """Adds the routes to the app; a GET answers HEAD too."""
+def add_routes(
+    app: web.Application, routes: list[Route], door: Door, doors: dict[object, Admission]
+) -> None:
+    """Adds the routes to the app; a GET answers HEAD too. `doors`: gets who lets in, by handler."""
     for route in routes:
         handler = partial(_way_of(route), route, door)
+        if door.admission is not None and not route.streams and route.path not in PROBES:
+            doors[handler] = door.admission
         if route.method == "GET":
             app.router.add_get(route.path, handler, allow_head=True)
         else:
@@ -115,19 +133,13 @@ def _way_of(route: Route) -> Callable[[Route, Door, web.Request], Awaitable[web.
 
 
 async def _handle(route: Route, door: Door, request: web.Request) -> web.Response:
+    act_for(None)
     async with asyncio.timeout(door.request_timeout):
         holder = None if route.open else await _admit(route, door, request)
+        # A place is taken once all has arrived, so that slow clients keep none.
         data = await read_body(request, route.limit or door.body_limit, route.limit_setting)
-        with await _knowing(route, door, holder), door.positions.around(request.headers):
-            read = partial(_read_call, route, request, data, holder)
-            call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
-            request[LATER] = call.later
-            await _count(route, door, call, len(data))
-            try:
-                reply = await _answer(route, door, request, (call, data))
-            except Outdated:
-                reply = await _answer_anew(route, door, request, (call, data))
-            told = await door.positions.headers(route.method, reply.status)
+        async with door.turn(route):
+            reply, told = await _carried_out(route, door, request, data, holder)
     if _known_already(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
     response = web.Response(status=reply.status, body=reply.body, headers={**reply.headers, **told})
@@ -138,10 +150,27 @@ async def _handle(route: Route, door: Door, request: web.Request) -> web.Respons
     return response
 
 
+async def _carried_out(
+    route: Route, door: Door, request: web.Request, data: bytes, holder: Principal | None
+) -> tuple[StoredReply, Mapping[str, str]]:
+    """The answer, and headers that tell where in the log of the store it stands."""
+    with await _knowing(route, door, holder), door.positions.around(request.headers):
+        read = partial(_read_call, route, request, data, holder)
+        call = await asyncio.to_thread(read) if len(data) > _LONG_BODY else read()
+        request[LATER] = call.later
+        await _count(route, door, call, len(data))
+        try:
+            reply = await _answer(route, door, request, (call, data))
+        except Outdated:
+            reply = await _answer_anew(route, door, request, (call, data))
+        return reply, await door.positions.headers(route.method, reply.status)
+
+
 async def _admit(route: Route, door: Door, request: web.Request) -> Principal:
     """The holder of the key, who has sent no more requests than the key may."""
     holder = await authenticate(request.headers, door.keys)
     request[ADMITTED] = (route, holder)
+    act_for(holder)
     if door.rates is not None and not route.passes_on:
         try:
             left = await door.rates.request(holder)

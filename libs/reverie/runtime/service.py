@@ -16,11 +16,12 @@ from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.domain.limits import Limits
+from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
 from reverie.runtime.audit import Auditor
 from reverie.runtime.auth import CachedKeys, KeyFinder
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
-from reverie.runtime.forward import Forward, add_forwards
+from reverie.runtime.forward import Forward, Passing, add_forwards
 from reverie.runtime.health import Check, health_routes
 from reverie.runtime.idempotency import IdempotencyStore
 from reverie.runtime.lifecycle import Background, in_background, stop_signal
@@ -86,10 +87,15 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     install_provider(service.name)
     after = AfterWork()
     observer = Observer(service.registry, after)
+    doors: dict[object, Admission] = {}
     seen = [observer.middleware()] + ([service.auditor.middleware()] if service.auditor else [])
-    app = web.Application(middlewares=[*seen, problems], client_max_size=settings.body_limit)
+    app = web.Application(
+        middlewares=[observer.shedding(doors), *seen, problems],
+        client_max_size=settings.body_limit,
+    )
     app.on_response_prepare.append(sign_response)
     prepare_to_stop(app)
+    admit = partial(Admission, _bounds(settings), AdmissionMeters(service.registry))
     door = Door(
         CachedKeys(service.keys, settings.key_cache_seconds),
         service.idempotency,
@@ -99,16 +105,18 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.known_lately,
         _rates(service.counts, settings),
         service.positions,
+        admit("self"),
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
-    add_routes(app, [*own, *service.routes], door)
+    add_routes(app, [*own, *service.routes], door, doors)
     background = [*service.background, *([service.auditor.keep_writing] if service.auditor else [])]
     app.cleanup_ctx.append(partial(_background, background))
     if service.forwards:
         meters = service.client_meters or ClientMeters(service.registry)
         limits = settings.body_limit, settings.request_timeout
-        add_forwards(app, service.forwards, *limits, meters, service.positions.passed_on)
+        passing = Passing(*limits, meters, admit, doors, service.positions.passed_on)
+        add_forwards(app, service.forwards, passing)
     app.cleanup_ctx.append(partial(_after_work, after))
     return app
 
@@ -124,6 +132,16 @@ def _rates(counts: SharedCounts | None, settings: Settings) -> Rates | None:
         bytes_a_day=settings.tenant_bytes_a_day or None,
     )
     return Rates(counts, of_key, of_tenant)
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        settings.work_parallel,
+        settings.work_queue,
+        settings.work_room,
+        settings.work_queue_seconds,
+        settings.work_clears_seconds,
+    )
 
 
 async def _background(works: Sequence[Background], _: web.Application) -> AsyncIterator[None]:

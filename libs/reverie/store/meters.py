@@ -34,6 +34,11 @@ class Allowances:
         [row] = await self._db.rows("meter_take", *asked)
         return Taken(**row)
 
+    async def add(self, tenant: int, holder: UUID, name: str, amount: int) -> None:
+        """Counts what was used of a day's limit, also beyond it."""
+        async with self._db.tenant(tenant, flushed=False) as t:
+            await t.rows("meter_add", holder, name, float(amount))
+
     async def used(self, tenant: int, holders: Sequence[UUID]) -> dict[UUID, dict[str, int]]:
         """What each holder used today, and in this minute, by limit."""
         now = datetime.now(UTC)

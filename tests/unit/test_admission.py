@@ -1,0 +1,142 @@
+"""Few requests are worked on at once where they slow each other down; the rest wait, or go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from reverie.domain.errors import Crowded
+from reverie.runtime.admission import START, Admission, AdmissionMeters, Bounds
+
+
+def _door(**bounds: float) -> Admission:
+    return Admission(Bounds(**bounds), AdmissionMeters(CollectorRegistry()), "self")  # type: ignore[arg-type]
+
+
+class Machine:
+    """Work that takes as long as all that is under way, one after another."""
+
+    def __init__(self, door: Admission, seconds: float) -> None:
+        self.door, self.seconds = door, seconds
+        self.done, self.refused, self.most, self._now = 0, 0, 0, 0
+        self._one = asyncio.Lock()
+
+    async def request(self, call: str = "GET /x") -> None:
+        try:
+            async with self.door.turn(call):
+                self._now += 1
+                self.most = max(self.most, self._now)
+                # Two halves, so that those under way take turns.
+                for _ in range(2):
+                    async with self._one:
+                        await asyncio.sleep(self.seconds / 2)
+                self._now -= 1
+                self.done += 1
+        except Crowded:
+            self.refused += 1
+
+
+async def test_a_burst_waits_and_is_answered() -> None:
+    machine = Machine(_door(patience=30.0, clears=30.0), 0.001)
+    await asyncio.gather(*(machine.request() for _ in range(100)))
+    assert (machine.done, machine.refused) == (100, 0)
+    assert machine.most < 100
+
+
+async def test_more_than_may_wait_is_refused_at_once_before_anything_is_read() -> None:
+    door = _door(most=1, queue=2)
+    machine = Machine(door, 0.05)
+    waiting = [asyncio.create_task(machine.request()) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(Crowded, match="1 requests are under way and 2 wait"):
+        door.check()
+    await asyncio.gather(machine.request(), *waiting)
+    assert (machine.done, machine.refused) == (3, 1)
+
+
+async def test_who_waits_longer_than_patience_lasts_goes_and_leaves_no_hole() -> None:
+    door = _door(most=1, patience=0.01)
+    release = asyncio.Event()
+
+    async def hold() -> None:
+        async with door.turn("hold"):
+            await release.wait()
+
+    held = asyncio.create_task(hold())
+    await asyncio.sleep(0)
+    with pytest.raises(Crowded):
+        async with door.turn("late"):
+            pass
+    gone = asyncio.create_task(hold())
+    await asyncio.sleep(0)
+    gone.cancel()
+    release.set()
+    await held
+    async with door.turn("next"):
+        pass
+
+
+async def test_where_the_queue_does_not_clear_the_late_go() -> None:
+    door = _door(most=1, room=4, clears=0.02, patience=30.0)
+    order: list[int] = []
+
+    async def request(number: int) -> None:
+        try:
+            async with door.turn("x"):
+                order.append(number)
+                await asyncio.sleep(0.01)
+        except Crowded:
+            order.append(-number)
+
+    tasks = []
+    for number in range(1, 31):
+        tasks.append(asyncio.create_task(request(number)))
+        await asyncio.sleep(0.003)
+    await asyncio.gather(*tasks)
+    assert 0 < sum(number > 0 for number in order) < 25
+    assert {abs(number) for number in order} == set(range(1, 31))
+
+
+async def test_fewer_are_let_in_where_they_slow_each_other_down() -> None:
+    door = _door(clears=30.0, patience=30.0)
+    machine = Machine(door, 0.004)
+    for _ in range(10):
+        await machine.request()
+
+    async def keep() -> None:
+        for _ in range(40):
+            await machine.request()
+
+    await asyncio.gather(*(keep() for _ in range(12)))
+    assert door._limit < START
+    assert machine.refused == 0
+
+
+async def test_what_waits_for_something_that_is_away_counts_for_no_crowd() -> None:
+    door = _door()
+    for _ in range(10):
+        door._measure("x", 0.01, beside=0)
+    door._window.since -= 1.0
+    for _ in range(17):
+        door._measure("x", 5.0, beside=8)
+    assert door._limit >= START
+
+
+async def test_more_are_let_in_where_they_do_not_slow_each_other() -> None:
+    easy = _door(most=64, clears=30.0, patience=30.0)
+
+    async def apart() -> None:
+        async with easy.turn("wait"):
+            await asyncio.sleep(0.005)
+
+    for _ in range(10):
+        await apart()
+
+    async def keep() -> None:
+        for _ in range(80):
+            await apart()
+
+    await asyncio.gather(*(keep() for _ in range(20)))
+    assert easy._limit > START
