@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import structlog
 from aiohttp import web
@@ -23,16 +23,28 @@ from reverie.runtime.problems import PROBLEM, Next
 from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import current_trace_id
 
-if TYPE_CHECKING:
-    from reverie.runtime.routes import Route
-
 log = structlog.get_logger()
 
-ADMITTED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTED", tuple)
-"""The route of a request and the holder of its key."""
 WAITING = 10_000
 """Reads that wait to be noted at most: more are counted as lost."""
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Called(Protocol):
+    """What is called: a route."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def reads(self) -> bool: ...
+    @property
+    def passes_on(self) -> bool: ...
+
+
+ADMITTED: web.RequestKey[tuple[Called, Principal]] = web.RequestKey("ADMITTED", tuple)
+"""What a request calls, and the holder of its key."""
 
 
 class AuditLog(Protocol):
@@ -71,7 +83,7 @@ class Auditor:
         return audit
 
     async def _note(
-        self, request: web.Request, response: web.StreamResponse, route: Route, who: Principal
+        self, request: web.Request, response: web.StreamResponse, route: Called, who: Principal
     ) -> None:
         if changes(route):
             # Before the reply: what was acknowledged is in the log.
@@ -82,7 +94,7 @@ class Auditor:
             self._lost.inc()
 
     def _told(
-        self, request: web.Request, response: web.StreamResponse, route: Route, who: Principal
+        self, request: web.Request, response: web.StreamResponse, route: Called, who: Principal
     ) -> Audited:
         return Audited(
             id=new_id(),
@@ -122,7 +134,7 @@ def auditor_of(
     return None if settings.audit == "off" else Auditor(kept, settings.audit, service, registry)
 
 
-def changes(route: Route) -> bool:
+def changes(route: Called) -> bool:
     """Whether calls of a route change something."""
     return route.method not in _READING and not route.reads
 
