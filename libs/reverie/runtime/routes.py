@@ -25,7 +25,6 @@ from reverie.domain.errors import Malformed, TooLarge, TooMany, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, Outdated, knowing
 from reverie.runtime.admission import Admission
-from reverie.runtime.audit import ADMITTED
 from reverie.runtime.auth import KeyFinder, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, Reply, rendered
@@ -82,6 +81,8 @@ class Route:
         return f"{self.method} {self.path}"
 
 
+ADMITTED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTED", tuple)
+"""The route of a request that was let in, and who sent it."""
 _WORTH_PACKING = 1024
 """Bytes above which an answer is packed for who asks for it."""
 _LONG_BODY = 256 * 1024
