@@ -184,9 +184,9 @@ class TenantLimitsBody(Answer):
     `set`: what the tenant has set itself; the stricter of two counts. `used`: of those in force.
     """
 
-    limits: dict[str, int]
-    set: list[str]
-    used: dict[str, int]
+    limits: dict[str, int] = Field(default_factory=dict)
+    set: list[str] = Field(default_factory=list)
+    used: dict[str, int] = Field(default_factory=dict)
 
 
 class TenantSettings(Answer):
@@ -194,7 +194,7 @@ class TenantSettings(Answer):
 
     dream: LimitsBody
     llm: LlmBody
-    limits: TenantLimitsBody
+    limits: TenantLimitsBody = Field(default_factory=TenantLimitsBody)
 
 
 class SetTenant(Request):
