@@ -20,6 +20,7 @@ from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.embedded.ports import free_port
 from reverie.recall.rpc_calls import Own
+from reverie.recall.rpc_errors import told
 from reverie.recall.rpc_watch import READER, Watching
 from reverie.store.bootstrap import NewKey, create_key
 from reverie.testing.models import model_home
@@ -119,7 +120,13 @@ async def _work(stub: Any, key: Any) -> None:
     assert (await eventually(dreamt))[0].started_at.ToDatetime(UTC) < datetime.now(UTC)
     pushed = pb.GitChangeRequest()
     commit = {"sha": SHA, "committed_at": "2026-01-01T00:00:00Z"}
+    hunk = {"old_start": 3, "old_lines": 1, "new_start": 3, "new_lines": 2}
+    stones = {"path": "src/stones.py", "status": "modified", "hunks": [hunk]}
+    long = "/".join(["sieve"] * 120)
+    others = [{"path": f"{long}{n}.py", "status": "deleted"} for n in range(2_000)]
     pushed.change.update({"project": "mill", "branch": "main", "after": SHA, "commits": [commit]})
+    pushed.change.update({"files": [stones, *others]})
+    assert pushed.ByteSize() > 1_200_000
     assert not (await stub.GitChange(pushed, metadata=key)).duplicate
     assert (await stub.GitChange(pushed, metadata=key)).duplicate
     assert not (await stub.Stale(pb.StaleRequest(project="mill"), metadata=key)).items
@@ -146,9 +153,20 @@ async def _refusals(stack: Stack, stub: Any) -> None:
             stub.GetMemory(pb.MemoryRequest(id=name), metadata=keyed(stack.key))
         )
         assert code in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT}
+    vast = pb.RememberRequest(content="x" * 1_200_000)
+    code, words, problem = await refused(stub.Remember(vast, metadata=keyed(stack.key)))
+    assert (code, problem.code) == (grpc.StatusCode.INVALID_ARGUMENT, "too_large")
+    assert words.startswith("too_large: body holds")
     reader = keyed(stack.key_of(writes=()))
     code, _, _ = await refused(stub.Remember(mill, metadata=reader))
     assert code == grpc.StatusCode.PERMISSION_DENIED
+    bounded = keyed(stack.key_of(reads=("project/mill/*",)))
+    code, words, _ = await refused(_export(stub, bounded, ["global"]))
+    assert (code, words[:10]) == (grpc.StatusCode.PERMISSION_DENIED, "forbidden:")
+    code, words, _ = await refused(
+        stub.Import(iter([pb.ImportPiece(data=b"no export")]), metadata=keyed(stack.key))
+    )
+    assert (code, "line 1" in words) == (grpc.StatusCode.INVALID_ARGUMENT, True)
     mine = (await stack.get("/v1/memories?key=mill"))["items"][0]["id"]
     stranger = keyed(create_key(stack.admin_url, NewKey("else", tenant="elsewhere")))
     code, _, _ = await refused(stub.GetMemory(pb.MemoryRequest(id=mine), metadata=stranger))
@@ -156,6 +174,11 @@ async def _refusals(stack: Stack, stub: Any) -> None:
     assert not (await stub.GraphStats(pb.GraphStatsRequest(), metadata=stranger)).nodes
     late = stub.GraphStats(pb.GraphStatsRequest(), metadata=keyed(stack.key), timeout=0.000_001)
     assert (await refused(late))[0] == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def _export(stub: Any, key: Any, scopes: list[str]) -> bytes:
+    request = pb.ExportRequest(scope=scopes)
+    return b"".join([one.data async for one in stub.Export(request, metadata=key)])
 
 
 async def _system(channel: Any, stub: Any, key: Any) -> None:
@@ -261,6 +284,15 @@ async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
         seen += [] if one.alive else [one.id]
     assert seen == made
     await heard.aclose()  # type: ignore[attr-defined]
+
+
+async def test_what_fails_unforeseen_inside_is_told_without_saying_how() -> None:
+    context = Unread("any")
+    with pytest.raises(Unread.Ended):
+        async with told(context):
+            raise KeyError("a table of ours")
+    assert context.status == grpc.StatusCode.INTERNAL
+    assert context.words.startswith("internal: something failed inside")
 
 
 class Unread:

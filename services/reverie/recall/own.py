@@ -5,6 +5,7 @@ So the rules are the same whatever the door.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -27,12 +28,13 @@ async def ask_own(
     time, `TooLarge` where a file is more than fits into one answer.
     """
     sent = {**headers, **inject_headers()}
-    lines = isinstance(body, str)
-    if lines:
-        sent["Content-Type"] = "application/x-ndjson"
-    content: dict[str, Any] = {"data": body.encode()} if lines else {"json": body}
+    data = None
+    if body is not None:
+        lines = isinstance(body, str)
+        sent["Content-Type"] = "application/x-ndjson" if lines else "application/json"
+        data = io.BytesIO((body if lines else json.dumps(body)).encode())
     try:
-        async with http.request(method, where, headers=sent, **content) as answer:
+        async with http.request(method, where, headers=sent, data=data) as answer:
             return answer.status, _decoded(await _read(answer))
     except (ClientError, TimeoutError, OSError) as error:
         raise Unavailable("the gateway", "it did not answer itself in time") from error

@@ -60,7 +60,8 @@ def _server(own: Own, watching: Watching, settings: Settings, seen: Seen) -> Any
         interceptors=[seen],
         options=[
             ("grpc.so_reuseport", 0),
-            ("grpc.max_receive_message_length", settings.body_limit),
+            # What is too large is refused by the REST call, in its words, up to this.
+            ("grpc.max_receive_message_length", max(2 * settings.body_limit, settings.git_limit)),
             ("grpc.max_send_message_length", -1),
         ],
     )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
 import grpc
+import structlog
 from google.protobuf.json_format import ParseDict
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
-from reverie.contracts.problems import GRPC_STATUS
+from reverie.contracts.problems import GRPC_STATUS, problem_of
+from reverie.domain.errors import ReverieError
+
+log = structlog.get_logger()
 
 PROBLEM = "reverie-problem-bin"
 _MOST = 4096
@@ -22,6 +28,20 @@ async def refuse(context: Any, problem: Problem, status: str | None = None) -> N
     said = f"{problem.code}: {problem.detail}"
     await context.abort(named, said, trailing_metadata=((PROBLEM, _packed(problem)),))
     raise AssertionError("a call that was ended went on")
+
+
+@asynccontextmanager
+async def told(context: Any) -> AsyncIterator[None]:
+    """What fails unforeseen within is logged, and told as REST tells it: that it did, no more."""
+    try:
+        yield
+    except grpc.aio.AbortError:
+        raise
+    except ReverieError as error:
+        await refuse(context, problem_of(error))
+    except Exception as error:
+        log.exception("call_failed", error=type(error).__name__)
+        await refuse(context, problem_of(ReverieError()))
 
 
 def _packed(problem: Problem) -> bytes:

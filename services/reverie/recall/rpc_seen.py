@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from reverie.recall.rpc_errors import told
 from reverie.runtime.call_meters import CallMeters, Outcome
 
 _OURS = frozenset({"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"})
@@ -47,7 +48,8 @@ class Seen(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         async def seen(request: Any, context: Any) -> Any:
             with self._meters.call(name, _carried(context)) as outcome:
                 try:
-                    return await behaviour(request, context)
+                    async with told(context):
+                        return await behaviour(request, context)
                 finally:
                     _judge(outcome, context)
 
@@ -58,8 +60,9 @@ class Seen(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             outcome = Outcome()
             with self._meters.open(name, outcome):
                 try:
-                    async for one in behaviour(request, context):
-                        yield one
+                    async with told(context):
+                        async for one in behaviour(request, context):
+                            yield one
                 finally:
                     _judge(outcome, context)
 
