@@ -5,6 +5,7 @@ They run by the configurations in deploy/, on loopback.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -130,6 +131,24 @@ class Cluster:
             with urllib.request.urlopen(url, timeout=2) as answer:
                 return bool(answer.status == 200)
         return False
+
+    def lag(self, stream: str, consumer: str) -> int | None:
+        """What KEDA reads: what waits and what is unacknowledged, of a consumer by its name.
+
+        As its scaler asks, of the server that leads the stream; None where there is no such.
+        """
+        for number in self.children:
+            monitor = self.ports[number][2]
+            url = f"http://127.0.0.1:{monitor}/jsz?acc=$G&consumers=true&config=true"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                told = json.load(answer)
+            for one in told["account_details"][0].get("stream_detail", []):
+                if one["name"] != stream or one["cluster"]["leader"] != f"nats-{number}":
+                    continue
+                for found in one.get("consumer_detail", []):
+                    if found["name"] == consumer:
+                        return int(found["num_pending"]) + int(found["num_ack_pending"])
+        return None
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import aiohttp
 import nats
 import pytest
 
-from reverie.bus.streams import STREAMS
+from reverie.bus.streams import DREAM_WORKERS, STREAMS
 from reverie.embedded.ports import free_port
 from reverie.testing.models import model_home
 from reverie.testing.servers import TestRun
@@ -65,6 +65,9 @@ def image(test_run: TestRun) -> Path:
         check=True,
     )
     shutil.rmtree(source)
+    # The image has its modules compiled; here the first to import one keeps it for the others.
+    for place, _, _ in os.walk(folder / "venv" / "lib"):
+        shutil.chown(place, USER)
     return folder / "venv"
 
 
@@ -195,13 +198,23 @@ async def test_the_image_works_on_servers_that_stand_elsewhere(
                 del system.environment[name]
             assert "nothing is missing" in system.run("migrate", "--check")
             assert await copies(cluster) == {stream.name: 3 for stream in STREAMS}
-            with containers(system, folder):
+            trigger = (DREAM_WORKERS.stream, DREAM_WORKERS.name)
+            assert cluster.lag(*trigger) == 0
+            with containers(system, folder) as running:
                 await eventually(lambda: ready(system), 120)
                 await remembered_recalled_dreamt_and_stale(system)
+                # What a worker holds counts: nobody takes it for idle.
+                running["dream"].send_signal(signal.SIGSTOP)
+                session = await said(system, "The heron oils the hinges of the sluice.")
+                await eventually(lambda: lags(cluster, 1))
+                running["dream"].send_signal(signal.SIGCONT)
+                await became(system, session, "oils the hinges")
+                await eventually(lambda: lags(cluster, 0))
                 run_what_helm_test_runs(system)
                 # One machine of three goes: what is said goes on being heard.
                 cluster.kill(0)
-                await dreamt(system, "The wren keeps the tide tables in the boathouse.")
+                session = await said(system, "The wren keeps the tide tables in the boathouse.")
+                await became(system, session, "keeps the tide tables")
 
 
 def packages_of(image: Path) -> set[str]:
@@ -215,7 +228,8 @@ async def remembered_recalled_dreamt_and_stale(system: System) -> None:
     kept = await system.call("POST", "/v1/remember", fact)
     found = await system.call("POST", "/v1/recall", {"query": "what sums the cart up"})
     assert found["memories"][0]["id"] == kept["id"]
-    await dreamt(system, "Remember: retries are always logged with their retry id.")
+    session = await said(system, "Remember: retries are always logged with their retry id.")
+    await became(system, session, "are always logged with their retry id")
 
     async def anchored() -> bool:
         around = await system.call("GET", f"/v1/memories/{kept['id']}")
@@ -251,16 +265,25 @@ def run_what_helm_test_runs(system: System) -> None:
     )
 
 
-async def dreamt(system: System, said: str) -> None:
-    """A conversation becomes a memory, by way of the work queue."""
+async def said(system: System, text: str) -> str:
+    """A conversation that ended."""
     start = {"agent": "claude", "project": "shop"}
-    session = (await system.call("POST", "/v1/sessions/start", start))["session"]
-    turns = [{"role": "user", "content": said}, {"role": "assistant", "content": "Understood."}]
+    session = str((await system.call("POST", "/v1/sessions/start", start))["session"])
+    turns = [{"role": "user", "content": text}, {"role": "assistant", "content": "Understood."}]
     await system.call("POST", "/v1/turns", {"session": session, "turns": turns})
     await system.call("POST", f"/v1/sessions/{session}/end", {})
+    return session
 
-    async def kept() -> bool:
+
+async def became(system: System, session: str, words: str) -> None:
+    """It became a memory, by way of the work queue."""
+
+    async def found() -> bool:
         page = await system.call("GET", f"/v1/memories?session={session}")
-        return any(said.removeprefix("Remember: ")[1:-1] in one["content"] for one in page["items"])
+        return any(words in one["content"] for one in page["items"])
 
-    await eventually(kept, 90)
+    await eventually(found, 90)
+
+
+async def lags(cluster: Cluster, wanted: int) -> bool:
+    return cluster.lag(DREAM_WORKERS.stream, DREAM_WORKERS.name) == wanted
