@@ -62,7 +62,8 @@ class Caller:
     `timeout`: seconds for one try. `tries`: how often at most a call is made. Reads, and every
     POST, are made again where the gateway does not answer: a POST carries an `Idempotency-Key`,
     so that its effects happen once. PATCH, PUT and DELETE are made again only where the gateway
-    was not reached at all, or said that nothing was changed (503).
+    was not reached at all, or said that nothing was changed (503). What is too many (429) is
+    asked again where there is room within ten seconds.
     """
 
     def __init__(
@@ -218,9 +219,19 @@ def _decoded(data: bytes) -> Any:
 
 
 def _may_come_back(answer: Answered, again: bool) -> bool:
-    """Whether the same call may be answered in a moment: 409 where its twin is still under way."""
+    """Whether the same call may be answered in a moment.
+
+    409 where its twin is still under way, 429 where there is room again soon.
+    """
     twin = answer.status == 409 and "Retry-After" in answer.headers
-    return twin or answer.status in (_AWAY if again else _UNCHANGED)
+    soon = answer.status == 429 and _asked(answer) <= _LONGEST_WAIT
+    return twin or soon or answer.status in (_AWAY if again else _UNCHANGED)
+
+
+def _asked(answer: Answered) -> float:
+    """The seconds that the gateway asks to wait; 0 where it does not."""
+    said = answer.headers.get("Retry-After", "0")
+    return float(said) if said.isdigit() else 0.0
 
 
 def _wait(state: RetryCallState) -> float:
@@ -228,8 +239,7 @@ def _wait(state: RetryCallState) -> float:
     outcome = state.outcome
     asked = 0.0
     if outcome is not None and not outcome.failed:
-        said = outcome.result().headers.get("Retry-After", "0")
-        asked = min(float(said), _LONGEST_WAIT) if said.isdigit() else 0.0
+        asked = min(_asked(outcome.result()), _LONGEST_WAIT)
     return asked + _JITTER(state)
 
 

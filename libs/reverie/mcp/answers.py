@@ -18,6 +18,10 @@ ADVICE = {
     "unauthenticated": "The key is wrong: tell the user to check REVERIE_API_KEY.",
     "forbidden": "This key may not do that here: use another scope, or tell the user.",
     "not_found": "Find its id with recall or memory_list first.",
+    "invalid": "Correct that field and call again.",
+    "precondition_failed": "It changed meanwhile: read it again (more get_memory), then decide.",
+    "too_large": "Say less: split it, or store the gist.",
+    "too_many": "Wait that long, or go on without memory.",
     "conflict": "Read what stands (current), then decide.",
     "unavailable": "Go on without memory and try once more later.",
 }

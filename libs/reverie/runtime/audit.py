@@ -20,7 +20,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.redaction import redact
 from reverie.runtime.later import Later
 from reverie.runtime.problems import PROBLEM, Next
-from reverie.runtime.routes import ADMITTED, Route
+from reverie.runtime.routes import ADMITTED
 from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import current_trace_id
 
