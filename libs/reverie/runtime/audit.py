@@ -44,10 +44,6 @@ class Called(Protocol):
     def passes_on(self) -> bool: ...
 
 
-ADMITTED: web.RequestKey[tuple[Called, Principal]] = web.RequestKey("ADMITTED", tuple)
-"""What a request calls, and the holder of its key."""
-
-
 class AuditLog(Protocol):
     """Where the notes are kept."""
 
