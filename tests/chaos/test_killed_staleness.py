@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -24,9 +26,18 @@ CHANGE = {
 KNOWN = ("src/cart/total.ts sums the cart up", "src/cart/old.ts holds what is left")
 
 
-async def _known(world: World, ingest: Served) -> list[str]:
+FILES, EVERY = 5000, 100
+ALL = "select count(*) from stale_mark"
+TURN: Any = """select pg_advisory_xact_lock(
+    hashtextextended('staleness shop', (select max(id) from tenant)))"""
+"""Whose turn it is to work out a project's marks: those who wait are served in order."""
+WAITING: Any = """select count(*) from pg_locks
+    where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())"""
+
+
+async def _known(world: World, ingest: Served, items: list[dict[str, Any]]) -> list[str]:
     """Memories whose files are anchored."""
-    items = [{"content": text, "scope": "project/shop"} for text in KNOWN]
     made = await world.post(f"{ingest.url}/v1/remember/batch", {"items": items})
 
     async def anchored() -> bool:
@@ -50,7 +61,8 @@ async def test_a_change_whose_worker_was_killed_is_applied_by_the_next(
     admin = world.database.admin_url
     lock: Any = {"stale_mark": "lock table stale_mark", "anchor": "lock table anchor in share mode"}
     async with served(world, "ingest") as ingest:
-        memories = await _known(world, ingest)
+        known = [{"content": text, "scope": "project/shop"} for text in KNOWN]
+        memories = await _known(world, ingest, known)
         async with served(world, "staleness") as first:
             with holding(admin, lock[table]):
                 told = await world.post(f"{first.url}/v1/git/changes", CHANGE)
@@ -66,3 +78,47 @@ async def test_a_change_whose_worker_was_killed_is_applied_by_the_next(
     assert [one["commit"] for one in stale["evidence"]] == [SHA]
     anchored = "select path from anchor order by path"
     assert [path for (path,) in rows(admin, anchored)] == ["src/cart/new.ts", "src/cart/total.ts"]
+
+
+def _path(n: int) -> str:
+    return f"src/part{n % 50}/file{n:04}.ts"
+
+
+async def test_a_large_change_whose_worker_was_killed_midway_is_gone_on_with_and_nothing_is_doubled(
+    world: World,
+) -> None:
+    admin = world.database.admin_url
+    paths = [_path(n) for n in range(0, FILES, EVERY)]
+    known = [
+        {"content": f"part {n} sorts", "scope": "project/shop", "git": {"files": [path]}}
+        for n, path in enumerate(paths)
+    ]
+    files = [{"path": _path(n), "status": "deleted"} for n in range(FILES)]
+    async with served(world, "ingest") as ingest:
+        memories = await _known(world, ingest, known)
+        async with served(world, "staleness") as first:
+            with ExitStack() as turns:
+                with holding(admin, TURN):
+                    await world.post(f"{first.url}/v1/git/changes", CHANGE | {"files": files})
+                    await eventually(lambda: _waiting(world, 1))
+                    # Behind the first part of the change, and before the second.
+                    turn = asyncio.create_task(
+                        asyncio.to_thread(turns.enter_context, holding(admin, TURN))
+                    )
+                    await eventually(lambda: _waiting(world, 2))
+                await turn
+                await eventually(lambda: _waiting(world, 1))
+                await first.kill()
+        begun = value(admin, ALL)
+        assert 0 < begun < len(memories)
+        async with served(world, "staleness") as second:
+            await eventually(lambda: _applied(world), 60)
+            stale = (await world.get(f"{second.url}/v1/stale?project=shop&limit=100"))["items"]
+    assert sorted(one["memory"]["id"] for one in stale) == sorted(memories)
+    assert {(one["grade"], len(one["evidence"])) for one in stale} == {("gone", 1)}
+    assert value(admin, ALL) == len(memories)
+    assert value(admin, "select count(*) from git_event") == 1
+
+
+async def _waiting(world: World, many: int) -> bool:
+    return bool(value(world.database.admin_url, WAITING) == many)
