@@ -40,7 +40,7 @@ sizes: $(READY)
 
 # Exit code 2 says that the data a measurement needs is not here.
 bench: $(READY) ## measure, and print the figures (ARGS=speed for one of them)
-	@for name in $(or $(ARGS),redaction anchors distil duplicates dream recall_real hooks speed); do \
+	@for name in $(or $(ARGS),redaction anchors distil duplicates dream staleness staleness_git recall_real hooks speed); do \
 		printf '\n== %s\n' "$$name"; \
 		$(BIN)/python -m tests.bench.$$name || test $$? -eq 2 || exit 1; done
 

@@ -43,7 +43,9 @@ def _environment(stack: Stack, home: Path) -> dict[str, str]:
     }
 
 
-async def _run(env: dict[str, str], *words: str, given: str = "") -> tuple[int, str, str]:
+async def _run(
+    env: dict[str, str], *words: str, given: str = "", cwd: Path | None = None
+) -> tuple[int, str, str]:
     """The exit code of a command, and what it said."""
     running = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "reverie.cli.main", *words),
@@ -51,6 +53,7 @@ async def _run(env: dict[str, str], *words: str, given: str = "") -> tuple[int, 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=env,
+        cwd=cwd,
     )
     shown, said = await running.communicate(given.encode())
     return running.returncode or 0, shown.decode(), said.decode()
@@ -223,3 +226,10 @@ async def test_a_laptop_finds_the_lines_that_memories_speak_of(
     assert (meta["named"], meta["symbols"]) == ("src/store.py", [["load", 4, 5]])
     code, shown, _ = await _run(env, "git", "anchor", "-C", str(clone.root), "--json")
     assert memory not in {one["memory"] for one in json.loads(shown)}
+    fact = ("remember", "`save` in src/store.py keeps nothing", "--project", "shop", "--json")
+    code, shown, _ = await _run(env, *fact, cwd=clone.root)
+    assert code == 0
+    kept = await shop.get(f"/v1/memories/{json.loads(shown)['id']}")
+    assert kept["provenance"]["git"]["symbols"] == {
+        "src/store.py": [{"name": "save", "lines": [8, 9]}]
+    }

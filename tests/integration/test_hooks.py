@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -140,15 +140,24 @@ async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
     stack: Stack, tmp_path: Path
 ) -> None:
     agent = hooked(stack, tmp_path)
-    clone = Clone(agent.folder, datetime.now(UTC))
+    clone = Clone(agent.folder, datetime.now(UTC) - timedelta(minutes=90))
     clone.git("init", "-q", "-b", "main")
     clone.commit("Keep prices in cents", {"src/cart/price.py": "CENTS = 100\n"})
     price = str(agent.folder / "src/cart/price.py")
-    rule = "Prices in src/cart/price.py are kept in cents, because floats lost money."
+    rule = "Prices in src/cart/price.py are kept in cents (`CENTS`), for floats lost money."
     await stack.post(
         "/v1/remember", {"scope": "project/bookshop", "kind": "decision", "content": rule}
     )
+
+    async def lacking() -> list[dict[str, Any]]:
+        return list((await stack.get("/v1/git/anchors?project=bookshop"))["items"])
+
+    async def placed() -> bool:
+        return not await lacking()
+
+    await eventually(lacking)
     await agent.fire("SessionStart", source="startup")
+    await eventually(placed)
     change = {"file_path": price, "old_string": "a", "new_string": "b"}
     edit = {"tool_name": "Edit", "tool_input": change}
 
@@ -191,9 +200,12 @@ async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
     await later.fire("SessionStart", source="startup")
 
     async def doubtful() -> list[dict[str, Any]]:
-        return list((await stack.get("/v1/stale?project=bookshop"))["items"])
+        found = (await stack.get("/v1/stale?project=bookshop"))["items"]
+        return [one for one in found if "`CENTS`" in one["memory"]["content"]]
 
-    assert "Count in tenths" in str(await eventually(doubtful))
+    [doubt] = await eventually(doubtful)
+    assert (doubt["grade"], doubt["evidence"][0]["lines"]) == ("stale", [[1, 1]])
+    assert "Count in tenths" in str(doubt)
     assert "may be outdated" in await later.fire("PreToolUse", **edit)
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from reverie.agent.git_repo import Repo
 from reverie.contracts.memories import GitPlace
 from reverie.domain.anchors import paths, same_file
 from reverie.domain.code_names import code_names
+from reverie.domain.errors import ReverieError
 
 NAMESAKES = 3
 """What so many definitions are called, or so many lines hold, tells a place; more tell none."""
@@ -74,6 +76,28 @@ def place_of(repo: Repo, text: str, files: Iterable[str] = (), at: str | None = 
     return GitPlace.model_validate(
         {name: value for name, value in told.items() if value}, strict=False
     )
+
+
+def place_then(repo: Repo, lacking: Mapping[str, Any]) -> GitPlace | None:
+    """Where a memory, as `GET /v1/git/anchors` lists it, belongs in the last commit before it was
+    learned; None where nowhere."""
+    try:
+        commit = repo.before(datetime.fromisoformat(lacking["learned_at"]), "HEAD")
+        place = place_of(repo, lacking["content"], lacking["files"], commit) if commit else None
+    except ReverieError:
+        return None
+    return place if place and place.blobs else None
+
+
+def told_of(
+    places: Iterable[tuple[Mapping[str, Any], GitPlace | None]],
+) -> list[dict[str, Any]]:
+    """What to tell of the memories that have a place."""
+    return [
+        {"memory": one["memory"], "git": place.model_dump(mode="json", exclude_defaults=True)}
+        for one, place in places
+        if place is not None
+    ]
 
 
 @lru_cache(maxsize=64)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reverie.cli.common import Home, Json, Sets, out, print_json, settings_from
-from reverie.domain.errors import ReverieError
 
 if TYPE_CHECKING:
     from reverie.agent.git_repo import Repo
@@ -78,6 +76,8 @@ async def _anchored(
     at: AsyncReverie, clone: Repo, project: str, dry_run: bool
 ) -> AsyncIterator[dict[str, Any]]:
     """What was found for each memory that lacks it; sent unless it is only to be shown."""
+    from reverie.agent.anchoring import place_then, told_of
+
     cursor: str | None = None
     while True:
         query: dict[str, str | int | None] = {
@@ -86,12 +86,8 @@ async def _anchored(
             "cursor": cursor,
         }
         page = (await at.call("GET", "/v1/git/anchors", query=query)).body
-        places = [(one, await asyncio.to_thread(_place, clone, one)) for one in page["items"]]
-        sent = [
-            {"memory": one["memory"], "git": place.model_dump(mode="json", exclude_defaults=True)}
-            for one, place in places
-            if place is not None
-        ]
+        places = [(one, await asyncio.to_thread(place_then, clone, one)) for one in page["items"]]
+        sent = told_of(places)
         if sent and not dry_run:
             body = {"project": project, "anchors": sent}
             await at.call("POST", "/v1/git/anchors", body=body)
@@ -100,19 +96,6 @@ async def _anchored(
         cursor = page["next"]
         if cursor is None:
             return
-
-
-def _place(clone: Repo, memory: dict[str, Any]) -> GitPlace | None:
-    """Where a memory belongs in the last commit before it was learned; None where nowhere."""
-    from reverie.agent.anchoring import place_of
-
-    learned = datetime.fromisoformat(memory["learned_at"])
-    try:
-        commit = clone.before(learned, "HEAD")
-        place = place_of(clone, memory["content"], memory["files"], commit) if commit else None
-    except ReverieError:
-        return None
-    return place if place and place.blobs else None
 
 
 def _told(memory: dict[str, Any], place: GitPlace | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,8 @@ from reverie.cli.asking import Desk, desk
 from reverie.cli.batches import remember_lines
 from reverie.cli.common import Home, Json, Sets
 from reverie.cli.shown import ago, clipped, line_of, short, short_of, table, tell, warn
-from reverie.domain.errors import Invalid
+from reverie.domain.anchors import paths
+from reverie.domain.errors import Invalid, ReverieError
 
 Content = Annotated[str, typer.Argument(help="One fact, understandable alone; - reads it.")]
 Query = Annotated[list[str], typer.Argument(help="Plain words; identifiers and paths help.")]
@@ -77,20 +79,21 @@ def remember(
 ) -> None:
     """Keep one fact. Without a kind, rules find it.
 
-    In a project it goes to the project, else to the key's scope. With
-    --lines, many at once, each kept or refused by itself.
+    In a project it goes to the project, else to the key's scope. In a clone,
+    the lines and symbols of files that it speaks of are sent along, no source.
+    With --lines, many at once, each kept or refused by itself.
 
     Example: [bold]reverie remember "We deploy on Thursdays." -k convention[/]
     """
-    at = desk(home, sets, project)
+    at, text = desk(home, sets, project), _text(content)
     body = {
-        "content": _text(content),
+        "content": text,
         "kind": kind,
         "scope": scope or (f"project/{at.project}" if at.project else None),
         "tags": tag,
         "key": key,
         "supersede_reason": because,
-        "git": {"files": file} if file else None,
+        "git": None if lines else _place(text, file or []),
         "steps": step,
         "session": at.session(session) if session else None,
         "confidence": confidence,
@@ -103,6 +106,23 @@ def remember(
     notes = [f"{n} secrets were taken out of it"] if (n := done["redactions"]) else []
     warn([*notes, *done["hints"]])
     tell(done, json, f"{done['status']} {short(done['id'])}, version {done['version']}")
+
+
+def _place(text: str, files: list[str]) -> dict[str, Any] | None:
+    """Where in the clone here a text belongs, edits included; else the files that are given."""
+    if not files and not paths(text):
+        return None
+    from reverie.agent.anchoring import place_of
+    from reverie.agent.git_repo import open_repo
+
+    try:
+        found = place_of(open_repo(Path.cwd()), text, files)
+    except ReverieError:
+        found = None
+    if found is None or not found.blobs:
+        return {"files": files} if files else None
+    told = found.model_dump(mode="json", exclude_defaults=True)
+    return told | {"files": list(dict.fromkeys([*files, *found.files]))}
 
 
 def recall(

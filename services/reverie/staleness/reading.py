@@ -30,13 +30,13 @@ def anchored(one: Touching, path: str) -> Anchored:
     named = meta.get("named") or meta.get("path")
     since = _read(_MOMENT, meta.get("since"))
     told = _read(_MOMENT, (one.git or {}).get("committed_at"))
-    wrote = None if since else _read(_MOMENT, meta.get("wrote"))
-    known = since or told or one.known_at
+    wrote = _read(_MOMENT, meta.get("wrote"))
+    known = told or one.known_at
     parts = _parts(meta)
     return Anchored(
         memory=one.memory,
         path=named if isinstance(named, str) else path,
-        known_at=max(known, wrote) if wrote else known,
+        known_at=since or max(known, wrote or known),
         parts=parts,
         words=frozenset() if parts else code_names(one.content),
         blob=meta["blob"] if isinstance(meta.get("blob"), str) else None,
