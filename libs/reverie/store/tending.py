@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
 from uuid import UUID
 
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
@@ -53,6 +54,17 @@ class Turn:
     garden: Garden
     epoch: int
     tries: int
+
+
+@dataclass(frozen=True)
+class TendRun:
+    """One run of tending as it is recorded. `epoch`: of the lease that it is under, else 0."""
+
+    garden: Garden
+    worker: str
+    epoch: int = 0
+    id: UUID = field(default_factory=new_id)
+    started: datetime = field(default_factory=partial(datetime.now, UTC))
 
 
 @dataclass(frozen=True)
@@ -153,9 +165,8 @@ class Tending:
 
     async def write(self, garden: Garden, new: NewMemory) -> bool:
         """Writes a memory with its edges; False where something is in the way of it."""
-        found = await self._db.rows(
-            "remember", garden.tenant, garden.tenant_name, [rows.item(new, [new.scope])], {}
-        )
+        items = [rows.item(new, [new.scope])]
+        found = await self._db.rows("remember", garden.tenant, garden.tenant_name, items, {}, None)
         return "problem" not in found[0][0]
 
     async def anchors(self, garden: Garden, above: UUID, limit: int) -> list[UUID]:
@@ -251,24 +262,22 @@ class Tending:
 
     async def record(
         self,
-        garden: Garden,
-        run: UUID,
-        worker: str,
-        started: datetime,
+        run: TendRun,
+        status: Literal["running", "done", "failed"],
         error: str | None,
         record: Record,
         counts: Mapping[str, int],
     ) -> None:
-        """Keeps what was done as a run that is over, failed where there is an error; `counts`: how
-        often, by outcome."""
-        status = "failed" if error else "done"
+        """Adds to the record of a run what was done since; `counts`: how often, by outcome, since
+        it began."""
         await self._db.call(
             "tend_record",
-            garden.tenant,
-            run,
-            garden.home,
-            worker,
-            started,
+            run.garden.tenant,
+            run.id,
+            run.epoch,
+            run.garden.home,
+            run.worker,
+            run.started,
             status,
             error,
             record.fields(),

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from datetime import UTC, datetime
 from time import monotonic
-from typing import NoReturn
+from typing import Literal, NoReturn
 from uuid import UUID
 
 import structlog
 
 from reverie.domain.errors import ReverieError
-from reverie.domain.ids import new_id
 from reverie.dream.keeping import beside, held
 from reverie.dream.parts import Parts
 from reverie.dream.passes import PASSES, REFLECTING, REVIEWING, Step
 from reverie.dream.sessions import LeaseLost
 from reverie.dream.work import Work
 from reverie.runtime.telemetry import span
-from reverie.store.tending import FIRST, Garden, Turn
+from reverie.store.tending import FIRST, Garden, TendRun, Turn
 
 log = structlog.get_logger("reverie.dream")
 
@@ -70,10 +68,10 @@ async def tend_next(parts: Parts, pause: float) -> bool:
 async def _taken(parts: Parts, turn: Turn) -> Work:
     """Tends the tenant, unless too many workers died over it: then that is noted."""
     if turn.tries <= parts.settings.max_attempts:
-        return await tend(parts, turn.garden)
-    work = Work(turn.garden)
-    await _keep(parts, work, datetime.now(UTC), WorkersLost.__name__)
-    return work
+        return await tend(parts, turn.garden, epoch=turn.epoch)
+    run = TendRun(turn.garden, parts.settings.worker, turn.epoch)
+    await _end(parts, Work(turn.garden), run, WorkersLost.__name__)
+    return Work(turn.garden)
 
 
 async def _keep_turn(parts: Parts, turn: Turn) -> NoReturn:
@@ -92,25 +90,25 @@ async def _leave(parts: Parts, turn: Turn) -> None:
         log.warning("lease_left_to_run_out", reason=str(error))
 
 
-async def tend(parts: Parts, garden: Garden, only: Collection[str] = ()) -> Work:
+async def tend(parts: Parts, garden: Garden, only: Collection[str] = (), epoch: int = 0) -> Work:
     """Tends the scopes of a garden and keeps a record of it. Safe to run beside another.
 
-    `only`: these passes alone; without any, all.
+    `only`: these passes alone; without any, all. `epoch`: of the lease that it is done under.
 
     A whole tenant is tended from where its last worker ended, a part of it from the beginning.
     """
-    work, started = Work(garden), datetime.now(UTC)
+    work, run = Work(garden), TendRun(garden, parts.settings.worker, epoch)
     with span("tend", tenant=garden.tenant_name):
         try:
-            await _all(parts, work, only)
+            await _all(parts, work, run, only)
         except Exception as error:
-            await _keep(parts, work, started, type(error).__name__)
+            await _end(parts, work, run, type(error).__name__)
             raise
-    await _keep(parts, work, started, None)
+    await _end(parts, work, run, None)
     return work
 
 
-async def _all(parts: Parts, work: Work, only: Collection[str]) -> None:
+async def _all(parts: Parts, work: Work, run: TendRun, only: Collection[str]) -> None:
     places = await parts.tending.places(work.garden)
     steps = PASSES | (REFLECTING if parts.settings.reflect else {})
     steps |= REVIEWING if parts.settings.review != "off" else {}
@@ -118,18 +116,23 @@ async def _all(parts: Parts, work: Work, only: Collection[str]) -> None:
         if only and name not in only:
             continue
         begun = monotonic()
-        if not await _pass(parts, work, name, step, places.get(name, FIRST)):
+        if not await _pass(parts, work, run, (name, step), places.get(name, FIRST)):
             work.unfinished.append(name)
         work.record.spent(name, monotonic() - begun)
 
 
-async def _pass(parts: Parts, work: Work, name: str, step: Step, above: UUID) -> bool:
+async def _pass(
+    parts: Parts, work: Work, run: TendRun, step: tuple[str, Step], above: UUID
+) -> bool:
     """One pass, page by page until its time is over; whether it came to the end."""
+    name, do = step
     until = monotonic() + parts.settings.tend_pass_seconds
     while True:
-        page = await step(parts, work, above)
+        page = await do(parts, work, above)
         work.counts["looked"] = work.counts.get("looked", 0) + page.looked
         above = page.last or FIRST
+        if run.epoch and work.record.decisions:
+            await parts.tending.record(run, "running", None, work.record.flush(), work.counts)
         await parts.tending.went_on(work.garden, name, above, page.looked)
         if page.last is None:
             return True
@@ -137,10 +140,9 @@ async def _pass(parts: Parts, work: Work, name: str, step: Step, above: UUID) ->
             return False
 
 
-async def _keep(parts: Parts, work: Work, started: datetime, error: str | None) -> None:
-    """The record of what was done, where there was anything to look at."""
+async def _end(parts: Parts, work: Work, run: TendRun, error: str | None) -> None:
+    """Ends the record of what was done, where there was anything to look at."""
     log.info("tended", **work.counts, unfinished=work.unfinished)
     if work.counts.get("looked") or error:
-        await parts.tending.record(
-            work.garden, new_id(), parts.settings.worker, started, error, work.record, work.counts
-        )
+        status: Literal["done", "failed"] = "failed" if error else "done"
+        await parts.tending.record(run, status, error, work.record, work.counts)

@@ -20,11 +20,13 @@ class Work:
     record: Record = field(default_factory=Record)
     counts: dict[str, int] = field(default_factory=dict)
     unfinished: list[str] = field(default_factory=list)
+    told: int = 0
 
     def did(self, outcome: str, memory: UUID, why: str, kind: str | None = None) -> None:
         """Notes one thing that was done."""
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
-        if len(self.record.decisions) < MOST_TOLD:
+        if self.told < MOST_TOLD:
+            self.told += 1
             self.record.decided(Decision(outcome, why, kind, memory))
 
 

@@ -197,4 +197,4 @@ order by m.id desc limit $3;
 
 -- name: tend_record
 -- Keeps what tending did as a run that is over; $9: how often, by outcome.
-select tend_record($1, $2, $3, $4, $5, $6, $7, $8, $9);
+select tend_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
