@@ -133,7 +133,7 @@ async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
     assert near in await shell.said("sessions", "--agent", "ann")
     assert "The cart loses items." in await shell.said("sessions", near)
     assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--again")
-    assert (await shell.run("sessions", "ffffffff"))[0] == USAGE
+    assert (await shell.run("sessions", "ffffffff"))[0] == NOT_FOUND
 
 
 async def test_what_goes_wrong_is_said_in_words_and_by_the_exit_code(

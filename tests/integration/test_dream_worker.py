@@ -15,6 +15,7 @@ from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.sessions import NewTurn, Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.summaries import Summaries
 from reverie.store.tending import Tending
 from reverie.testing.bus import MemoryBus
@@ -37,6 +38,7 @@ def dream_parts(store: Store) -> Parts:
         dreams=Dreams(store.db),
         runs=DreamRuns(store.db),
         sessions=Sessions(store.db),
+        ids=ShortIds(store.db),
         summaries=Summaries(store.db),
         tending=Tending(store.db),
         duplicates=Duplicates(store.db),

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from pgvector import HalfVector
 
-from reverie.domain.ids import new_id
+from reverie.domain.ids import new_id, short_id
 from reverie.store import rows
 from reverie.store.counts import COUNTED, Vectors
 from reverie.store.database import open_database
@@ -95,7 +95,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
     page = (None, None, None, active, None, None, 20, None, None)
     return {
         "memory_get": (ids[0], everything),
-        "memory_resolve": (str(ids[0])[-8:], everything),
+        "memory_resolve": (short_id(ids[0]), ids[0], ids[0], everything),
         "memories_by_ids": (ids, everything),
         "memory_list": (everything, *page),
         "memory_list: narrow key": (HERE, *page),

@@ -115,12 +115,10 @@ class Desk:
         return id if _is_full(id) else str(self.ask("GET", f"/v1/memories/{part(id)}")["id"])
 
     def session(self, id: str) -> str:
-        """The full id of a session that its end, its beginning or the agent's own name for it
-        means. Raises `Invalid` where it means several, or none of the latest."""
+        """The full id of a session that its end, its beginning or the agent's own name means."""
         if _is_full(id):
             return id
-        latest = self.pages("/v1/sessions", {}, MOST_SHOWN)
-        return _only(id, "session", [one["id"] for one in latest if _means(id, one)])
+        return str(self.ask("GET", "/v1/sessions", {"session": id})["items"][0]["id"])
 
     def _wire(self) -> HTTPConnection:
         from http.client import HTTPConnection, HTTPSConnection
@@ -165,20 +163,6 @@ def _events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
         elif not name and (id or data):
             yield id, data
             id, data = None, None
-
-
-def _only(id: str, what: str, found: Sequence[str]) -> str:
-    if not found:
-        raise Invalid(what, f"none of the latest is {id!r}: see `reverie {what}s`")
-    if len(found) > 1:
-        raise Invalid(what, f"{id!r} means several: {', '.join(found[:5])}")
-    return found[0]
-
-
-def _means(id: str, session: Mapping[str, Any]) -> bool:
-    full, asked = str(session["id"]).replace("-", ""), id.replace("-", "").lower()
-    named = session.get("external_id") == id
-    return named or (len(asked) >= 4 and (full.endswith(asked) or full.startswith(asked)))
 
 
 def _is_full(id: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
 SHORT_LENGTH = 8
-_SHORT = re.compile(r"[0-9a-f]{8}")
+_PART = re.compile(r"[0-9a-f]{8,31}")
 
 
 def new_id() -> UUID:
@@ -21,6 +22,22 @@ def short_id(full: UUID) -> str:
     return full.hex[-SHORT_LENGTH:]
 
 
-def is_short_id(text: str) -> bool:
-    """Whether `text` has the form that `short_id` gives."""
-    return _SHORT.fullmatch(text) is not None
+@dataclass(frozen=True)
+class IdPart:
+    """The end or the beginning of an id; as a beginning it stands for `low` to `high`."""
+
+    digits: str
+    low: UUID
+    high: UUID
+
+    def means(self, full: UUID) -> bool:
+        """Whether the id begins or ends so."""
+        return self.low <= full <= self.high or full.hex.endswith(self.digits)
+
+
+def part_of_id(text: str) -> IdPart | None:
+    """The part of an id that `text` is, of eight digits at least; None where it is none."""
+    digits = text.strip().replace("-", "").lower()
+    if _PART.fullmatch(digits) is None:
+        return None
+    return IdPart(digits, UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))

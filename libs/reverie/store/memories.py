@@ -14,13 +14,14 @@ import asyncpg
 from reverie.contracts.events import Outgoing, memory_subject, outgoing
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError
-from reverie.domain.ids import is_short_id
+from reverie.domain.ids import part_of_id
 from reverie.domain.known_secrets import Outdated, epoch_in_force
 from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
 from reverie.store.database import Database
 from reverie.store.names import Names
 from reverie.store.races import busy, retried
+from reverie.store.short_ids import full_id, only_id
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
 _LINK_PROBLEMS = {
@@ -161,11 +162,12 @@ class Memories:
 
     async def named(self, who: Principal, text: str) -> UUID:
         """The id that a full or short form names, merged or not. Raises as `resolve` does."""
-        if not is_short_id(text):
+        if (part := part_of_id(text)) is None:
             return parse_id(text)
+        given = (part.digits, part.low, part.high)
         async with self._db.looking(who.tenant) as tenant:
-            found = await tenant.rows("memory_resolve", text, list(who.reads))
-        return only_id(text, found)
+            found = await tenant.rows("memory_resolve", *given, list(who.reads))
+        return only_id("memory", text, found)
 
     async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
         """Memories one edge away that the key may read, strongest first."""
@@ -215,18 +217,9 @@ def events_of(who: Principal, written: Written, headers: Mapping[str, str]) -> l
     ]
 
 
-def only_id(text: str, found: Sequence[asyncpg.Record]) -> UUID:
-    """The one id that a short form means. Raises `NotFound` or `Invalid`."""
-    if not found:
-        raise NotFound("memory", text)
-    if len(found) > 1:
-        raise Invalid("id", f"{text} means several memories: use the full id")
-    return UUID(str(found[0]["id"]))
-
-
 def parse_id(text: str) -> UUID:
     """A full id. Raises `Invalid`."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Invalid("id", f"{text[:40]!r} is not an id") from None
+    full = full_id(text)
+    if full is None:
+        raise Invalid("id", f"{text[:40]!r} is not an id")
+    return full

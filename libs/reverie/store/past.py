@@ -9,13 +9,14 @@ from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import NotFound
-from reverie.domain.ids import is_short_id
+from reverie.domain.ids import part_of_id
 from reverie.domain.memory import Memory
 from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.database import Database
-from reverie.store.memories import Near, only_id, parse_id
+from reverie.store.memories import Near, parse_id
 from reverie.store.search import Candidate, Filter, Link, Scored
+from reverie.store.short_ids import only_id
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,12 @@ class Past:
 
     async def named(self, who: Principal, text: str, at: datetime) -> UUID:
         """The id that a full or short form names, also of what was forgotten since `at`."""
-        if not is_short_id(text):
+        if (part := part_of_id(text)) is None:
             return parse_id(text)
+        given = (part.digits, part.low, part.high)
         async with self._db.looking(who.tenant) as tenant:
-            found = await tenant.rows("resolve_then", text, list(who.reads), at)
-        return only_id(text, found)
+            found = await tenant.rows("resolve_then", *given, list(who.reads), at)
+        return only_id("memory", text, found)
 
     async def around(
         self,

@@ -12,7 +12,7 @@ from uuid import UUID
 from reverie.domain.access import Principal
 from reverie.domain.edges import EdgeKind
 from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError, Unavailable
-from reverie.domain.ids import is_short_id, short_id
+from reverie.domain.ids import part_of_id
 from reverie.domain.kinds import ANCHORS, Kind
 from reverie.domain.memory import Memory, NewMemory, Outcome, Status, Written
 from reverie.store.memories import ListFilter, Near
@@ -54,14 +54,15 @@ class MemoryMemories:
 
     async def resolve(self, who: Principal, text: str) -> UUID:
         """The id that a full or short form means. Raises `NotFound` or `Invalid`."""
-        if not is_short_id(text):
+        if (part := part_of_id(text)) is None:
             return _uuid(text)
         tenant = self._state.of(who)
-        found = [i for i in tenant.memories if short_id(i) == text and tenant.find(who, i)]
+        found = [i for i in tenant.memories if part.means(i) and tenant.find(who, i)]
         if not found:
             raise NotFound("memory", text)
         if len(found) > 1:
-            raise Invalid("id", f"{text} means several memories: use the full id")
+            told = ", ".join(str(one) for one in sorted(found, reverse=True))
+            raise Invalid("id", f"{text} means several memories, give more of it: {told}")
         return found[0]
 
     async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:

@@ -49,6 +49,7 @@ from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.summaries import Summaries
 from reverie.store.tending import Tending
 from reverie.store.vault import Vault
@@ -94,6 +95,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             dreams=Dreams(database),
             runs=DreamRuns(database),
             sessions=Sessions(database),
+            ids=ShortIds(database),
             summaries=Summaries(database),
             tending=Tending(database),
             duplicates=Duplicates(database),

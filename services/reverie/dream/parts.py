@@ -22,6 +22,7 @@ from reverie.store.outbox import OutboxTable
 from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.summaries import Summaries
 from reverie.store.tending import Tending
 
@@ -36,6 +37,7 @@ class Parts:
     dreams: Dreams
     runs: DreamRuns
     sessions: Sessions
+    ids: ShortIds
     summaries: Summaries
     tending: Tending
     duplicates: Duplicates

@@ -106,7 +106,8 @@ class Doors:
 
     async def run(self, call: Call[None, PageQuery]) -> DreamDetail:
         """`GET /v1/dreams/{id}`."""
-        who, id, limit = call.principal, call.uuid("id"), call.query.limit
+        who, limit = call.principal, call.query.limit
+        id = await self._parts.ids.named(who, "dream", call.path["id"])
         run, taken = await self._parts.runs.run(who, id)
         after = decode_cursor(call.query.cursor, ByNumber)
         found = await self._parts.runs.decisions(who, id, after.no if after else 0, limit + 1)

@@ -53,7 +53,8 @@ class Doors:
     async def adjust(self, call: Call[Adjust, None]) -> Adjusted:
         """`POST /v1/sessions/{id}/adjust`. Only what the user said corrects anything."""
         who, parts = call.principal, self._parts
-        session = await parts.sessions.get(who, call.uuid("id"))
+        named = await parts.ids.named(who, "session", call.path["id"])
+        session = await parts.sessions.get(who, named)
         who.check_write(session.scope)
         said = _said(call.body)
         if not concerned(said, parts.language):

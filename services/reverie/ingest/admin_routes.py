@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -121,7 +122,7 @@ class Doors:
     async def key(self, call: Call[None, None]) -> KeyUse:
         """`GET /v1/admin/keys/{id}`."""
         who = _admin(call.principal)
-        key = await self._admin.key(who, call.uuid("id"))
+        key = await self._admin.key(who, await self._key_id(call))
         used = await self._parts.meters.used(who.tenant, [key.id])
         return KeyUse(**_key_body(key).model_dump(), used=used[key.id])
 
@@ -137,20 +138,24 @@ class Doors:
             changes["limits"] = _limits(body.limits)
         if not changes:
             raise Invalid("label", "name what to change: label, expires, limits")
-        return _key_body(await self._admin.change_key(who, call.uuid("id"), changes))
+        return _key_body(await self._admin.change_key(who, await self._key_id(call), changes))
 
     async def rotate_key(self, call: Call[RotateKey, None]) -> MadeKey:
         """`POST /v1/admin/keys/{id}/rotate`."""
         who, body = _admin(call.principal), call.body
         end = {"expires": body.expires} if "expires" in body.model_fields_set else {}
-        key, text = await self._admin.rotate_key(who, call.uuid("id"), body.overlap_seconds, end)
+        held = await self._key_id(call)
+        key, text = await self._admin.rotate_key(who, held, body.overlap_seconds, end)
         return MadeKey(**_key_body(key).model_dump(), key=text)
 
     async def revoke_key(self, call: Call[None, None]) -> RevokedKey:
         """`DELETE /v1/admin/keys/{id}`."""
-        key = call.uuid("id")
-        await self._admin.revoke_key(_admin(call.principal), key)
+        who, key = _admin(call.principal), await self._key_id(call)
+        await self._admin.revoke_key(who, key)
         return RevokedKey(id=key)
+
+    async def _key_id(self, call: Call[Any, Any]) -> UUID:
+        return await self._parts.ids.named(call.principal, "key", call.path["id"])
 
     async def projects(self, call: Call[None, PageQuery]) -> ProjectPage:
         """`GET /v1/admin/projects`."""

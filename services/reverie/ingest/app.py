@@ -76,6 +76,7 @@ from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
 from reverie.store.sealing import sealer_of
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
 from reverie.store.traces import Traces
@@ -131,6 +132,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             edits=Edits(database),
             doubts=Doubts(database),
             sessions=Sessions(database),
+            ids=ShortIds(database),
             tending=Tending(database),
             dreams=Dreams(database),
             limits=DreamLimits(database),

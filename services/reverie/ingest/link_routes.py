@@ -45,7 +45,7 @@ class Doors:
 
     async def unlink(self, call: Call[None, None]) -> Unlinked:
         """`DELETE /v1/links/{id}`."""
-        edge = call.uuid("id")
+        edge = await self._parts.ids.named(call.principal, "link", call.path["id"])
         self._publish(call, await self._parts.links.close(call.principal, edge, inject_headers()))
         return Unlinked(id=edge)
 

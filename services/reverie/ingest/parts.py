@@ -33,6 +33,7 @@ from reverie.store.ranks import Ranks
 from reverie.store.reviews import Reviews
 from reverie.store.scrubbing import Scrubbing
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.tasks import Tasks
 from reverie.store.tending import Tending
 from reverie.store.traces import Traces
@@ -51,6 +52,7 @@ class Parts:
     edits: Edits
     doubts: Doubts
     sessions: Sessions
+    ids: ShortIds
     tending: Tending
     dreams: Dreams
     limits: DreamLimits

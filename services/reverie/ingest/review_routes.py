@@ -31,12 +31,14 @@ def routes(parts: Parts) -> list[Route]:
 
     async def accept(call: Call[None, None]) -> Decided:
         who = call.principal
-        one, events = await parts.reviews.accept(who, call.uuid("id"), inject_headers())
+        named = await parts.ids.named(who, "review", call.path["id"])
+        one, events = await parts.reviews.accept(who, named, inject_headers())
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
         return Decided(id=one.id, memory=one.memory, state="accepted")
 
     async def refuse(call: Call[None, None]) -> Decided:
-        one = await parts.reviews.refuse(call.principal, call.uuid("id"))
+        named = await parts.ids.named(call.principal, "review", call.path["id"])
+        one = await parts.reviews.refuse(call.principal, named)
         return Decided(id=one.id, memory=one.memory, state="refused")
 
     return [

@@ -177,7 +177,8 @@ class Doors:
     async def end(self, call: Call[EndSession, None]) -> EndedSession:
         """`POST /v1/sessions/{id}/end`."""
         who = call.principal
-        session = await self._parts.sessions.get(who, call.uuid("id"))
+        named = await self._parts.ids.named(who, "session", call.path["id"])
+        session = await self._parts.sessions.get(who, named)
         who.check_write(session.scope)
         summary = redact(strip(call.body.summary or "").strip()).text or None
         scope, pending = await self._parts.sessions.end(who, session.id, summary, call.body.at)

@@ -65,6 +65,7 @@ from reverie.store.replica import ReplicaSpec
 from reverie.store.sealing import sealer_of
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.tasks import Tasks
 from reverie.store.traces import Traces
 from reverie.store.uses import Uses
@@ -118,6 +119,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             search=Search(database),
             models=Models(database),
             sessions=Sessions(database),
+            ids=ShortIds(database),
             briefings=Briefings(database),
             carry=Carry(database),
             notes=Notes(database),

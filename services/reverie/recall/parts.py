@@ -25,6 +25,7 @@ from reverie.store.notes import Notes
 from reverie.store.past import Past
 from reverie.store.search import Search
 from reverie.store.sessions import Sessions
+from reverie.store.short_ids import ShortIds
 from reverie.store.tasks import Tasks
 from reverie.store.traces import Traces
 
@@ -41,6 +42,7 @@ class Parts:
     search: Search
     models: Models
     sessions: Sessions
+    ids: ShortIds
     briefings: Briefings
     carry: Carry
     notes: Notes

@@ -225,7 +225,8 @@ class Doors:
     async def turns(self, call: Call[None, PageQuery]) -> TurnPage:
         """`GET /v1/sessions/{id}/turns`."""
         who, query = call.principal, call.query
-        session = await self._parts.sessions.get(who, call.uuid("id"))
+        named = await self._parts.ids.named(who, "session", call.path["id"])
+        session = await self._parts.sessions.get(who, named)
         after = decode_cursor(query.cursor, ByOrd)
         found = await self._parts.sessions.turns(
             who, session.id, after.ord if after else -1, query.limit + 1

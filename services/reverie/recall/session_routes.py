@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from reverie.contracts.base import Name
+from reverie.contracts.base import Name, Text
 from reverie.contracts.sessions import SessionBody, SessionPage
 from reverie.domain.scopes import slug
 from reverie.recall.parts import Parts
@@ -15,10 +15,11 @@ from reverie.store.sessions import Session
 
 
 class SessionQuery(PageQuery):
-    """Filters of `GET /v1/sessions`."""
+    """Filters of `GET /v1/sessions`; `session`: the one of this id, which may be short, or name."""
 
     agent: Name | None = None
     project: Name | None = None
+    session: Text | None = None
 
 
 def routes(parts: Parts) -> list[Route]:
@@ -31,6 +32,9 @@ def routes(parts: Parts) -> list[Route]:
 
 async def _sessions(parts: Parts, call: Call[None, SessionQuery]) -> SessionPage:
     who, query = call.principal, call.query
+    if query.session is not None:
+        named = await parts.ids.named(who, "session", query.session)
+        return SessionPage(items=[_body(await parts.sessions.get(who, named))])
     project = slug(query.project) if query.project else None
     found = await parts.sessions.page(who, query.below(), query.limit + 1, query.agent, project)
     items, following = cut_page(found, query.limit, lambda session: ById(id=session.id))

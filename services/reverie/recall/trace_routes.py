@@ -55,7 +55,8 @@ class Doors:
         """`GET /v1/traces/{id}`."""
         who = call.principal
         await self._parts.recorder.flush()
-        one, *others = await self._parts.traces.find(who, call.uuid("id"))
+        named = await self._parts.ids.named(who, "trace", call.path["id"])
+        one, *others = await self._parts.traces.find(who, named)
         body = Trace(**_head(one), **one.told, others=[other.id for other in others])
         body.candidates = await self._readable(who, body.candidates)
         return body

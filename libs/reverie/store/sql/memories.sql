@@ -11,11 +11,6 @@ select * from remember_knowing($1, $2, $3, $4, $5);
 -- One memory that the grants $3 cover and that was not forgotten.
 select * from memory_shown($1) where tenant = $1 and id = $2 and covers($3, scope) and status <> 'deleted';
 
--- name: memory_resolve
--- The full ids behind a short one; two rows mean that it is ambiguous.
-select id from memory
-where tenant = $1 and short = $2 and covers($3, scope) and status <> 'deleted' limit 2;
-
 -- name: memory_list
 -- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10, key $11; each null for all.
 select * from memory_shown($1) m

@@ -8,11 +8,6 @@ select * from memory_then($1, $4) where tenant = $1 and id = $2 and covers($3, s
 select nullif(merged_then($1, $2, $4), $2) where exists (
   select from memory m where m.tenant = $1 and m.id = $2 and covers($3, m.scope));
 
--- name: resolve_then
--- The full ids behind a short one that stood at $4, also of what was forgotten since.
-select id from memory
-where tenant = $1 and short = $2 and covers($3, scope) and created <= $4 limit 2;
-
 -- name: neighbours_then
 -- Memories one edge away from $2 at $4, strongest first.
 select n.id, n.kind, n.scope,

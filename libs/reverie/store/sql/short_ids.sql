@@ -1,0 +1,66 @@
+-- name: memory_resolve
+-- The memories whose id ends as $2, or lies between $3 and $4: six are enough to tell several.
+select id, coalesce(key, left(content, 60)) as label from memory
+where tenant = $1 and covers($5, scope) and status <> 'deleted'
+  and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
+       or id between $3 and $4)
+order by id desc limit 6;
+
+-- name: resolve_then
+-- The same of what stood at $6, also of what was forgotten since.
+select id, coalesce(key, left(content, 60)) as label from memory
+where tenant = $1 and covers($5, scope) and created <= $6
+  and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
+       or id between $3 and $4)
+order by id desc limit 6;
+
+-- name: session_named
+-- Sessions that the grants $5 cover and agent $6 (null: any) had, by a part of the id or as $7.
+select id, concat_ws(' ', agent, project, external_id) as label from session
+where tenant = $1 and covers($5, scope)
+  and ($6::text is null or agent = $6 or starts_with(agent, $6 || '/sub/'))
+  and (external_id = $7 or id between $3 and $4
+       or right(replace(id::text, '-', ''), length($2)) = $2)
+order by id desc limit 6;
+
+-- name: dream_named
+-- Runs over scopes that the grants $5 cover, by a part of the id.
+select id, scope || ' ' || status as label from dream_run
+where tenant = $1 and covers($5, scope)
+  and (id between $3 and $4 or right(replace(id::text, '-', ''), length($2)) = $2)
+order by id desc limit 6;
+
+-- name: trace_named
+-- Traces as far as $5 and agent $6 may see, by a part of their id or of their request's.
+select id, left(query, 60) as label from recall_trace
+where tenant = $1 and covers_all($5, scopes)
+  and ($6::text is null or agent = $6 or starts_with(agent, $6 || '/'))
+  and (id between $3 and $4 or right(replace(id::text, '-', ''), length($2)) = $2
+       or trace between $3 and $4)
+order by id desc limit 6;
+
+-- name: review_named
+-- Reviews of memories that the grants $5 cover, by a part of the id.
+select r.id, r.verdict || ' ' || r.state as label
+from review r join memory m on m.tenant = $1 and m.id = r.memory
+where r.tenant = $1 and covers($5, m.scope) and m.status <> 'deleted'
+  and (r.id between $3 and $4 or right(replace(r.id::text, '-', ''), length($2)) = $2)
+order by r.id desc limit 6;
+
+-- name: link_named
+-- Open edges both of whose ends the grants $5 cover, by a part of the id.
+select e.id, e.kind as label
+from edge e
+join memory s on s.tenant = $1 and s.id = e.src
+join memory d on d.tenant = $1 and d.id = e.dst
+where e.tenant = $1 and e.known_to is null and covers($5, s.scope) and covers($5, d.scope)
+  and s.status <> 'deleted' and d.status <> 'deleted'
+  and (e.id between $3 and $4 or right(replace(e.id::text, '-', ''), length($2)) = $2)
+order by e.id desc limit 6;
+
+-- name: key_named
+-- Keys whose grants those of the caller, $5, cover, by a part of the id.
+select id, label from api_key
+where tenant = $1 and covers_all($5, reads)
+  and (id between $3 and $4 or right(replace(id::text, '-', ''), length($2)) = $2)
+order by id desc limit 6;
