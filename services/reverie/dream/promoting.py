@@ -17,13 +17,12 @@ AT_ONCE = 100
 
 async def promote_merged(parts: Parts, lease: Lease, run: UUID, record: Record) -> None:
     """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
-    are merged, contradictions linked. Safe to repeat."""
+    are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
     while True:
         found = await parts.dreams.promote(lease, run, AT_ONCE, inject_headers())
         if found is None:
             raise LeaseLost
         for one in found:
-            record.decided(Decision(one.outcome, one.why, one.kind, one.memory))
             if one.outcome == "promoted":
                 await _settle(parts, lease, one.memory, record)
         if len(found) < AT_ONCE:
