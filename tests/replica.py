@@ -26,6 +26,7 @@ class Pair:
     database: Database
     replica: postgres.Postgres
     home: Home
+    primary: str
 
     @property
     def read_url(self) -> str:
@@ -36,6 +37,11 @@ class Pair:
         """Runs a statement on the replica, as its operator."""
         with psycopg.connect(self.replica.admin_url(), autocommit=True) as db:
             db.execute(statement.encode())
+
+    def follow(self, primary: str) -> None:
+        """Whom the replica streams from; nobody where it is empty."""
+        self.tell(f"alter system set primary_conninfo = '{primary}'")
+        self.tell("select pg_reload_conf()")
 
     def stop(self) -> None:
         """The replica goes away."""
@@ -55,11 +61,13 @@ def replicated(run: TestRun) -> Iterator[Pair]:
     migrate(primary.admin_url())
     postgres.allow_services(primary)
     postgres.stop(primary)
-    other = _copied(home, run.new_folder("replica"), primary)
+    options = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
+    conninfo = f"{options} port={primary.port}"
+    other = _copied(home, run.new_folder("replica"), conninfo)
     primary = postgres.start(postgres.PostgresSpec(home, primary.port, options=OPTIONS))
     replica = postgres.start(postgres.PostgresSpec(other, options=OPTIONS))
     database = Database(postgres.DATABASE, primary.admin_url(), primary.service_url())
-    pair = Pair(database, replica, other)
+    pair = Pair(database, replica, other, conninfo)
     try:
         yield pair
     finally:
@@ -67,17 +75,16 @@ def replicated(run: TestRun) -> Iterator[Pair]:
         postgres.stop(primary)
 
 
-def _copied(home: Home, root: Path, primary: postgres.Postgres) -> Home:
+def _copied(home: Home, root: Path, conninfo: str) -> Home:
     """The data and passwords of a stopped server, made to follow it."""
     other = open_home(root)
     for name in ("postgres", "secrets"):
         target = root / name
         shutil.rmtree(target, ignore_errors=True)
         subprocess.run(["cp", "-a", str(home.root / name), str(target)], check=True)
-    options = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
     signal, conf = other.postgres / "standby.signal", other.postgres / "postgresql.auto.conf"
     signal.touch()
     with conf.open("a") as file:
-        file.write(f"primary_conninfo = '{options} port={primary.port}'\n")
+        file.write(f"primary_conninfo = '{conninfo}'\n")
     subprocess.run(["chown", f"--reference={conf}", str(signal)], check=True)
     return other

@@ -20,6 +20,19 @@ from tests.stack import Stack, eventually, running_stack
 HERON = {"content": "The heron counts the kegs of the harbour at dawn."}
 
 
+READS = (
+    "/v1/memories/{id}",
+    "/v1/memories?limit=5",
+    "/v1/memories/{id}/history",
+    "/v1/memories/{id}/provenance",
+    "/v1/memories/{id}/subgraph",
+    "/v1/impact?path=src/a.py",
+    "/v1/graph/stats",
+    "/v1/context?scope=global",
+    "/v1/export",
+)
+
+
 @pytest.fixture
 def pair(test_run: TestRun) -> Iterator[Pair]:
     with replicated(test_run) as made:
@@ -48,7 +61,7 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
             database_read_url=read_url,
             replica_seconds=0.2,
             replica_lag_seconds=3600.0,
-            recall_sparse="off",
+            recall_sparse="auto",
         ) as stack,
     ):
         # A replica that follows answers.
@@ -58,6 +71,17 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
         assert await found(stack, "who counts kegs", **{"Reverie-Position": position}) != []
         one = f"/v1/memories/{reply.body['id']}"
         assert (await stack.get(one))["content"] == HERON["content"]
+
+        # So it does for all that only reads.
+        before = await by_replica(stack)
+        for path in READS:
+            url, key = stack.url + path.format(id=reply.body["id"]), f"Bearer {stack.key}"
+            async with stack.http.get(url, headers={"Authorization": key}) as answer:
+                assert answer.status == 200, (path, await answer.text())
+                await answer.read()
+        then = {"query": "who counts kegs", "as_of": "2099-01-01T00:00:00Z"}
+        assert (await stack.post("/v1/recall", then))["degraded"] == []
+        assert await by_replica(stack) > before + len(READS)
 
         # One that stands still does not have the write: without its position it is not found yet.
         pair.tell("select pg_wal_replay_pause()")
@@ -81,6 +105,13 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
         # It goes on: what was not there comes, by itself.
         pair.tell("select pg_wal_replay_resume()")
         await eventually(lambda: has(stack, "who keeps the ledger", owl["content"]))
+
+        # Cut off from its primary it says nothing new, and is passed over.
+        pair.follow("")
+        rook = {"content": "The rook winds the clock of the customs house."}
+        await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", rook)
+        await eventually(lambda: has(stack, "who winds the clock", rook["content"]))
+        pair.follow(pair.primary)
 
         # Away, the primary answers; back, it is used again.
         pair.stop()
