@@ -12,6 +12,7 @@ MOST_BRANCHES = 50
 MOST_COMMITS = 50
 """How many of the last branches are compared with how many of the last commits."""
 MOST_NAMED = 100
+_BRANCHES = ("refs/heads", "refs/remotes")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ def brought_in(repo: Repo, told: Sequence[Told], into: str, main: str | None) ->
 def _tips(repo: Repo, commits: Sequence[str]) -> list[str]:
     """The branches whose heads these commits are."""
     asked = [f"--points-at={sha}" for sha in commits]
-    return _refs(repo, *asked)
+    named = repo.text("for-each-ref", "--format=%(refname:lstrip=2)", *asked, *_BRANCHES).split()
+    return [name for name in named if not name.endswith("/HEAD")]
 
 
 def _without_merge(repo: Repo, told: Sequence[Told]) -> Iterator[str]:
@@ -55,20 +57,28 @@ def _without_merge(repo: Repo, told: Sequence[Told]) -> Iterator[str]:
     if not single:
         return
     end, new = told[-1].sha, {one.sha for one in told}
-    made = _changes(repo, single[-MOST_COMMITS:])
-    for ref in _refs(repo, "--sort=-committerdate", f"--count={MOST_BRANCHES}"):
-        tip = repo.commit(ref)
+    made = _made(repo, single[-MOST_COMMITS:])
+    for ref, tip in _heads(repo):
         if tip in new:
             if _committed_here(repo, ref, tip):
                 yield ref
-        elif made and _is_within(repo, end, tip, made):
+        elif _is_within(repo, end, tip, *made):
             yield ref
 
 
-def _is_within(repo: Repo, end: str, tip: str, made: frozenset[str]) -> bool:
+def _made(repo: Repo, commits: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the files that commits changed, and git's numbers of the changes."""
+    names = repo.run("show", "--name-only", "--no-renames", "-z", "--format=", *commits, "--")
+    return _names(names), _changes(repo, commits)
+
+
+def _is_within(repo: Repo, end: str, tip: str, names: frozenset[str], made: frozenset[str]) -> bool:
     """Whether what a branch changed, in all or commit by commit, is among the changes made."""
     fork = repo.fork(end, tip)
     if fork is None or fork == tip:
+        return False
+    own_names = repo.run("diff", "--name-only", "--no-renames", "-z", fork, tip)
+    if not _names(own_names) <= names:
         return False
     if _numbers(repo, repo.run("diff", "--unified=0", fork, tip)) & made:
         return True
@@ -98,8 +108,16 @@ def _committed_here(repo: Repo, ref: str, tip: str) -> bool:
     return any(line.startswith(f"{tip} commit") for line in printed.splitlines())
 
 
-def _refs(repo: Repo, *more: str) -> list[str]:
-    """Names of branches, here and of remotes: `x`, `origin/x`."""
-    patterns = ("refs/heads", "refs/remotes")
-    named = repo.text("for-each-ref", "--format=%(refname:lstrip=2)", *more, *patterns).split()
-    return [name for name in named if not name.endswith("/HEAD")]
+def _heads(repo: Repo) -> list[tuple[str, str]]:
+    """The branches that were committed to last, here and of remotes (`x`, `origin/x`), each with
+    its last commit."""
+    printed = repo.text(
+        "for-each-ref", "--sort=-committerdate", f"--count={MOST_BRANCHES}",
+        "--format=%(objectname) %(refname:lstrip=2)", *_BRANCHES,
+    )  # fmt: skip
+    pairs = (line.partition(" ") for line in printed.splitlines())
+    return [(name, tip) for tip, _, name in pairs if not name.endswith("/HEAD")]
+
+
+def _names(listed: bytes) -> frozenset[str]:
+    return frozenset(listed.decode(errors="replace").replace("\n", "").split("\0")) - {""}
