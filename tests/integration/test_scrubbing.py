@@ -26,6 +26,7 @@ HOLD_NONE = {
     "anchor_alias": {"name", "path"},
     "stale_mark": {"via", "lines"},
     ANSWERS: {"key"},
+    "git_event": {"merging"},
     "git_hook": {"sealed"},
     "meter": {"name"},
     "api_key": {"limits"},
@@ -41,7 +42,7 @@ HOLD_NONE = {
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
-those of passes; of a turn that corrected something its hash is kept; of a call its names, which
+those of passes; branches that were merged are slugs; of a turn that corrected something its hash is kept; of a call its names, which
 were gone through before."""
 
 
