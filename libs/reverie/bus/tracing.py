@@ -25,10 +25,15 @@ def publishing(subject: str, headers: Mapping[str, str]) -> Iterator[dict[str, s
     """A producer span; yields the headers to send.
 
     A stored `traceparent` (of the write that made the event) wins over the current one: a relay
-    that publishes later continues the trace of the writer.
+    that publishes later continues the trace of the writer. There is no span in a request that
+    nobody keeps the spans of.
     """
     carried = dict(headers)
     stored = "traceparent" in carried
+    around = trace.get_current_span().get_span_context()
+    if stored and around.is_valid and not around.trace_flags.sampled:
+        yield carried
+        return
     with TRACER.start_as_current_span(
         "bus publish",
         context=extract(carried) if stored else None,

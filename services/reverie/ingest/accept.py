@@ -30,6 +30,7 @@ from reverie.ingest.settings import IngestSettings
 from reverie.store.sessions import NewTurn
 
 MINOR = "minor correction"
+_TEXTS = ("content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git")
 _MADE_KEY = "keys beginning with file:, session:, entity: or topic: are the system's own"
 
 
@@ -132,8 +133,8 @@ def _unrecalled(body: Remember) -> Remember:
 
 def _redacted(body: Remember) -> tuple[Remember, int]:
     """The same body without secrets in any text of it, and how many were replaced."""
-    fields = {"content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git"}
-    clean = redact_value(body.model_dump(include=fields, mode="json"))
+    given = {name for name in _TEXTS if getattr(body, name)}
+    clean = redact_value(body.model_dump(include=given, mode="json"))
     edges = redact_value([edge.metadata for edge in body.edges])
     linked = [
         edge.model_copy(update={"metadata": metadata})
@@ -141,7 +142,7 @@ def _redacted(body: Remember) -> tuple[Remember, int]:
     ]
     values: dict[str, Any] = {
         **clean.value,
-        "git": _place(clean.value["git"], body.git),
+        "git": _place(clean.value.get("git"), body.git),
         "edges": linked,
     }
     return body.model_copy(update=values), clean.count + edges.count
