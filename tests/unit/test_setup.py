@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 
 from reverie.agent import setup_jsonc as jsonc
 from reverie.agent.setup_agents import AGENTS, Place
-from reverie.agent.setup_files import made, planned, take_back, undone
+from reverie.agent.setup_files import made, planned, take_back, tidy, undone
 from reverie.cli.main import app
 from reverie.domain.errors import Conflict, Malformed
 
@@ -145,6 +147,26 @@ def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginni
     take_back("claude-code", place, undone("claude-code", place, kept), kept)
     assert settings.read_text() == JSON
     assert not (tmp_path / "shop/.mcp.json").exists()
+
+
+def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
+    kept, agent = tmp_path / "kept", "claude-code"
+    shop, store = (Place(tmp_path, tmp_path / name, name, user=False) for name in ("shop", "store"))
+    for place in (shop, store):
+        made(agent, place, planned(agent, place), kept)
+    both = set(kept.iterdir())
+    shutil.rmtree(store.folder)
+    tidy(kept)
+    assert set(kept.iterdir()) == both
+    for note in both:
+        os.utime(note, (0, 0))
+    tidy(kept)
+    ours = set(kept.iterdir())
+    assert 0 < len(ours) < len(both)
+    for path in AGENTS[agent](shop):
+        path.unlink()
+    tidy(kept)
+    assert not kept.exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[1,,2]", '{"a": 1 "b": 2}', "{'a': 1}", "nonsense"])

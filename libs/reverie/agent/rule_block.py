@@ -23,7 +23,7 @@ NOTICE: Final = (
 )
 TITLE: Final = "## What is remembered"
 _MARK: Final = re.compile(r"<!-- reverie:item (\S+) ([0-9a-f]{12}) -->\s*")
-_OUT: Final = re.compile(r"<!-- reverie:end((?: [0-9a-f-]{36})*) -->\s*")
+_OUT: Final = re.compile(r"<!-- reverie:end((?: -?[0-9a-f-]{36})*) -->\s*")
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,12 @@ class Item:
 
 @dataclass(frozen=True)
 class Block:
-    """The items of a block; `known`: all ids that were ever written and not taken out since."""
+    """The items of a block; `known`: all ids that were ever written there; `told`: those of them
+    that it is noted of that a person took them out."""
 
     items: tuple[Item, ...] = ()
     known: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
 
     @property
     def removed(self) -> frozenset[str]:
@@ -92,6 +94,7 @@ def read(block: str) -> Block:
     """The items of a block, in order. What a person wrote there without a mark is one too."""
     items: list[Item] = []
     known: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
     mark: tuple[str, str] | None = None
     lines: list[str] = []
 
@@ -105,7 +108,8 @@ def read(block: str) -> Block:
         if line.startswith(BEGIN) or (line == TITLE and not lines):
             continue
         if found := _OUT.fullmatch(line):
-            known = frozenset(found[1].split())
+            known = frozenset(one.removeprefix("-") for one in found[1].split())
+            told = frozenset(one[1:] for one in found[1].split() if one[0] == "-")
         elif found := _MARK.fullmatch(line):
             done()
             mark = (found[1], found[2])
@@ -115,7 +119,7 @@ def read(block: str) -> Block:
                 done()
             lines.append(line)
     done()
-    return Block(tuple(items), known | {one.id for one in items if one.id})
+    return Block(tuple(items), known | {one.id for one in items if one.id}, told)
 
 
 def _ended(lines: Sequence[str]) -> bool:
@@ -133,7 +137,7 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def write(items: Sequence[Item], known: frozenset[str], end: str) -> str:
-    """The block. `known`: ids besides those of the items, of what a person took out."""
+    """The block. `known`: ids of what a person took out, noted at its end with a dash."""
     lines = [NOTICE, TITLE, ""]
     for item in items:
         text = normal(item.text).split("\n")
@@ -141,8 +145,9 @@ def write(items: Sequence[Item], known: frozenset[str], end: str) -> str:
             lines.append(f"<!-- reverie:item {item.id} {item.base or hash_of(item.text)} -->")
         lines.append(f"- {text[0]}")
         lines += [f"  {line}" if line else "" for line in text[1:]]
-    ids = sorted(known | {one.id for one in items if one.id})
-    lines += ["", " ".join([END, *ids, "-->"]), ""]
+    ids = {one.id for one in items if one.id}
+    out = (f"-{one}" for one in sorted(known - ids))
+    lines += ["", " ".join([END, *sorted(ids), *out, "-->"]), ""]
     return end.join(lines)
 
 

@@ -130,7 +130,10 @@ class Sync:
                 items.append(Item(normal(memory["content"]), id))
                 self.steps.append(Step("written", name, _short(memory["content"])))
         removed = frozenset(id for id in block.removed if id in memories)
-        self.steps += [Step("left out", name, _short(memories[id]["content"])) for id in removed]
+        self.steps += [
+            Step("left out", name, _short(memories[id]["content"]))
+            for id in sorted(removed - block.told)
+        ]
         if not self.dry:
             replace_text(path, text, put(name, text, items, removed))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 from reverie.agent.setup_agents import AGENTS, Place
 from reverie.domain.errors import Conflict, Invalid, Malformed
+
+KEPT_SECONDS = 30 * 86_400
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def planned(agent: str, place: Place) -> list[Change]:
 
 def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
     """Writes the changes; what was there the first time is kept in the folder `kept`."""
+    tidy(kept)
     for change in changes:
         note = _note(kept, agent, place, change.path)
         first = _read(note)
@@ -107,6 +111,22 @@ def take_back(agent: str, place: Place, changes: list[Change], kept: Path) -> No
         else:
             _write(change.path, change.after)
         _note(kept, agent, place, change.path).unlink(missing_ok=True)
+    tidy(kept)
+
+
+def tidy(kept: Path) -> None:
+    """Lets go of what was kept of files that are gone: there is nothing to take back any more.
+
+    What lies in a folder that is gone too may come back with its disk, so it is kept for a month.
+    """
+    for note in kept.glob("*.json"):
+        facts = _read(note)
+        path = Path(facts["path"]) if facts else note
+        lately = time.time() - note.stat().st_mtime < KEPT_SECONDS
+        if facts is None or not (path.exists() or (lately and not path.parent.exists())):
+            note.unlink(missing_ok=True)
+    if kept.is_dir() and not any(kept.iterdir()):
+        kept.rmdir()
 
 
 def _stands(facts: dict[str, Any], now: bytes | None) -> bool:
