@@ -78,6 +78,14 @@ class ForeignPage(ReverieError):
 
 
 @dataclass(eq=False)
+class ForeignHost(ReverieError):
+    """{host} is none of the names of this service: name it in `allowed_hosts`"""
+
+    code = "forbidden"
+    host: str
+
+
+@dataclass(eq=False)
 class NotFound(ReverieError):
     """no {what} {id} that this key may read"""
 

@@ -46,6 +46,17 @@ class LimitSettings(BaseSettings):
     shutdown_seconds: Seconds = Field(
         6.0, description="seconds that requests in flight have to finish at shutdown"
     )
+    allowed_hosts: str = Field(
+        "",
+        description="names under which services are reached, separated by commas; others are "
+        "refused; unset: any, but only localhost where they listen on this machine alone",
+    )
+    head_seconds: Seconds = Field(
+        20.0, description="seconds that the head of a connection's first request may take"
+    )
+    connection_limit: Count = Field(
+        4000, description="connections that one process keeps open; more are closed at once"
+    )
     work_parallel: Count = Field(
         64,
         description="requests that one process works on at once at most; fewer where they slow "

@@ -33,11 +33,17 @@ class Runner(web.AppRunner):
 
 class _Server(web.Server):
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, loop=self._loop, **self._kwargs)
 
 
-class _Connection(web.RequestHandler):
-    __slots__ = ()
+class Connection(web.RequestHandler):
+    """One connection; `spoke`: a whole head of a request has come over it."""
+
+    __slots__ = ("spoke",)
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.spoke = False
 
     def handle_error(
         self,

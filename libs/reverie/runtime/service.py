@@ -34,6 +34,7 @@ from reverie.runtime.problems import problems
 from reverie.runtime.rates import Rates, SharedCounts
 from reverie.runtime.routes import Door, KnownOf, Route, add_routes
 from reverie.runtime.settings import Settings, base_url
+from reverie.runtime.strangers import GuardedSite, own_pages_only, spoken
 from reverie.runtime.telemetry import install_provider, telemetry
 
 log = structlog.get_logger()
@@ -43,6 +44,8 @@ EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 EXIT_CONFIG = 78
 _AFTER_SECONDS = 2.0
+_IDLE_SECONDS = 75.0
+"""Seconds that a connection is kept open between two requests."""
 
 
 OpenDoor = Callable[[str], AbstractAsyncContextManager[None]]
@@ -90,7 +93,13 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     doors: dict[object, Admission] = {}
     seen = [observer.middleware()] + ([service.auditor.middleware()] if service.auditor else [])
     app = web.Application(
-        middlewares=[observer.shedding(doors), *seen, problems],
+        middlewares=[
+            spoken,
+            observer.shedding(doors),
+            *seen,
+            problems,
+            own_pages_only(settings.host, settings.allowed_hosts),
+        ],
         client_max_size=settings.body_limit,
     )
     app.on_response_prepare.append(sign_response)
@@ -168,10 +177,12 @@ async def running(
         create_app(service, settings),
         access_log=None,
         shutdown_timeout=settings.shutdown_seconds,
+        keepalive_timeout=_IDLE_SECONDS,
     )
     await runner.setup()
     try:
-        await _listen(runner, service, host, port)
+        bounds = settings.head_seconds, settings.connection_limit
+        await _listen(GuardedSite(runner, host, port, bounds), service, host, port)
         url = base_url(host, runner.addresses[0][1])
         async with AsyncExitStack() as doors:
             for door in service.doors:
@@ -181,9 +192,9 @@ async def running(
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, service: Service, host: str, port: int) -> None:
+async def _listen(site: GuardedSite, service: Service, host: str, port: int) -> None:
     try:
-        await web.TCPSite(runner, host, port).start()
+        await site.start()
     except OSError as error:
         raise _not_listening(error, service, host, port) from None
 

@@ -14,13 +14,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
 
 from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
 
 from reverie.contracts.base import Name
-from reverie.domain.errors import ForeignPage, Unavailable
-from reverie.domain.redaction import redact
+from reverie.domain.errors import Unavailable
 from reverie.mcp.rest import Failed, parameters
 from reverie.mcp.rest import Query as Parameters
 from reverie.mcp.streamable import Profile, Streamable
@@ -30,8 +28,6 @@ from reverie.runtime.call_meters import CallMeters
 from reverie.runtime.calls import JSON, Call, Reply
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.routes import Route
-
-_OWN = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class McpQuery(Query):
@@ -102,7 +98,6 @@ class Protocol:
 
     async def answer(self, call: Call[None, McpQuery]) -> Reply:
         """`POST /mcp`: one message of the protocol, one JSON answer."""
-        _check_origin(call.headers)
         assert call.stream is not None
         async with asyncio.timeout(self._timeout.total):
             body = b"".join([piece async for piece in call.stream])
@@ -137,14 +132,3 @@ class Protocol:
         return await ask_own(
             http, method, where, body, {**(headers or {}), **asker.headers(method)}
         )
-
-
-def _check_origin(headers: Mapping[str, str]) -> None:
-    """Raises `ForeignPage` where a browser sends this for a page of another host."""
-    origin = headers.get("Origin")
-    if not origin:
-        return
-    host = urlsplit(f"//{headers.get('Host', '')}").hostname
-    page = urlsplit(origin).hostname
-    if page is None or page not in {*_OWN, host}:
-        raise ForeignPage(redact(origin[:200]).text)
