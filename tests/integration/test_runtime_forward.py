@@ -192,7 +192,7 @@ async def test_an_absolute_target_reaches_the_configured_service_only(
     assert url is not None
     reader, writer = await asyncio.open_connection(url.host, url.port)
     request = (
-        f"GET http://elsewhere.invalid/v1/notes?limit=1 HTTP/1.1\r\nHost: elsewhere.invalid\r\n"
+        f"GET http://elsewhere.invalid/v1/notes?limit=1 HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {KEY}\r\nConnection: close\r\n\r\n"
     )
     writer.write(request.encode())
