@@ -42,8 +42,8 @@ HOLD_NONE = {
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
-those of passes; branches that were merged are slugs; of a turn that corrected something its hash is kept; of a call its names, which
-were gone through before."""
+those of passes; branches that were merged are slugs; of a turn that corrected something its hash is
+kept; of a call its names, which were gone through before."""
 
 
 def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(database: Database) -> None:
