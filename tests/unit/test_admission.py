@@ -99,6 +99,12 @@ async def test_where_the_queue_does_not_clear_the_late_go() -> None:
     assert {abs(number) for number in order} == set(range(1, 31))
 
 
+async def test_few_that_wait_for_slow_answers_are_no_queue_that_grows() -> None:
+    machine = Machine(_door(most=1, room=4, clears=0.01, patience=30.0), 0.05)
+    await asyncio.gather(*(machine.request() for _ in range(5)))
+    assert (machine.done, machine.refused) == (5, 0)
+
+
 async def test_fewer_are_let_in_where_they_slow_each_other_down() -> None:
     door = _door(clears=30.0, patience=30.0)
     machine = Machine(door, 0.004)

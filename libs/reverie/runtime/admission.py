@@ -151,6 +151,7 @@ class Admission:
     def check(self) -> None:
         """Raises `Crowded` where another could only wait in vain: before anything is read of it."""
         waiting = len(self._waiting)
+        self._look(self._now())
         if waiting >= self._bounds.queue:
             raise self._crowded()
         if waiting >= max(int(self._limit), _SHORT) and self._stands(self._now()):
@@ -174,8 +175,7 @@ class Admission:
 
     async def _enter(self) -> None:
         now = self._now()
-        if len(self._waiting) <= self._bounds.room:
-            self._cleared = now
+        self._look(now)
         if self._working < int(self._limit) and not self._waiting:
             self._working += 1
             self._waited.observe(0.0)
@@ -205,6 +205,7 @@ class Admission:
 
     def _let_in(self) -> None:
         now = self._now()
+        self._look(now)
         if self._stands(now):
             self._refuse_late(now)
         while self._waiting and self._working < int(self._limit):
@@ -212,6 +213,10 @@ class Admission:
             if not waiting.turn.done():
                 self._working += 1
                 waiting.turn.set_result(None)
+        self._look(now)
+
+    def _look(self, now: float) -> None:
+        """Notes that few wait: nothing may have come or gone for long, where answers take long."""
         if len(self._waiting) <= self._bounds.room:
             self._cleared = now
 
