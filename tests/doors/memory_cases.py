@@ -14,12 +14,12 @@ def ids(answer: Any, name: str = "items") -> set[str]:
 
 
 async def _fact(world: World) -> Fields:
-    content = f"Rope {world.number()} is new."
+    content = f"Rope {world.words()} is new."
     return {"content": content, "kind": "lesson", "scope": SCOPE, "key": f"rope{world.number()}"}
 
 
 async def _facts(world: World) -> Fields:
-    items = [{"content": f"Chain {world.number()} rusts.", "scope": SCOPE} for _ in range(2)]
+    items = [{"content": f"Chain {world.words()} rusts.", "scope": SCOPE} for _ in range(2)]
     return {"items": items, "_lines": "\n".join(one["content"] for one in items)}
 
 
@@ -48,7 +48,7 @@ async def _skills(world: World) -> Fields:
 
 
 async def _edit(world: World) -> Fields:
-    return {**await world.memory(), "content": f"Lamp {world.number()} is out."}
+    return {**await world.memory(), "content": f"Lamp {world.words()} is out."}
 
 
 async def _around(world: World) -> Fields:

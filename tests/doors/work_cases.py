@@ -39,7 +39,7 @@ async def _reviews(world: World) -> Fields:
 
 async def _claim(world: World) -> Fields:
     day = datetime.now(UTC).date().isoformat()
-    claim = f"Hemp rope {world.number()} shrinks when wet."
+    claim = f"Hemp rope {world.words()} shrinks when wet."
     return {"topic": f"rope{world.number()}", "claim": claim, "confidence": "high", "verified": day}
 
 
@@ -51,7 +51,7 @@ async def _claims(world: World) -> Fields:
 
 async def _turns(world: World) -> Fields:
     fields = await world.session("session")
-    said = f"Pier {world.number()} is closed."
+    said = f"Pier {world.words()} is closed."
     return {**fields, "turns": [{"role": "user", "content": said}], "_said": said}
 
 

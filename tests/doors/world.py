@@ -28,6 +28,7 @@ from tests.stack import Stack, eventually, running_stack
 from tests.tables import rows
 
 VAULT_KEY = base64.b64encode(b"k" * 32).decode()
+_FIRST, _THEN = "bdfgklmnprstvz", "aeiou"
 PROJECT, SCOPE = "quay", "project/quay"
 
 
@@ -49,6 +50,11 @@ class World:
         """One that was not given before."""
         return int(next(self._numbers))
 
+    def words(self) -> str:
+        """Words that nobody said before: memories of them are no near duplicates."""
+        syllables = [f"{_FIRST[n % 14]}{_THEN[n // 14 % 5]}" for n in uuid4().bytes]
+        return " ".join("".join(syllables[at : at + 3]) for at in range(0, 15, 3))
+
     async def post(self, path: str, body: Any = None, **more: Any) -> Any:
         """The answer of a POST that must succeed."""
         return await self.stack.post(path, body or {}, **more)
@@ -59,7 +65,7 @@ class World:
 
     async def memory(self, content: str = "Lamp {} is lit at dusk.", **more: Any) -> Fields:
         """A memory's id."""
-        text = content.format(self.number())
+        text = content.format(self.words())
         body = {"content": text, "kind": "lesson", "scope": SCOPE, **more}
         made = await self.post("/v1/remember", body)
         return {"id": made["id"], "_content": text}
@@ -68,7 +74,7 @@ class World:
         """A memory that was changed once."""
         fields = await self.memory()
         await self.stack.call(
-            "PATCH", f"/v1/memories/{fields['id']}", {"content": f"Changed {self.number()}"}
+            "PATCH", f"/v1/memories/{fields['id']}", {"content": f"Changed to {self.words()}"}
         )
         return fields
 
@@ -89,7 +95,7 @@ class World:
 
     async def skill(self) -> Fields:
         """A skill, and what fills it."""
-        body = {"content": f"Moor {self.number()} at {{place}}", "kind": "skill", "scope": SCOPE}
+        body = {"content": f"Moor {self.words()} at {{place}}", "kind": "skill", "scope": SCOPE}
         made = await self.post("/v1/remember", {**body, "steps": ["Steer to {place}", "Tie up"]})
         return {"id": made["id"], "values": {"place": "pier"}}
 
@@ -107,7 +113,7 @@ class World:
         """A session of ann in the project, with one turn."""
         start = {"agent": "ann", "project": PROJECT, "external_id": str(uuid4())}
         session = (await self.post("/v1/sessions/start", start))["session"]
-        turn = {"role": "user", "content": f"We moor at pier {self.number()}."}
+        turn = {"role": "user", "content": f"We moor at pier {self.words()}."}
         await self.post("/v1/turns", {"session": session, "turns": [turn]})
         return {as_: session, **more}
 
