@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.doors.case import Case, Fields
 from tests.doors.world import PROJECT, SCOPE, World
+from tests.stack import eventually
 
 
 def ids(answer: Any, name: str = "items") -> set[str]:
@@ -25,7 +26,14 @@ async def _facts(world: World) -> Fields:
 
 async def _asked(world: World) -> Fields:
     made = await world.memory("The anchor number {} weighs two tons.")
-    return {"query": made["_content"], "limit": 3, "_id": made["id"]}
+    asked = {"query": made["_content"], "limit": 3}
+
+    async def known() -> bool:
+        """Whether its meaning is known too, as that of others like it."""
+        return made["id"] in ids(await world.post("/v1/recall", asked), "memories")
+
+    await eventually(known)
+    return {**asked, "_id": made["id"]}
 
 
 async def _start(world: World) -> Fields:

@@ -1469,16 +1469,18 @@ class ListClaimsResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Memory, _Mapping]]] = ..., next: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("agent", "project", "limit", "cursor")
+    __slots__ = ("agent", "project", "limit", "cursor", "session")
     AGENT_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
+    SESSION_FIELD_NUMBER: _ClassVar[int]
     agent: str
     project: str
     limit: int
     cursor: str
-    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ...) -> None: ...
+    session: str
+    def __init__(self, agent: _Optional[str] = ..., project: _Optional[str] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., session: _Optional[str] = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ("items", "next")
