@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import structlog
@@ -15,7 +15,7 @@ from reverie.domain.errors import ReverieError, Unauthenticated, Unavailable
 log = structlog.get_logger()
 
 _CACHED_KEYS = 10_000
-_LONGEST_KEY = 512
+_LONGEST_KEY = 8192
 KEY_PROTOCOL = "reverie.key."
 """What comes before the key among the protocols that a WebSocket offers."""
 
@@ -27,6 +27,21 @@ class KeyFinder(Protocol):
     """
 
     async def find(self, key_hash: bytes) -> Principal | None: ...
+
+
+TenantOf = Callable[[str], Awaitable[int | None]]
+"""The number of a tenant by its name."""
+
+
+class TokenReader(Protocol):
+    """Who holds a token of an identity provider. Raises `Unauthenticated`, `Unavailable`."""
+
+    async def holder(self, token: str) -> Principal: ...
+
+
+def looks_like_token(text: str) -> bool:
+    """Whether a bearer is three parts joined by dots, as no key of ours is."""
+    return text.count(".") == 2 and text.startswith("ey")
 
 
 class CachedKeys:
@@ -68,10 +83,15 @@ class CachedKeys:
             self._kept.popitem(last=False)
 
 
-async def authenticate(headers: Mapping[str, str], keys: KeyFinder) -> Principal:
-    """The holder of the key that is sent; raises `Unauthenticated`."""
+async def authenticate(
+    headers: Mapping[str, str], keys: KeyFinder, tokens: TokenReader | None = None
+) -> Principal:
+    """The holder of the key, or of the token, that is sent; raises `Unauthenticated`."""
     key = bearer_of(headers)
-    principal = await keys.find(key_hash(key)) if key else None
+    if key and tokens is not None and looks_like_token(key):
+        principal: Principal | None = await tokens.holder(key)
+    else:
+        principal = await keys.find(key_hash(key)) if key else None
     if principal is None:
         raise Unauthenticated
     structlog.contextvars.bind_contextvars(tenant=principal.tenant_name)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-from reverie.runtime.setting_types import Amount, Count, Seconds
+from reverie.runtime.setting_types import Amount, Count, Seconds, WebUrl
 
 
 class LimitSettings(BaseSettings):
@@ -45,6 +45,27 @@ class LimitSettings(BaseSettings):
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_seconds: Seconds = Field(
         6.0, description="seconds that requests in flight have to finish at shutdown"
+    )
+    oidc_issuer: str | None = Field(
+        None,
+        description="whose tokens (OpenID Connect, JWT) are taken beside keys; unset: nobody's",
+    )
+    oidc_audience: str | None = Field(None, description="the audience that tokens must name")
+    oidc_jwks_url: WebUrl | None = Field(
+        None, description="where the issuer publishes the keys that it signs with (JWKS)"
+    )
+    oidc_tenant_claim: str = Field("tenant", description="claim with the name of the tenant")
+    oidc_role_claim: str = Field(
+        "role", description="claim with the role: admin, writer, reader, ci; without it: reader"
+    )
+    oidc_reads_claim: str = Field("reads", description="claim with the scopes that may be read")
+    oidc_writes_claim: str = Field(
+        "writes", description="claim with the scopes that may be written"
+    )
+    oidc_scopes: str = Field(
+        "",
+        description="scopes of tokens that name none, separated by commas, as * for all; unset: "
+        "none",
     )
     allowed_hosts: str = Field(
         "",

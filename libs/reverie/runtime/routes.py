@@ -25,7 +25,7 @@ from reverie.domain.errors import Malformed, TooLarge, TooMany, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.domain.known_secrets import Known, Outdated, knowing
 from reverie.runtime.admission import Admission
-from reverie.runtime.auth import KeyFinder, authenticate
+from reverie.runtime.auth import KeyFinder, TokenReader, authenticate
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, Reply, rendered
 from reverie.runtime.endless import until_over
@@ -105,6 +105,7 @@ class Door:
     rates: Rates | None = None
     positions: Positions = field(default_factory=Positions)
     admission: Admission | None = None
+    tokens: TokenReader | None = None
 
     def turn(self, route: Route) -> AbstractAsyncContextManager[None]:
         """A place among the requests that are worked on; probes need none."""
@@ -169,7 +170,7 @@ async def _carried_out(
 
 async def _admit(route: Route, door: Door, request: web.Request) -> Principal:
     """The holder of the key, who has sent no more requests than the key may."""
-    holder = await authenticate(request.headers, door.keys)
+    holder = await authenticate(request.headers, door.keys, door.tokens)
     request[ADMITTED] = (route, holder)
     act_for(holder)
     if door.rates is not None and not route.passes_on:

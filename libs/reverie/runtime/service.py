@@ -16,9 +16,10 @@ from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.domain.limits import Limits
+from reverie.domain.scopes import parse_pattern
 from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
 from reverie.runtime.audit import Auditor
-from reverie.runtime.auth import CachedKeys, KeyFinder
+from reverie.runtime.auth import CachedKeys, KeyFinder, TenantOf, TokenReader
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, Passing, add_forwards
@@ -58,9 +59,9 @@ class Service:
 
     `background` tasks run from start to shutdown and are started anew after a crash.
     `doors` are open while the service listens.
-    `registry` takes the service's own metrics beside those of the requests; `client_meters` count
-    what is passed on, where other doors of the service count theirs with them. `counts`: what keys
-    and tenants use of their limits; without them nothing is limited.
+    `registry` takes the service's own metrics beside those of the requests. `counts`: what keys
+    and tenants use of their limits; without them nothing is limited. `tenant_of`: tenants by their
+    names, for tokens that name one.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Service:
     known_of: KnownOf | None = None
     known_lately: KnownOf | None = None
     counts: SharedCounts | None = None
+    tenant_of: TenantOf | None = None
     positions: Positions = field(default_factory=Positions)
 
 
@@ -115,6 +117,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         _rates(service.counts, settings),
         service.positions,
         admit("self"),
+        _tokens(service.tenant_of, settings),
     )
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
@@ -141,6 +144,24 @@ def _rates(counts: SharedCounts | None, settings: Settings) -> Rates | None:
         bytes_a_day=settings.tenant_bytes_a_day or None,
     )
     return Rates(counts, of_key, of_tenant)
+
+
+def _tokens(tenant_of: TenantOf | None, settings: Settings) -> TokenReader | None:
+    """Reads tokens where the settings name whose. Raises `Misconfigured`."""
+    if settings.oidc_issuer is None or tenant_of is None:
+        return None
+    if not settings.oidc_audience or settings.oidc_jwks_url is None:
+        raise Misconfigured("oidc_issuer", "needs oidc_audience and oidc_jwks_url beside it")
+    # Here and not above: who takes no tokens need not load what reads them.
+    from reverie.runtime.tokens import Provider, Tokens
+
+    scopes = tuple(parse_pattern(one) for one in settings.oidc_scopes.split(",") if one.strip())
+    named = settings.oidc_issuer, settings.oidc_audience, settings.oidc_jwks_url
+    claims = settings.oidc_tenant_claim, settings.oidc_role_claim
+    return Tokens(
+        Provider(*named, *claims, settings.oidc_reads_claim, settings.oidc_writes_claim, scopes),
+        tenant_of,
+    )
 
 
 def _bounds(settings: Settings) -> Bounds:

@@ -13,6 +13,11 @@ class Keys:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    async def tenant_called(self, name: str) -> int | None:
+        """The number of a tenant, for a token that names it."""
+        number: int | None = await self._db.call("tenant_called", name)
+        return number
+
     async def find(self, key_hash: bytes) -> Principal | None:
         """The holder of the key with this SHA-256, unless it is revoked or expired."""
         found = await self._db.rows("find_key", key_hash)

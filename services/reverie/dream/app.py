@@ -113,6 +113,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.dream_port,
             routes=[*routes(parts), *summary_routes(parts), *tend_routes(parts)],
             keys=Keys(database),
+            tenant_of=Keys(database).tenant_called,
             counts=Allowances(database),
             known_of=vault.known,
             positions=Positions(database.position if settings.database_read_url else None),

@@ -167,6 +167,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.ingest_port,
             routes=_doors(parts) if answers else [],
             keys=Keys(database),
+            tenant_of=Keys(database).tenant_called,
             counts=Allowances(database),
             known_of=vault.known,
             positions=Positions(database.position if settings.database_read_url else None),

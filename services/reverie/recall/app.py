@@ -156,6 +156,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             ],
             forwards=forwards(parts),
             keys=Keys(database),
+            tenant_of=Keys(database).tenant_called,
             counts=Allowances(database),
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check, "model": parts.model.check},

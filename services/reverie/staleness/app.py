@@ -77,6 +77,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             port=settings.staleness_port,
             routes=[*routes(parts), *anchor_routes.routes(parts), *hook_routes.routes(parts)],
             keys=Keys(database),
+            tenant_of=Keys(database).tenant_called,
             counts=Allowances(database),
             known_of=vault.known,
             positions=Positions(database.position if settings.database_read_url else None),

@@ -1,0 +1,133 @@
+"""Tokens of an identity provider (OpenID Connect): who holds one, by its claims.
+
+A token is signed by a key that the provider publishes (JWKS); nothing is asked of it for a single
+request. What a token may do stands in its claims, under names that the settings give.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import jwt
+import structlog
+
+from reverie.domain.access import Principal, Role
+from reverie.domain.errors import Invalid, Unauthenticated, Unavailable
+from reverie.domain.scopes import agent_name, parse_pattern, slug
+from reverie.runtime.auth import TenantOf
+
+log = structlog.get_logger()
+
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
+"""Signatures by a key of the provider alone: none that a shared secret, or nobody, could make."""
+_LEEWAY = 30.0
+_KEPT_SECONDS = 600
+_FETCH_SECONDS = 5
+_AGAIN_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Whose tokens are taken, and how their claims are read.
+
+    `scopes`: what a token may read and write that names no scopes itself.
+    """
+
+    issuer: str
+    audience: str
+    jwks_url: str
+    tenant_claim: str = "tenant"
+    role_claim: str = "role"
+    reads_claim: str = "reads"
+    writes_claim: str = "writes"
+    scopes: tuple[str, ...] = ()
+
+
+class Tokens:
+    """Reads tokens. The provider's keys are fetched when an unknown one is named, then kept."""
+
+    def __init__(self, provider: Provider, tenant_of: TenantOf) -> None:
+        self._provider, self._tenant_of = provider, tenant_of
+        self._asked = -_AGAIN_SECONDS
+        self._keys = jwt.PyJWKClient(
+            provider.jwks_url, cache_jwk_set=True, lifespan=_KEPT_SECONDS, timeout=_FETCH_SECONDS
+        )
+
+    async def holder(self, token: str) -> Principal:
+        """Who holds the token. Raises `Unauthenticated`, and `Unavailable` without the keys."""
+        try:
+            claims = await asyncio.to_thread(self._claims, token)
+            return await self._principal(claims)
+        except jwt.PyJWKClientConnectionError as error:
+            raise Unavailable("the identity provider", "its keys cannot be fetched") from error
+        except (jwt.PyJWTError, Invalid, ValueError) as error:
+            log.info("token_refused", reason=type(error).__name__)
+            raise Unauthenticated from None
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        key = self._key(jwt.get_unverified_header(token).get("kid"))
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=_ALGORITHMS,
+            audience=self._provider.audience,
+            issuer=self._provider.issuer,
+            leeway=_LEEWAY,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
+        return claims
+
+    def _key(self, kid: str | None) -> jwt.PyJWK:
+        """The key of that name; the provider is asked again for one that is not known, but rarely.
+
+        Anybody may name a key that is none.
+        """
+        known = self._keys.match_kid(self._keys.get_signing_keys(), kid or "")
+        now = time.monotonic()
+        if known is None and now - self._asked > _AGAIN_SECONDS:
+            self._asked = now
+            known = self._keys.match_kid(self._keys.get_signing_keys(refresh=True), kid or "")
+        if known is None:
+            raise jwt.InvalidKeyError
+        return known
+
+    async def _principal(self, claims: Mapping[str, Any]) -> Principal:
+        told = self._provider
+        name = _claim(claims, told.tenant_claim)
+        number = await self._tenant_of(str(name)) if name else None
+        if number is None:
+            raise Unauthenticated
+        project, agent = claims.get("project"), claims.get("agent")
+        return Principal(
+            tenant=number,
+            tenant_name=str(name),
+            key_id=str(uuid5(NAMESPACE_URL, f"{told.issuer} {claims['sub']}")),
+            role=Role(str(_claim(claims, told.role_claim) or Role.READER.value)),
+            reads=_patterns(_claim(claims, told.reads_claim), told.scopes),
+            writes=_patterns(_claim(claims, told.writes_claim), told.scopes),
+            project=slug(str(project)) if project else None,
+            agent=agent_name(str(agent)) if agent else None,
+        )
+
+
+def _claim(claims: Mapping[str, Any], path: str) -> Any:
+    """A claim by its name, or by a path into others, as `realm_access.tenant`."""
+    if path in claims:
+        return claims[path]
+    found: Any = claims
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
+def _patterns(given: Any, otherwise: Sequence[str]) -> tuple[str, ...]:
+    """Scopes as a list, or as words."""
+    if given is None:
+        return tuple(otherwise)
+    named = given.split() if isinstance(given, str) else given
+    return tuple(parse_pattern(str(one)) for one in named)

@@ -1,0 +1,83 @@
+"""Tokens of an identity provider open what their claims say, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import jwt
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from reverie.store.bootstrap import add_tenant
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import running_stack
+
+ISSUER, AUDIENCE = "https://id.acme.test/", "reverie"
+GOOD = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def _token(key: Any = GOOD, how: str = "RS256", kid: str = "one", **claims: Any) -> str:
+    told = {
+        "iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": time.time() + 60, "tenant": "acme",
+        "role": "writer", "reads": ["*"], "writes": "project/shop agent/ann", **claims,
+    }  # fmt: skip
+    return jwt.encode({k: v for k, v in told.items() if v is not None}, key, how, {"kid": kid})
+
+
+@pytest.fixture
+async def jwks() -> Any:
+    """Where the provider publishes its key."""
+    key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(GOOD.public_key()))
+
+    async def keys(_: web.Request) -> web.Response:
+        return web.json_response({"keys": [{**key, "kid": "one", "use": "sig", "alg": "RS256"}]})
+
+    app = web.Application()
+    app.router.add_get("/jwks", keys)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/jwks"
+    await runner.cleanup()
+
+
+async def test_a_token_opens_what_its_claims_say_and_a_forged_one_nothing(
+    database: Database, nats_url: str, jwks: str
+) -> None:
+    add_tenant(database.admin_url, "acme")
+    settings = {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_jwks_url": jwks}
+    async with running_stack(database, nats_url, model_home(), **settings) as stack:
+        body = {"content": "Carts are kept in Redis", "scope": "project/shop"}
+        made = await stack.post("/v1/remember", body, key=_token())
+        path = f"/v1/memories/{made['id']}"
+        assert (await stack.get(path, key=_token(role=None)))["content"] == body["content"]
+        # Another tenant's key sees nothing of it, and the token nothing of that tenant.
+        assert (await stack.call("GET", path)).status == 404
+        for token, status in (
+            (_token(role="reader"), 403),
+            (_token(writes="project/other"), 403),
+            (_token(reads=None, writes=None), 403),
+            (_token(OTHER), 401),
+            (_token(kid="two"), 401),
+            (_token(exp=time.time() - 3600), 401),
+            (_token(exp=None), 401),
+            (_token(aud="another"), 401),
+            (_token(iss="https://evil.test/"), 401),
+            (_token(sub=None), 401),
+            (_token(tenant="nobody"), 401),
+            (_token(tenant=None), 401),
+            (_token(role="emperor"), 401),
+            (_token(reads=["every where"]), 401),
+            (_token("s" * 40, "HS256"), 401),
+            (_token(None, "none"), 401),
+            (_token(ec.generate_private_key(ec.SECP256R1()), "ES256"), 401),
+            ("ey.not.one", 401),
+        ):
+            answer = await stack.call("POST", "/v1/remember", body, token)
+            assert answer.status == status, jwt.decode(token, options={"verify_signature": False})
+            assert token not in json.dumps(answer.body)
