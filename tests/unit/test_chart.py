@@ -259,6 +259,20 @@ def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Pa
     assert [url.split("@")[1] for url in routes] == [f"{name}:6222" for name in names]
 
 
+def test_where_some_ingest_only_answers_others_derive() -> None:
+    roles = {}
+    for name, one in of_kind("production", "Deployment").items():
+        [container] = one["spec"]["template"]["spec"]["containers"]
+        told = {v["name"]: v.get("value") for v in container["env"]}
+        roles[name] = told.get("REVERIE_INGEST_ROLE")
+    assert roles["reverie-ingest"] == "api"
+    assert roles["reverie-ingest-derive"] == "derive"
+    alone = of_kind("default", "Deployment")["reverie-ingest"]["spec"]["template"]["spec"]
+    assert "REVERIE_INGEST_ROLE" not in str(alone)
+    assert "reverie-ingest-derive" in of_kind("production", "HorizontalPodAutoscaler")
+    assert "reverie-ingest-derive" in of_kind("production", "PodMonitor")
+
+
 def test_old_pods_survive_the_migration_and_new_ones_wait_for_it() -> None:
     [job] = of_kind("default", "Job").values()
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
