@@ -261,6 +261,7 @@ def _print(steps: list[Step]) -> None:
         place = f"{step.file}: " if step.file else ""
         why = f" ({step.why})" if step.why else ""
         console = err() if step.what in {"conflict", "refused"} else out()
-        console.print(f"{step.what:10} {place}{step.about}{why}", markup=False)
+        about = step.about or "what stands above the first heading"
+        console.print(f"{step.what:10} {place}{about}{why}", markup=False)
     if any(step.what == "conflict" for step in steps):
         err().print("nothing was done about conflicts: --prefer file or memory decides them")

@@ -15,7 +15,6 @@ from reverie.cli.asking import Desk, desk
 from reverie.cli.batches import remember_lines
 from reverie.cli.common import Home, Json, Sets
 from reverie.cli.shown import ago, clipped, line_of, short, short_of, table, tell, warn
-from reverie.domain.anchors import paths
 from reverie.domain.errors import Invalid, ReverieError
 
 Content = Annotated[str, typer.Argument(help="One fact, understandable alone; - reads it.")]
@@ -110,6 +109,8 @@ def remember(
 
 def _place(text: str, files: list[str]) -> dict[str, Any] | None:
     """Where in the clone here a text belongs, edits included; else the files that are given."""
+    from reverie.domain.anchors import paths
+
     if not files and not paths(text):
         return None
     from reverie.agent.anchoring import place_of
