@@ -136,3 +136,8 @@ async def test_where_the_model_fails_the_rules_say_what_they_would_have_said(
                 await _dream(store, parts, TALK)
             assert {content: row[0] for content, row in _made(store).items()} == plain
             assert {row[-1] for row in _made(store).values()} == {None}
+            told = "select degraded, llm_calls, prompts, status from dream_run"
+            *_, last = admin_rows(store.admin_url, f"{told} order by id")
+            degraded, calls, prompts, status = last
+            assert (len(degraded), calls, prompts, status) == (1, len(played), [], "done")
+            assert degraded[0].startswith("llm: ")

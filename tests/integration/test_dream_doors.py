@@ -166,8 +166,9 @@ async def _by_command(stack: Stack, home: Path) -> None:
     assert (done["scope"], done["status"], done["runs"][0]["turns"]) == (SCOPE, "done", 1)
     assert "turns" in errors or "queued" in errors or "running" in errors or not errors
     _, said, _ = await _command(stack, home, "history", "--scope", SCOPE)
-    assert done["runs"][0]["id"] in said
-    _, said, _ = await _command(stack, home, "history", done["runs"][0]["id"])
+    short = done["runs"][0]["id"][-8:]
+    assert short in said
+    _, said, _ = await _command(stack, home, "history", short)
     assert "created" in said
     assert "invoice job" in said
     code, said, _ = await _command(stack, home, "status")

@@ -120,6 +120,18 @@ class Desk:
             return id
         return str(self.ask("GET", "/v1/sessions", {"session": id})["items"][0]["id"])
 
+    def dream(self, id: str) -> str:
+        """The full id of a dream that its end or its beginning means. Raises `Invalid` where it
+        means several, or none of the latest."""
+        if _is_full(id):
+            return id
+        latest = [one["id"] for one in self.pages("/v1/dreams", {}, MOST_SHOWN)]
+        found = [one for one in latest if _means(id, one)]
+        if len(found) != 1:
+            fits = "means several" if found else "is none of the latest"
+            raise Invalid("dream", f"{id!r} {fits}: see `reverie dream history`")
+        return str(found[0])
+
     def _wire(self) -> HTTPConnection:
         from http.client import HTTPConnection, HTTPSConnection
 
@@ -163,6 +175,12 @@ def _events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
         elif not name and (id or data):
             yield id, data
             id, data = None, None
+
+
+def _means(short: str, id: str) -> bool:
+    """Whether a few digits are the end of an id, or its beginning."""
+    full, asked = id.replace("-", ""), short.replace("-", "").lower()
+    return len(asked) >= 4 and (full.endswith(asked) or full.startswith(asked))
 
 
 def _is_full(id: str) -> bool:

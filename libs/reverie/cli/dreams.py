@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,10 +10,9 @@ import typer
 from reverie.cli.asking import desk
 from reverie.cli.common import CODES, FAILED, Home, Json, Sets, err, out, print_json, settings_from
 from reverie.cli.dream_tending import summaries, tend
+from reverie.cli.shown import Cell, ago, line_of, short, short_of, table, tell
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from reverie.cli.dream_following import Followed
 
 app = typer.Typer(
@@ -39,6 +38,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many to
 
 Document = Mapping[str, Any]
 PAGE = "200"
+ALL = 10_000
 
 
 @app.command("run")
@@ -81,8 +81,7 @@ def _tell(done: Followed) -> None:
 
 
 def _summed(one: Document) -> str:
-    made = ", ".join(f"{n} {name}" for name, n in sorted(one["outcomes"].items()))
-    return f"{one['status']}, {one['turns']} turns: {made or 'nothing new'} ({one['id']})"
+    return f"{one['status']}, {one['turns']} turns: {_made(one)} ({short(one['id'])})"
 
 
 @app.command("status")
@@ -93,31 +92,9 @@ def status(
 
     Example: [bold]reverie dream status[/]
     """
-    at, query = desk(home, sets), {"limit": PAGE}
-    query |= {"scope": scope} if scope else {}
-    page = at.ask("GET", "/v1/dream", query)
-    found = list(page["items"])
-    while page["next"]:
-        page = at.ask("GET", "/v1/dream", {**query, "cursor": page["next"]})
-        found += page["items"]
-    print_json(found) if json else out().print(
-        _waiting(found) if found else "Nothing waits: all turns are digested."
-    )
-
-
-def _waiting(found: Sequence[Document]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("scope", "state", "turns", "segments", "chars", "sessions", "why", box=None)
-    for one in found:
-        state = one["state"]
-        if one["run"]:
-            state = f"running, {one['done']} of {one['waiting']}"
-        cells = (one[name] for name in ("turns", "segments", "chars", "sessions"))
-        why = one["error"] or one["reason"] or ""
-        table.add_row(one["scope"], state, *map(str, cells), escape(why))
-    return table
+    query = {"scope": scope} if scope else {}
+    found = desk(home, sets).pages("/v1/dream", query, ALL)
+    tell(found, json, table(found, WAITING) if found else "Nothing waits: all turns are digested.")
 
 
 @app.command("history")
@@ -135,38 +112,25 @@ def history(
     """
     at = desk(home, sets)
     if id is None:
-        query = {"limit": str(limit)} | ({"scope": scope} if scope else {})
-        found = at.ask("GET", "/v1/dreams", query)["items"]
-        print_json(found) if json else out().print(_listed(found) if found else "No dreams yet.")
+        found = at.pages("/v1/dreams", {"scope": scope} if scope else {}, limit)
+        tell(found, json, table(found, RUNS) if found else "No dreams yet.")
         return
-    one = at.ask("GET", f"/v1/dreams/{id}", {"limit": PAGE})
-    page = one
+    path = f"/v1/dreams/{at.dream(id)}"
+    one = page = at.ask("GET", path, {"limit": PAGE})
     while page["next"]:
-        page = at.ask("GET", f"/v1/dreams/{id}", {"limit": PAGE, "cursor": page["next"]})
+        page = at.ask("GET", path, {"limit": PAGE, "cursor": page["next"]})
         one["decisions"] += page["decisions"]
-    if json:
-        print_json({name: value for name, value in one.items() if name != "next"})
-    else:
-        _show(one)
+    whole = {name: value for name, value in one.items() if name != "next"}
+    tell(whole, json, *_lines(one), table(one["decisions"], DECISIONS))
 
 
-def _listed(found: Sequence[Document]) -> Table:
-    from rich.table import Table
-
-    table = Table("started", "scope", "status", "turns", "created", "reinforced", "id", box=None)
-    for one in found:
-        cells = (one[name] for name in ("scope", "status", "turns", "created", "reinforced", "id"))
-        table.add_row(one["started_at"][:19].replace("T", " "), *map(str, cells))
-    return table
-
-
-def _show(one: Document) -> None:
-    console = out()
-    head = f"{one['scope']}: {_summed(one)}, asked for by {one['reason'] or 'nobody'}"
-    lines = [head, f"error: {one['error']}" if one["error"] else ""]
+def _lines(one: Document) -> list[str]:
+    """What went in, how long it took and what models were asked."""
+    lines = [f"{one['scope']}: {_summed(one)}", f"why: {one['reason']}" if one["reason"] else ""]
+    lines.append(f"error: {one['error']}" if one["error"] else "")
     lines += [
-        f"in: session {part['session']}, {part['turns']} turns ({part['first']} to {part['last']}),"
-        f" {part['chars']} characters"
+        f"in: session {short(part['session'])}, {part['turns']} turns"
+        f" ({part['first']} to {part['last']}), {part['chars']} characters"
         for part in one["input"]
     ]
     took = ", ".join(f"{name} {spent:.2f} s" for name, spent in sorted(one["seconds"].items()))
@@ -175,18 +139,47 @@ def _show(one: Document) -> None:
         prompts = ", ".join(one["prompts"]) or "no prompt"
         lines.append(f"models: {one['llm_calls']} calls, {one['llm_tokens']} tokens ({prompts})")
     lines += [f"degraded: {why}" for why in one["degraded"]]
-    console.print("\n".join(filter(None, lines)), markup=False)
-    console.print(_decided(one["decisions"]))
+    return [line for line in lines if line]
 
 
-def _decided(found: Sequence[Document]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
+def _made(one: Document) -> str:
+    """What came of a dream, by outcome."""
+    return ", ".join(f"{n} {name}" for name, n in sorted(one["outcomes"].items())) or "nothing new"
 
-    table = Table("outcome", "kind", "why", "memory", "content", box=None)
-    for one in found:
-        told = (one["content"] or "").split("\n")[0][:100]
-        table.add_row(
-            one["outcome"], one["kind"] or "", escape(one["why"]), one["memory"] or "", escape(told)
-        )
-    return table
+
+def _state(one: Document) -> str:
+    return f"running, {one['done']} of {one['waiting']}" if one["run"] else str(one["state"])
+
+
+def _why_or_error(one: Document) -> str:
+    return str(one["error"] or one["reason"] or "")
+
+
+def _told(one: Document) -> str:
+    """The memory, and why it was decided so."""
+    return line_of(": ".join(filter(None, (one["why"], one["content"]))), 160)
+
+
+WAITING: dict[str, Cell | str] = {
+    "scope": "scope",
+    "state": _state,
+    "turns": "turns",
+    "segments": "segments",
+    "chars": "chars",
+    "sessions": "sessions",
+    "why": _why_or_error,
+}
+RUNS: dict[str, Cell | str] = {
+    "id": short_of("id"),
+    "started": ago("started_at"),
+    "scope": "scope",
+    "status": "status",
+    "turns": "turns",
+    "made": _made,
+}
+DECISIONS: dict[str, Cell | str] = {
+    "outcome": "outcome",
+    "kind": "kind",
+    "memory": short_of("memory"),
+    "why": _told,
+}

@@ -54,12 +54,20 @@ async def digest_session(
                 with await knowing_of(parts, lease):
                     items = _memories(lease.scope, session, segments, about)
             for item, one in zip(items, segments, strict=False):
-                record.because(item.id, f"{len(one.turns)} turns, priority {one.priority:.2f}")
+                many = len(one.turns)
+                record.because(
+                    item.id, f"{many} turn{'s' * (many > 1)}, priority {one.priority:.2f}"
+                )
             with stage(record, "compare"):
                 like = await compared(parts, lease, items)
             ids = [turn.id for turn in turns]
             await _commit(parts, lease, run, session, items, ids, like, record)
         log.info("digested", session=str(session.id), turns=len(turns), rest=rest)
+
+
+def _because(one: Distilled) -> str:
+    many = len(one.turns)
+    return f"{many} turn{'s' * (many > 1)}, priority {one.priority:.2f}"
 
 
 async def _extracted(parts: Parts, part: Slice, context: Context, record: Record) -> Extraction:
