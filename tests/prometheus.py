@@ -98,9 +98,9 @@ class Prometheus:
 async def scraping(
     folder: Path, targets: Mapping[str, str], rules: Path
 ) -> AsyncIterator[Prometheus]:
-    """A Prometheus that scrapes `targets` (URL by job) twice a second, with the rules loaded."""
+    """A Prometheus that scrapes `targets` (URL by job) every two seconds, with the rules loaded."""
     config = {
-        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
+        "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
         "rule_files": [str(rules)],
         "scrape_configs": [
             {"job_name": job, "static_configs": [{"targets": [url.removeprefix("http://")]}]}

@@ -11,6 +11,7 @@ import typer
 from reverie.cli import keys, webhooks
 from reverie.cli.admin_settings import settings
 from reverie.cli.audit import audit
+from reverie.cli.backup import backup, restore
 from reverie.cli.common import Home, Json, Sets, err, out, print_json, settings_from
 from reverie.cli.operating import run_on, tenant_number
 from reverie.domain.access import Principal
@@ -36,6 +37,8 @@ app.add_typer(scopes, name="scopes")
 app.add_typer(tenants, name="tenants")
 app.command("settings")(settings)
 app.command("audit")(audit)
+app.command("backup")(backup)
+app.command("restore")(restore)
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -14,6 +14,7 @@ from typing import Literal
 
 from reverie.cli.common import short_home
 from reverie.cli.finding import Finding
+from reverie.cli.findings_backlog import backlog
 from reverie.cli.findings_servers import bus, database, services
 from reverie.domain.errors import ReverieError
 from reverie.embedded.home import Home, existing_home
@@ -47,6 +48,7 @@ def examine(settings: Settings) -> list[Finding]:
         database,
         bus,
         services,
+        backlog,
     ]
     with ThreadPoolExecutor() as pool:
         found = pool.map(lambda look: _safely(look, settings, home), looks)

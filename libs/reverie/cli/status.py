@@ -25,18 +25,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from reverie.cli.parts import Part
-    from reverie.runtime.settings import Settings
 
 
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, till Ctrl-C.")]
-EVERY_SECONDS = 2.0
 
 
 def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Json = False) -> None:
     """Addresses and health of every part.
 
     And how much is remembered. Of a gateway elsewhere (REVERIE_GATEWAY_URL),
-    whether it can work.
+    whether it can work. --watch shows what goes through each service, and what
+    waits.
 
     Example: [bold]reverie status --json[/]
 
@@ -44,7 +43,9 @@ def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Jso
     """
     settings = settings_from(home, sets)
     if watch:
-        _watch(settings)
+        from reverie.cli.watching_status import keep_watching
+
+        keep_watching(settings)
         return
     from reverie.cli.parts import look
 
@@ -79,23 +80,6 @@ def _graph(home: Path | None, sets: Sequence[str] | None) -> dict[str, Any] | No
 def _numbers(graph: dict[str, Any]) -> str:
     parts = f"{graph['edges']:,} edges, {graph['components']:,} components"
     return f"{graph['memories']:,} memories, {parts} (`reverie stats` tells more)"
-
-
-def _watch(settings: Settings) -> None:
-    """The same table over and over, in its place on a terminal."""
-    from contextlib import suppress
-    from time import sleep
-
-    from rich.live import Live
-
-    from reverie.cli.parts import look
-
-    with suppress(KeyboardInterrupt), Live(console=out(), auto_refresh=False) as live:
-        while True:
-            view = look(settings)
-            away = f"Reverie is not running on {short_home(settings.home)}"
-            live.update(_table(view.parts) if view.running else away, refresh=True)
-            sleep(EVERY_SECONDS)
 
 
 def _document(running: bool, parts: list[Part], home: object, key_file: object) -> dict[str, Any]:
