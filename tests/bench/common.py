@@ -103,7 +103,7 @@ def running() -> Iterator[Running]:
 
 @contextmanager
 def _child(home: Path) -> Iterator[subprocess.Popen[str]]:
-    ports = [f"{name}_port=0" for name in (*SERVICES, "postgres", "nats")]
+    ports = [f"{name}_port=0" for name in (*SERVICES, "grpc", "postgres", "nats")]
     sets = [f"--set={one}" for one in (*ports, f"model_dir={model_home() / 'models'}")]
     command = [sys.executable, "-m", "reverie.cli.main", "up", "--json", f"--home={home}", *sets]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("REVERIE_")}
