@@ -162,7 +162,11 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert (await reverie.ready())["ready"]
     made = await reverie.make_key("guest", role="reader")
     assert made.id in {one.id async for one in reverie.keys()}  # noqa: SIM118
+    assert (await reverie.key(made.id)).label == "guest"
+    assert (await reverie.change_key(made.id, {"label": "friend"})).label == "friend"
+    assert (await reverie.rotate_key(made.id, overlap_seconds=0)).key != made.key
     assert (await reverie.revoke_key(made.id)).id == made.id
+    assert [one async for one in reverie.audit(subject=made.id)] == []
     assert "pier" in {one.project async for one in reverie.projects()}
     assert "project/pier" in {one.scope async for one in reverie.scopes()}
     set_to = await reverie.set_project("pier", {"context": {"hot": 77}})

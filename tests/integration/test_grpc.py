@@ -100,6 +100,10 @@ async def _core(stub: Any, key: Any) -> None:
     assert (await stub.Forget(pb.MemoryRequest(id=other.id, version=1), metadata=key)).changed
     stats = await stub.GraphStats(pb.GraphStatsRequest(), metadata=key)
     assert stats.nodes_by_kind["lesson"] == 1
+    twice = (*key, ("idempotency-key", "guest"))
+    guest = pb.MakeKeyRequest(label="guest")
+    first = await stub.MakeKey(guest, metadata=twice)
+    assert first == await stub.MakeKey(guest, metadata=twice)
 
 
 async def _work(stub: Any, key: Any) -> None:
