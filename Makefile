@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test check sizes bench bench-quality bench-speed fuzz chaos clean
+.PHONY: help up demo test check sizes bench bench-quality bench-speed fuzz chaos soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -54,8 +54,13 @@ fuzz: $(READY) ## make up requests from the OpenAPI document, many of each (ARGS
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/integration/test_openapi_holds.py \
 		-q -k every_call --timeout 14400
 
-chaos: $(READY) ## kill, stop and cut what runs, and look what is left (ARGS=... goes to pytest)
-	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos $(ARGS)
+chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
+	@$(BIN)/python -m tests.chaos.run $(ARGS)
+	@$(BIN)/python -m tests.chaos.run --several --operations 2000 --faults 20 $(ARGS)
+	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos
+
+soak: $(READY) ## let it work for half an hour, and say what grows (ARGS="--minutes 5")
+	@$(BIN)/python -m tests.chaos.soak $(ARGS)
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -63,7 +63,7 @@ def replicated(run: TestRun) -> Iterator[Pair]:
     postgres.stop(primary)
     options = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
     conninfo = f"{options} port={primary.port}"
-    other = _copied(home, run.new_folder("replica"), conninfo)
+    other = copied(home, run.new_folder("replica"), conninfo)
     primary = postgres.start(postgres.PostgresSpec(home, primary.port, options=OPTIONS))
     replica = postgres.start(postgres.PostgresSpec(other, options=OPTIONS))
     database = Database(postgres.DATABASE, primary.admin_url(), primary.service_url())
@@ -75,7 +75,7 @@ def replicated(run: TestRun) -> Iterator[Pair]:
         postgres.stop(primary)
 
 
-def _copied(home: Home, root: Path, conninfo: str) -> Home:
+def copied(home: Home, root: Path, conninfo: str) -> Home:
     """The data and passwords of a stopped server, made to follow it."""
     other = open_home(root)
     for name in ("postgres", "secrets"):

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,24 @@ def as_user(name: str) -> list[str]:
 class Up:
     """A running `reverie up --json` on a home folder."""
 
-    def __init__(self, home: Path, *flags: str, prefix: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *flags: str,
+        prefix: list[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home
         self.prefix = prefix or []
         models = ["--set", f"model_dir={model_home() / 'models'}"]
         command = [*self.prefix, *COMMAND, "up", "--json", "--home", str(home), *models]
         self.process = subprocess.Popen(
-            [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/"
+            [*command, *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            env={**os.environ, **(env or {})},
         )
 
     def ready(self) -> dict[str, Any]:

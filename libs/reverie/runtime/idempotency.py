@@ -19,8 +19,8 @@ log = structlog.get_logger()
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 _LONGEST = 255
-RENEW_SECONDS = 30.0
-"""So often a claim is renewed while a long body is taken."""
+RENEW_SECONDS = 4.0
+"""So often a claim is renewed while its request is answered."""
 
 
 class IdempotencyStore(Protocol):
@@ -111,11 +111,7 @@ async def once_streamed(
         reply = await answer(body)
         return replace(reply, asked=asked.digest())
 
-    renewing = asyncio.create_task(_keep(store, tenant, key))
-    try:
-        return await _answered(store, tenant, key, answered)
-    finally:
-        renewing.cancel()
+    return await _answered(store, tenant, key, answered)
 
 
 def _stored(key: str, found: StoredReply | Claim) -> StoredReply | None:
@@ -142,11 +138,14 @@ async def _keep(store: IdempotencyStore, tenant: int, key: str) -> None:
 async def _answered(
     store: IdempotencyStore, tenant: int, key: str, answer: Callable[[], Awaitable[StoredReply]]
 ) -> StoredReply:
+    renewing = asyncio.create_task(_keep(store, tenant, key))
     try:
         reply = await answer()
     except BaseException:
         await _quietly(store.abandon(tenant, key))
         raise
+    finally:
+        renewing.cancel()
     await _quietly(store.finish(tenant, key, reply))
     return reply
 

@@ -55,7 +55,10 @@ class Connection(web.RequestHandler):
         """The document; the connection ends, for nothing on it can be understood any more."""
         if request.writer.output_size > 0:
             raise ConnectionError("a part of the response is sent already") from exc
-        if status < 500:
+        if isinstance(exc, ConnectionError):
+            log.info("client_went_away")
+            told = problem("unavailable", "the connection was lost")
+        elif status < 500:
             log.info("request_malformed", reason=type(exc).__name__)
             told = problem("malformed", f"this is no HTTP request: {_first_words(message)}")
         else:

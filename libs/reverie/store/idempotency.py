@@ -9,7 +9,7 @@ import asyncpg
 from reverie.domain.idempotency import Claim, StoredReply
 from reverie.store.database import Database
 
-LEASE = timedelta(minutes=2)
+LEASE = timedelta(seconds=15)
 """How long a claim stands by itself, unless the table is told otherwise."""
 
 KEPT = timedelta(days=1)
@@ -18,8 +18,8 @@ KEPT = timedelta(days=1)
 class IdempotencyTable:
     """Remembers answers by (tenant, key) for a day.
 
-    A claim older than `lease_seconds` is taken for that of a process that died, and the request is
-    carried out again: choose it above the longest that a request may take.
+    A claim that was not renewed for `lease_seconds` is taken for that of a process that died, and
+    the request is carried out again.
     """
 
     def __init__(self, database: Database, lease_seconds: float = LEASE.total_seconds()) -> None:

@@ -30,7 +30,8 @@ OUTAGES = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
+    # Its disk or memory is full, or all its connections are taken.
+    asyncpg.InsufficientResourcesError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,

@@ -47,6 +47,10 @@ class ChaosProxy:
         if self._server is not None:
             await self._server.wait_closed()
 
+    def turn_to(self, host: str, port: int) -> None:
+        """Lead new connections to another server, as an address that moves does."""
+        self._target = (host, port)
+
     def cut(self) -> None:
         """Reset every connection, and every new one as soon as it is made."""
         self._refusing = True

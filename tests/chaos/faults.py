@@ -1,0 +1,204 @@
+"""What is done to a running system, each fault a coroutine that ends when the fault does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import aiohttp
+
+from reverie.testing.proxy import ChaosProxy
+from tests.chaos.system import SERVICES, System, leader
+from tests.stack import eventually
+
+Harm = Callable[[System, Random], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A name for the report, and what is done."""
+
+    name: str
+    harm: Harm
+
+
+def _killed(service: str) -> Fault:
+    async def harm(system: System, dice: Random) -> None:
+        system.kill(service)
+
+    return Fault(f"kill -9 of {service}", harm)
+
+
+def _frozen(service: str) -> Fault:
+    async def harm(system: System, dice: Random) -> None:
+        system.freeze(service, True)
+        try:
+            await asyncio.sleep(dice.uniform(1, 4))
+        finally:
+            system.freeze(service, False)
+
+    return Fault(f"{service} stands still", harm)
+
+
+async def _slowed(system: System, dice: Random) -> None:
+    """The process with the models gets a fifth of its time."""
+    for _ in range(20):
+        system.freeze("recall", True)
+        await asyncio.sleep(0.12)
+        system.freeze("recall", False)
+        await asyncio.sleep(0.03)
+
+
+async def _nats_killed(system: System, dice: Random) -> None:
+    if system.bus.three is not None:
+        await _leader_killed(system, dice)
+    elif system.bus.one is not None:
+        system.bus.one.kill()
+        await asyncio.sleep(dice.uniform(0.2, 3))
+        await asyncio.to_thread(system.bus.one.start)
+
+
+async def _leader_killed(system: System, dice: Random) -> None:
+    three = system.bus.three
+    if three is not None:
+        number = await asyncio.to_thread(leader, three)
+        three.kill(number)
+        await asyncio.sleep(dice.uniform(2, 5))
+        three.start(number)
+        await eventually(lambda: asyncio.to_thread(three.healthy, number))
+
+
+async def _postgres_killed(system: System, dice: Random) -> None:
+    system.kill_postgres()
+    await asyncio.sleep(dice.uniform(0.2, 3))
+    await system.start_postgres()
+
+
+async def _failed_over(system: System, dice: Random) -> None:
+    await asyncio.to_thread(system.fail_over)
+
+
+async def _services_killed(system: System, dice: Random) -> None:
+    for service in SERVICES:
+        system.kill(service)
+
+
+async def _all_killed(system: System, dice: Random) -> None:
+    await _services_killed(system, dice)
+    await asyncio.gather(_nats_killed(system, dice), _postgres_killed(system, dice))
+
+
+async def _clock_jumped(system: System, dice: Random) -> None:
+    system.jump(dice.choice((-86_400, -600, 600, 86_400)))
+    try:
+        await asyncio.sleep(dice.uniform(1, 4))
+    finally:
+        system.jump(0)
+
+
+async def _disk_full(system: System, dice: Random) -> None:
+    """Postgres' own; a server that gave up is started again, as its supervisor would."""
+    if system.disk is None:
+        return
+    ballast = system.disk / "ballast"
+    await asyncio.to_thread(_fill, ballast)
+    try:
+        await asyncio.sleep(dice.uniform(2, 4))
+    finally:
+        ballast.unlink()
+    await system.start_postgres()
+
+
+def _fill(ballast: Path) -> None:
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(1 << 20)):
+            continue
+
+
+async def _crowd(system: System, dice: Random) -> None:
+    """Ten times as many who ask and write, for some seconds."""
+    key = next(iter(system.keys.values()))
+    auth = {"Authorization": f"Bearer {key}"}
+    numbers = count()
+    async with aiohttp.ClientSession(system.gateway, headers=auth) as http:
+
+        async def one() -> None:
+            while True:
+                about = f"crowd {dice.getrandbits(64):x} {next(numbers)}"
+                for path, body in (
+                    ("/v1/remember", {"content": f"{about} came by.", "scope": "project/crowd"}),
+                    ("/v1/recall", {"query": about, "limit": 3}),
+                ):
+                    with suppress(aiohttp.ClientError, TimeoutError):
+                        async with http.post(path, json=body) as answer:
+                            await answer.read()
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(4):
+                await asyncio.gather(*(one() for _ in range(90)))
+
+
+def _between(name: str, harm: Callable[[ChaosProxy], None], to: str) -> Fault:
+    """A fault of the network, for some seconds."""
+
+    async def harmed(system: System, dice: Random) -> None:
+        proxy = system.bus.proxy if to == "NATS" else system.to_postgres
+        if proxy is None:
+            return
+        harm(proxy)
+        try:
+            await asyncio.sleep(dice.uniform(0.5, 4))
+        finally:
+            proxy.restore()
+
+    return Fault(f"{to} {name}", harmed)
+
+
+NETWORK: tuple[tuple[str, Callable[[ChaosProxy], None]], ...] = (
+    ("cut off", ChaosProxy.cut),
+    ("half closed", ChaosProxy.half_close),
+    ("silent", ChaosProxy.blackhole),
+    ("0.3 s away", lambda proxy: proxy.delay(0.3)),
+    ("at 64 KiB/s", lambda proxy: proxy.throttle(65_536)),
+)
+SINGLE = (
+    *map(_killed, SERVICES),
+    *map(_frozen, SERVICES),
+    Fault("kill -9 of nats-server", _nats_killed),
+    Fault("kill -9 of Postgres", _postgres_killed),
+    Fault("recall at a fifth of its speed", _slowed),
+    Fault("ten times the load", _crowd),
+    Fault("the disk of Postgres is full", _disk_full),
+    Fault("the clock jumps", _clock_jumped),
+    *(_between(name, harm, to) for to in ("NATS", "Postgres") for name, harm in NETWORK),
+)
+SWEEPING = (
+    Fault("kill -9 of all services", _services_killed),
+    Fault("kill -9 of everything", _all_killed),
+)
+
+
+CLUSTER = (
+    *map(_killed, SERVICES),
+    Fault("NATS loses its leader", _leader_killed),
+    *(_between(name, harm, "Postgres") for name, harm in NETWORK),
+)
+FAIL_OVER = Fault("Postgres fails over", _failed_over)
+
+
+def drawn(dice: Random, several: bool) -> list[Fault]:
+    """One fault mostly, at times two at once, at times a sweeping one."""
+    kind = dice.random()
+    if kind < 0.1 and not several:
+        return [dice.choice(SWEEPING)]
+    return dice.sample(CLUSTER if several else SINGLE, 2 if kind < 0.3 else 1)
+
+
+async def strike(system: System, faults: list[Fault], dice: Random) -> None:
+    """The faults together; ends when the last of them does."""
+    await asyncio.gather(*(fault.harm(system, dice) for fault in faults))

@@ -1,0 +1,84 @@
+"""The whole state of a tenant at the end, read through the gateway."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+import aiohttp
+
+from tests.chaos.history import Act, Deed, Kept, Outcome, State, markers_in
+
+Lines = dict[str, list[dict[str, Any]]]
+
+
+async def read_state(
+    http: aiohttp.ClientSession, gateway: str, key: str, deeds: list[Deed]
+) -> State:
+    """What an export tells, and which of the changes are known when they are told again."""
+    auth = {"Authorization": f"Bearer {key}"}
+    lines: Lines = defaultdict(list)
+    async with http.get(f"{gateway}/v1/export", headers=auth) as answer:
+        assert answer.status == 200, await answer.text()
+        async for line in answer.content:
+            record = json.loads(line)
+            lines[record["type"]].append(record)
+    changes = Counter[str]()
+    for deed in deeds:
+        if deed.act == Act.CHANGE and deed.outcome == Outcome.DONE:
+            changes[deed.marker] = await _known(http, gateway, auth, deed)
+    return State(
+        _memories(lines),
+        _links(lines),
+        Counter(m for turn in lines["turn"] for m in markers_in(turn["content"])),
+        frozenset(
+            m for turn in lines["turn"] if not turn["run"] for m in markers_in(turn["content"])
+        ),
+        _marks(lines),
+        changes,
+    )
+
+
+def _memories(lines: Lines) -> dict[str, Kept]:
+    """Those that clients wrote, files and digests too, with all they ever said."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for record in lines["memory_version"]:
+        said[record["memory"]].append(record["content"])
+    return {
+        record["id"]: Kept(
+            "merged" if record.get("merged_into") else record["status"],
+            record["content"],
+            (*said[record["id"]], record["content"]),
+            record.get("key") or "",
+        )
+        for record in lines["memory"]
+    }
+
+
+def _links(lines: Lines) -> Counter[tuple[str, str]]:
+    stand = (e for e in lines["edge"] if e["kind"] == "depends_on" and not e.get("known_to"))
+    return Counter((edge["src"], edge["dst"]) for edge in stand)
+
+
+def _marks(lines: Lines) -> Counter[tuple[str, str, str]]:
+    return Counter(
+        (record["id"], mark["commit"], mark["path"])
+        for record in lines["memory"]
+        for mark in record.get("stale", [])
+    )
+
+
+async def _known(
+    http: aiohttp.ClientSession, gateway: str, auth: dict[str, str], deed: Deed
+) -> int:
+    """1 where the change, told again, is a duplicate."""
+    body = {
+        "project": "chaos", "branch": "main", "after": deed.marker,
+        "commits": [{"sha": deed.marker, "subject": "change",
+                     "committed_at": "2026-01-01T00:00:00Z"}],
+        "files": [{"path": deed.path, "status": "modified"}],
+    }  # fmt: skip
+    async with http.post(f"{gateway}/v1/git/changes", json=body, headers=auth) as answer:
+        told = await answer.json()
+        return int(answer.status < 300 and told["duplicate"])

@@ -1,0 +1,257 @@
+"""The whole system under `reverie up`, on servers of its own that faults are done to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+
+from reverie.domain.access import Role
+from reverie.embedded import postgres, processes
+from reverie.embedded.home import Home, open_home
+from reverie.store.bootstrap import NewKey, create_key
+from reverie.store.migrate import migrate
+from reverie.testing.proxy import ChaosProxy
+from reverie.testing.servers import UNSAFE, NatsServer
+from tests.e2e.runner import ANY_PORT, Up
+from tests.external import Cluster, nats_cluster
+from tests.ports import at_port, port_of
+from tests.replica import copied
+
+OPTIONS = {
+    **{key: value for key, value in UNSAFE.items() if key != "synchronous_commit"},
+    "max_wal_size": "96MB",
+    "wal_level": "replica",
+    "hot_standby": "on",
+}
+"""A process that is killed loses nothing by these; a power cut would."""
+SETTINGS = (
+    "ingest_role=both", "grpc=false", "log_level=warning", "outbox_grace=1", "clock_seconds=1",
+    "dream_idle_minutes=0.1", "dream_lease_seconds=3", "key_cache_seconds=5",
+)  # fmt: skip
+SERVICES = ("ingest", "recall", "dream", "staleness")
+DISK = 900 << 20
+"""Bytes of the disk that can be filled."""
+SYNCHRONOUS: LiteralString = "alter system set synchronous_standby_names = '*'"
+
+
+Standby = tuple[Home, postgres.Postgres]
+
+
+@dataclass(frozen=True)
+class Bus:
+    """One NATS behind a proxy, or a cluster of three without; where services find it."""
+
+    url: str
+    one: NatsServer | None = None
+    proxy: ChaosProxy | None = None
+    three: Cluster | None = None
+
+
+@dataclass
+class System:
+    """What faults can be done to. Behind a proxy each: Postgres, and a NATS unless it is three.
+
+    `clock`: the file that moves the clock of the services, and `disk`: the folder of a small disk
+    that holds Postgres' data; None where they could not be had.
+    """
+
+    up: Up
+    gateway: str
+    keys: dict[str, str]
+    home: Home
+    server: postgres.Postgres
+    to_postgres: ChaosProxy
+    bus: Bus
+    standby: Standby | None = None
+    clock: Path | None = None
+    disk: Path | None = None
+
+    def kill(self, service: str) -> None:
+        """kill -9 of a service; its supervisor starts it again."""
+        self._signal(service, signal.SIGKILL)
+
+    def freeze(self, service: str, frozen: bool) -> None:
+        """Stop a process without ending it, or let it go on."""
+        self._signal(service, signal.SIGSTOP if frozen else signal.SIGCONT)
+
+    def kill_postgres(self) -> None:
+        """kill -9 of the postmaster."""
+        processes.stop(self.server.pid, [(signal.SIGKILL, 5.0)], self.server.child)
+
+    async def start_postgres(self) -> None:
+        """Start it again on the same port and data, unless it runs."""
+        spec = postgres.PostgresSpec(self.home, self.server.port, options=OPTIONS)
+        self.server = await asyncio.to_thread(postgres.start, spec)
+
+    def fail_over(self) -> None:
+        """The primary goes away for good, and the standby takes its place and its address."""
+        assert self.standby is not None
+        self.kill_postgres()
+        self.home, self.server = self.standby
+        self.standby = None
+        with psycopg.connect(self.server.admin_url(), autocommit=True) as db:
+            db.execute("select pg_promote()")
+        self.to_postgres.turn_to("127.0.0.1", self.server.port)
+
+    def jump(self, seconds: int) -> None:
+        """Sets the clock of the services forward or back by so much; 0: as it is."""
+        if self.clock is not None:
+            self.clock.write_text(f"{seconds:+d}\n")
+
+    def memory(self, service: str) -> int:
+        """Bytes of a service that are resident; 0 while it is away."""
+        with suppress(OSError, KeyError, ValueError):
+            pages = Path(f"/proc/{self.up.pids()[service]}/statm").read_text().split()[1]
+            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return 0
+
+    def _signal(self, service: str, sent: signal.Signals) -> None:
+        with suppress(ProcessLookupError, KeyError):
+            os.kill(self.up.pids()[service], sent)
+
+
+def leader(cluster: Cluster) -> int:
+    """The number of the server that leads JetStream."""
+    for _, _, monitor in cluster.ports:
+        with suppress(OSError, KeyError):
+            url = f"http://127.0.0.1:{monitor}/jsz"
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                return int(json.load(answer)["meta_cluster"]["leader"].removeprefix("nats-"))
+    return 0
+
+
+@asynccontextmanager
+async def running_system(
+    folder: Path, tenants: list[str], several: bool = False
+) -> AsyncIterator[System]:
+    """Servers, proxies before them, the services, and a key of each tenant.
+
+    `several`: three NATS servers, and a standby that Postgres replicates to synchronously.
+    """
+    async with AsyncExitStack() as stack:
+        disk = stack.enter_context(_small_disk(folder / "disk"))
+        home = open_home(_folder(disk or folder, "postgres"))
+        server = await asyncio.to_thread(_primary, home)
+        stack.callback(_stop_postgres, home)
+        standby: Standby | None = None
+        if several:
+            standby = await asyncio.to_thread(_standby, home, _folder(folder, "standby"), server)
+            stack.callback(_stop_postgres, standby[0])
+        server = await asyncio.to_thread(_started, home, server.port)
+        bus = await _bus(stack, folder, several)
+        to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", server.port))
+        clock = folder / "clock"
+        env = await asyncio.to_thread(_movable_clock, clock, folder)
+        up = Up(folder / "home", *ANY_PORT, *_flags(server, to_postgres.port, bus), env=env)
+        stack.callback(up.clean_up)
+        gateway = (await asyncio.to_thread(up.ready))["gateway"]
+        keys = {
+            tenant: create_key(server.admin_url(), NewKey("chaos", Role.ADMIN, tenant=tenant))
+            for tenant in tenants
+        }
+        movable = clock if env else None
+        yield System(up, gateway, keys, home, server, to_postgres, bus, standby, movable, disk)
+
+
+def _primary(home: Home) -> postgres.Postgres:
+    """A migrated server, ended again so that its data can be copied."""
+    server = _started(home, 0)
+    migrate(server.admin_url())
+    postgres.allow_services(server)
+    postgres.stop(server)
+    return server
+
+
+def _standby(home: Home, root: Path, primary: postgres.Postgres) -> tuple[Home, postgres.Postgres]:
+    """A copy that follows, and from whose coming up on each commit waits for it."""
+    conninfo = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
+    other = copied(home, root, f"{conninfo} port={primary.port}")
+    server = _started(home, primary.port)
+    standby = _started(other, 0)
+    with psycopg.connect(server.admin_url(), autocommit=True) as db:
+        db.execute(SYNCHRONOUS)
+        db.execute("select pg_reload_conf()")
+    return other, standby
+
+
+def _started(home: Home, port: int) -> postgres.Postgres:
+    return postgres.start(postgres.PostgresSpec(home, port, options=OPTIONS))
+
+
+def _stop_postgres(home: Home) -> None:
+    server = postgres.find(home)
+    if server is not None:
+        postgres.stop(server)
+
+
+async def _bus(stack: AsyncExitStack, folder: Path, several: bool) -> Bus:
+    if several:
+        three = stack.enter_context(nats_cluster(_folder(folder, "nats")))
+        return Bus(three.url, three=three)
+    one = NatsServer(open_home(_folder(folder, "nats")))
+    stack.callback(one.kill)
+    proxy = await stack.enter_async_context(ChaosProxy("127.0.0.1", port_of(one.url)))
+    return Bus(at_port(one.url, proxy.port), one, proxy)
+
+
+def _movable_clock(clock: Path, folder: Path) -> dict[str, str]:
+    """What makes the services read the time beside that file; nothing where it cannot be had."""
+    found = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
+    if not found and shutil.which("apt-get") and shutil.which("dpkg"):
+        for how in (["apt-get", "download", "libfaketime"], ["dpkg", "-x", "PACKAGE", "faketime"]):
+            package = next((str(path) for path in folder.glob("*.deb")), "none")
+            command = [package if part == "PACKAGE" else part for part in how]
+            subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        found = [*folder.glob("faketime/usr/lib/*/faketime/libfaketime.so.1")]
+    if not found:
+        return {}
+    clock.write_text("+0\n")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Path | None]:
+    """A disk of its own in memory; None where this user may not mount one."""
+    _folder(folder.parent, folder.name)
+    how = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0711", "tmpfs", str(folder)]
+    if subprocess.run(how, capture_output=True, check=False).returncode:
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
+
+
+def _folder(folder: Path, name: str) -> Path:
+    made = folder / name
+    made.mkdir(mode=0o711)
+    return made
+
+
+def _flags(server: postgres.Postgres, port: int, bus: Bus) -> list[str]:
+    urls = {
+        "database_url": at_port(server.service_url(), port),
+        "migrate_database_url": server.admin_url(),
+        "nats_url": bus.url,
+        "nats_replicas": 3 if bus.three else 1,
+    }
+    settings = [f"{name}={value}" for name, value in urls.items()] + list(SETTINGS)
+    return [flag for setting in settings for flag in ("--set", setting)]
