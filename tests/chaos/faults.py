@@ -21,10 +21,11 @@ Harm = Callable[[System, Random], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Fault:
-    """A name for the report, and what is done."""
+    """A name for the report, what is done, and what of a system it needs."""
 
     name: str
     harm: Harm
+    needs: str = ""
 
 
 def _killed(service: str) -> Fault:
@@ -173,8 +174,8 @@ SINGLE = (
     Fault("kill -9 of Postgres", _postgres_killed),
     Fault("recall at a fifth of its speed", _slowed),
     Fault("ten times the load", _crowd),
-    Fault("the disk of Postgres is full", _disk_full),
-    Fault("the clock jumps", _clock_jumped),
+    Fault("the disk of Postgres is full", _disk_full, "disk"),
+    Fault("the clock jumps", _clock_jumped, "clock"),
     *(_between(name, harm, to) for to in ("NATS", "Postgres") for name, harm in NETWORK),
 )
 SWEEPING = (
@@ -191,12 +192,14 @@ CLUSTER = (
 FAIL_OVER = Fault("Postgres fails over", _failed_over)
 
 
-def drawn(dice: Random, several: bool) -> list[Fault]:
+def drawn(dice: Random, system: System) -> list[Fault]:
     """One fault mostly, at times two at once, at times a sweeping one."""
-    kind = dice.random()
+    several, kind = system.bus.three is not None, dice.random()
     if kind < 0.1 and not several:
         return [dice.choice(SWEEPING)]
-    return dice.sample(CLUSTER if several else SINGLE, 2 if kind < 0.3 else 1)
+    known = CLUSTER if several else SINGLE
+    able = [fault for fault in known if not fault.needs or getattr(system, fault.needs)]
+    return dice.sample(able, 2 if kind < 0.3 else 1)
 
 
 async def strike(system: System, faults: list[Fault], dice: Random) -> None:

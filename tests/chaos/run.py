@@ -51,7 +51,9 @@ select (select count(*) from outbox),
 class Plan:
     """How long and how hard: `clients` of each tenant act until there are `operations`
     acknowledged and `faults` were survived; `calm`: seconds between two strikes, at most.
-    `several`: on three NATS servers and a Postgres with a standby, which takes over half way."""
+    `several`: on three NATS servers and a Postgres with a standby, which takes over half way;
+    `clock`: the services' can be moved.
+    """
 
     seed: int = 1
     operations: int = 10_000
@@ -59,6 +61,7 @@ class Plan:
     clients: int = 3
     calm: float = 3.0
     several: bool = False
+    clock: bool = True
 
 
 @dataclass
@@ -84,7 +87,7 @@ class Result:
 async def break_it(folder: Path, plan: Plan) -> Result:
     """A run of it in an empty folder."""
     result, dice = Result(plan), Random(plan.seed)
-    running = running_system(folder, TENANTS, plan.several)
+    running = running_system(folder, TENANTS, plan.several, plan.clock)
     async with running as system, aiohttp.ClientSession() as http:
         gateway = system.gateway
         watch = Watch(http, gateway, system.keys[TENANTS[0]])
@@ -125,7 +128,7 @@ async def _strike_on(
         await asyncio.sleep(dice.uniform(0.3, plan.calm))
         if struck < plan.faults:
             half_way = plan.several and system.standby and struck >= plan.faults // 2
-            faults = [FAIL_OVER] if half_way else drawn(dice, plan.several)
+            faults = [FAIL_OVER] if half_way else drawn(dice, system)
             await strike(system, faults, dice)
             struck += len(faults)
             await _back(faults, watch, result)

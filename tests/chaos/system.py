@@ -134,11 +134,12 @@ def leader(cluster: Cluster) -> int:
 
 @asynccontextmanager
 async def running_system(
-    folder: Path, tenants: list[str], several: bool = False
+    folder: Path, tenants: list[str], several: bool = False, movable: bool = False
 ) -> AsyncIterator[System]:
     """Servers, proxies before them, the services, and a key of each tenant.
 
     `several`: three NATS servers, and a standby that Postgres replicates to synchronously.
+    `movable`: the clock of the services can be moved, where libfaketime can be had.
     """
     async with AsyncExitStack() as stack:
         disk = stack.enter_context(_small_disk(folder / "disk"))
@@ -153,7 +154,7 @@ async def running_system(
         bus = await _bus(stack, folder, several)
         to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", server.port))
         clock = folder / "clock"
-        env = await asyncio.to_thread(_movable_clock, clock, folder)
+        env = await asyncio.to_thread(_movable_clock, clock, folder) if movable else {}
         up = Up(folder / "home", *ANY_PORT, *_flags(server, to_postgres.port, bus), env=env)
         stack.callback(up.clean_up)
         gateway = (await asyncio.to_thread(up.ready))["gateway"]
@@ -161,8 +162,8 @@ async def running_system(
             tenant: create_key(server.admin_url(), NewKey("chaos", Role.ADMIN, tenant=tenant))
             for tenant in tenants
         }
-        movable = clock if env else None
-        yield System(up, gateway, keys, home, server, to_postgres, bus, standby, movable, disk)
+        moved = clock if env else None
+        yield System(up, gateway, keys, home, server, to_postgres, bus, standby, moved, disk)
 
 
 def _primary(home: Home) -> postgres.Postgres:

@@ -9,7 +9,7 @@ from tests.chaos.run import Plan, break_it, report
 async def test_what_clients_did_while_services_were_killed_and_cut_off_is_there_once(
     test_run: TestRun,
 ) -> None:
-    plan = Plan(seed=3, operations=120, faults=4, clients=1, calm=1.0)
+    plan = Plan(seed=3, operations=120, faults=4, clients=1, calm=1.0, clock=False)
     result = await break_it(test_run.new_folder("chaos-run"), plan)
     print(report(result))
     assert result.wrong == []
