@@ -68,7 +68,6 @@ WRONG_QUERIES: list[tuple[str, str]] = [
     ("/v1/memories/%00", "id"),
     ("/v1/memories/..%2f..%2fetc", "id"),
     ("/v1/memories/$memory?deep=1", "deep"),
-    ("/v1/sessions/nope/turns", "id"),
     ("/v1/context?session=x", "session"),
     ("/v1/context?scope=nowhere", "scope"),
     ("/v1/context?project=", "project"),
