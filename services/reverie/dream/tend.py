@@ -26,7 +26,7 @@ PAUSE = 10.0
 
 
 class WorkersLost(Exception):
-    """Every worker that tended this tenant died over it: the next would too."""
+    """Every try to tend this tenant failed, or its worker died over it: the next would too."""
 
 
 async def keep_tending(parts: Parts) -> None:
