@@ -66,7 +66,7 @@ async def recalls(
 
 async def _filled(system: Running, count: int, size: int, centres: fill.Centres) -> Corpus:
     url = postgres_of(system).admin_url()
-    names = [f"bench-{size}-{number}" for number in range(count)]
+    names = [f"bench-{count}x{size}-{number}" for number in range(count)]
     for name in names:
         add_tenant(url, name)
     numbers = {name: number for number, name in tenant_names(url)}
