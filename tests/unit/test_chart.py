@@ -217,6 +217,16 @@ def test_nothing_is_let_in_or_out_but_what_is_named() -> None:
     assert not policies["reverie-postgres"]["spec"].get("egress")
 
 
+def test_the_gateway_is_told_of_no_bus_and_cannot_reach_it() -> None:
+    for variant in KEPT:
+        for name, spec in pod_specs(variant):
+            told = str([c.get("env") for c in spec["containers"]])
+            speaks = any(f"reverie-{one}" in name for one in ("ingest", "dream", "staleness"))
+            assert ("NATS_URL" in told) is (speaks or "migrate" in name), name
+        egress = of_kind(variant, "NetworkPolicy")["reverie-recall"]["spec"]["egress"]
+        assert 4222 not in {port["port"] for one in egress for port in one["ports"]}
+
+
 def test_workers_scale_by_the_one_consumer_that_the_migration_makes() -> None:
     [scaled] = of_kind("production", "ScaledObject").values()
     assert scaled["spec"]["minReplicaCount"] == 0

@@ -57,7 +57,7 @@ spec:
           {{- include "reverie.container" $root | nindent 10 }}
           args: [migrate, --check, --wait, {{ $root.Values.migrate.waitSeconds | quote }}]
           env:
-            {{- include "reverie.servers" (dict "root" $root "keys" $keys) | trim | nindent 12 }}
+            {{- include "reverie.servers" (dict "root" $root "keys" $keys "noBus" true) | trim | nindent 12 }}
             {{- with $root.Values.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
@@ -68,7 +68,7 @@ spec:
           {{- include "reverie.container" $root | nindent 10 }}
           args: [serve, {{ .service }}]
           env:
-            {{- include "reverie.servers" (dict "root" $root "keys" $keys) | trim | nindent 12 }}
+            {{- include "reverie.servers" (dict "root" $root "keys" $keys "noBus" $recall) | trim | nindent 12 }}
             {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_MODEL_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
             {{- with index $keys $name }}
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}

@@ -50,7 +50,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
       key: {{ .key }}
 {{- end -}}
 
-{{/* Where the servers are. Given: root, keys, migrate (whether with the rights of the Job). */}}
+{{/* Where the servers are. Given: root, keys, migrate (whether with the rights of the Job), noBus. */}}
 {{- define "reverie.servers" -}}
 {{- $root := .root -}}
 {{- $full := include "reverie.fullname" $root -}}
@@ -64,9 +64,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "SERVICES_PASSWORD" "key" $words.services) }}
 - name: REVERIE_DATABASE_URL
   value: postgresql://reverie_service:$(SERVICES_PASSWORD)@{{ $full }}-postgres:5432/reverie
+{{- if not .noBus }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "NATS_PASSWORD" "key" $words.nats) }}
 - name: REVERIE_NATS_URL
   value: nats://reverie:$(NATS_PASSWORD)@{{ $full }}-nats:4222
+{{- end }}
 {{- else -}}
 {{- if and .migrate .keys.migrateDatabaseUrl }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_MIGRATE_DATABASE_URL" "key" .keys.migrateDatabaseUrl) }}
@@ -75,7 +77,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .keys.databaseReadUrl }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_READ_URL" "key" .) }}
 {{- end }}
+{{- if not .noBus }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_NATS_URL" "key" (required "secret.keys.natsUrl names the key of the Secret that says where NATS is" .keys.natsUrl)) }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
