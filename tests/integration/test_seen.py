@@ -108,7 +108,7 @@ def _logged(settings: Settings) -> Iterator[io.StringIO]:
 
 async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
     await _traces_go_through_every_door(seen)
-    scraped = await _scraped(seen.stack)
+    scraped = await eventually(partial(_scraped_with_the_dream, seen.stack))
     _histograms_name_traces(seen, scraped)
     _doors_and_pools_are_counted(scraped)
     _logs_name_tenants_and_traces_and_quote_nothing(seen)
@@ -201,6 +201,13 @@ def _logs_name_tenants_and_traces_and_quote_nothing(seen: Seen) -> None:
     bussed = [line for line in lines if "consumer" in line and "trace_id" in line]
     assert bussed
     assert {line["tenant"] for line in bussed} == {"default"}
+
+
+async def _scraped_with_the_dream(stack: Stack) -> list[Sample]:
+    """What is told once the dream is counted, which is a moment after it is done."""
+    scraped = await _scraped(stack)
+    dreamt = [one for one in scraped if one.name == "reverie_dream_seconds_bucket"]
+    return scraped if any(one.exemplar for one in dreamt) else []
 
 
 def _histograms_name_traces(seen: Seen, scraped: list[Sample]) -> None:

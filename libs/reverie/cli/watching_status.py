@@ -62,7 +62,10 @@ def _services(parts: list[Part], before: Mapping[str, Scrape], now: Mapping[str,
 
     from reverie.cli.metering import Scrape, flow
 
-    table = Table("", "", "requests/s", "5xx/s", "95% within", "Postgres", "memory", "", box=None)
+    table = Table("", "", box=None)
+    for column in ("requests/s", "5xx/s", "95% within", "Postgres", "memory"):
+        table.add_column(column, justify="right")
+    table.add_column("")
     for part in parts:
         told = now.get(part.name, Scrape())
         went = flow(before.get(part.name, Scrape()), told)
@@ -94,6 +97,9 @@ def _waiting(now: Mapping[str, Scrape]) -> Table:
     from reverie.cli.metering import waiting
 
     table = Table.grid(padding=(0, 3))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
     for text, count, age in waiting(now):
         since = "" if not age else f"the oldest for {age:.0f} s"
         loud = count > 0 and text in {"dead letters", "dreams given up"}
