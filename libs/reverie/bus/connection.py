@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry
 
 from reverie.bus.delivery import NatsDelivery
 from reverie.bus.meters import BusMeters
+from reverie.bus.permissions import inbox_of, user_in
 from reverie.bus.port import MAX_PAYLOAD, Bus, Stored
 from reverie.bus.pulling import DRIVER_ERRORS, next_of, pulling
 from reverie.bus.streams import CONSUMERS, QUEUES, ConsumerSpec, ensure, servers
@@ -91,6 +92,7 @@ class NatsBus(Bus):
         self.meters = meters
         meters.connected(lambda: self.connected)
         self._servers = servers(url)
+        self._inbox = inbox_of(user_in(url))
         self._name = name
         self._replicas = replicas
         self._heartbeat = heartbeat
@@ -288,6 +290,7 @@ class NatsBus(Bus):
             await client.connect(
                 self._servers,
                 name=self._name,
+                inbox_prefix=self._inbox,
                 error_cb=remember,
                 closed_cb=_ending(life),
                 allow_reconnect=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -16,6 +17,9 @@ from reverie.embedded.watch import Part
 from reverie.runtime.settings import Settings
 from reverie.store.bootstrap import ensure_key
 from reverie.store.migrate import migrate
+
+if TYPE_CHECKING:
+    from reverie.embedded.servers import NatsPart
 
 API_KEY = "api_key"
 
@@ -98,6 +102,7 @@ class Bus:
         self._home = home
         self.parts: list[Part] = []
         self.url = ""
+        self._part: NatsPart | None = None
 
     @property
     def replicas(self) -> int:
@@ -109,10 +114,14 @@ class Bus:
         given = _value(self._settings.nats_url)
         self.url = given if given is not None else self._open_embedded()
 
+    def url_of(self, service: str) -> str:
+        """The address for a service: of the embedded server, as a user of its own."""
+        return self._part.server.url_of(self._home, service) if self._part else self.url
+
     def _open_embedded(self) -> str:
         from reverie.embedded.servers import NatsPart
 
-        part = NatsPart(self._settings, self._home)
+        part = self._part = NatsPart(self._settings, self._home)
         self.parts.append(part)
         part.start()
         return part.server.url

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from reverie.bus.permissions import KEEPER, PUBLISHES, users
 from reverie.domain.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
 from reverie.embedded.greeting import greet
 from reverie.embedded.home import Home, read_note, secret, write_note, write_private
 
-USER = "reverie"
+USER = KEEPER
 STOPS = ((signal.SIGTERM, 1.2), (signal.SIGKILL, 0.5))
 """Orderly shutdown, then the kernel; seconds for each."""
 
@@ -26,11 +27,7 @@ jetstream {{
   store_dir: {store}
   sync_interval: "{sync}"
 }}
-authorization {{
-  user: {user}
-  password: {password}
-}}
-"""
+{users}"""
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,14 @@ class Nats:
 
     @property
     def url(self) -> str:
-        """The URL for clients, with user and password."""
+        """The URL of the user that may do everything, with its password."""
         return f"nats://{USER}:{self.password}@{self.host}:{self.port}"
+
+    def url_of(self, home: Home, service: str) -> str:
+        """The URL for a service, as the user that may do what it needs; none for one without."""
+        if service not in PUBLISHES:
+            return self.url
+        return f"nats://{service}:{secret(home, _secret(service))}@{self.host}:{self.port}"
 
 
 def start(spec: NatsSpec) -> Nats:
@@ -68,7 +71,7 @@ def start(spec: NatsSpec) -> Nats:
     """
     found = find(spec.home)
     if found is not None:
-        if healthy(found):
+        if healthy(found) and _knows_services(found, spec.home):
             return found
         stop(found)
     again = Retrying(
@@ -105,11 +108,24 @@ def running(server: Nats) -> bool:
 
 def healthy(server: Nats) -> bool:
     """Whether it takes our password and runs JetStream."""
-    login = {"user": USER, "pass": server.password, "verbose": False, "pedantic": False}
+    return _takes(server, USER, server.password)
+
+
+def _takes(server: Nats, user: str, password: str) -> bool:
+    login = {"user": user, "pass": password, "verbose": False, "pedantic": False}
     try:
         return bool(greet(server.host, server.port, login).get("jetstream"))
     except OSError:
         return False
+
+
+def _knows_services(server: Nats, home: Home) -> bool:
+    """Whether it was started with a user for each service; one of an older release was not."""
+    return all(_takes(server, user, secret(home, _secret(user))) for user in PUBLISHES)
+
+
+def _secret(user: str) -> str:
+    return "nats" if user == USER else f"nats-{user}"
 
 
 def _config(home: Home) -> Path:
@@ -121,7 +137,7 @@ def _start(spec: NatsSpec) -> Nats:
     noted = int(read_note(spec.home, "nats").get("port", 0))
     port = ports.choose_again(spec.port, noted, spec.host)
     password = secret(spec.home, "nats")
-    _write_config(spec, port, password)
+    _write_config(spec, port)
     log = spec.home.logs / "nats.log"
     child = processes.spawn([str(binary), "-c", str(_config(spec.home))], log)
     write_note(spec.home, "nats", {"pid": child.pid, "host": spec.host, "port": port})
@@ -130,13 +146,14 @@ def _start(spec: NatsSpec) -> Nats:
     return server
 
 
-def _write_config(spec: NatsSpec, port: int, password: str) -> None:
+def _write_config(spec: NatsSpec, port: int) -> None:
     store = spec.home.nats / "jetstream"
     text = CONFIG.format(
         listen=json.dumps(f"{spec.host}:{port}"),
         store=json.dumps(str(store)),
         sync=spec.sync,
-        user=USER,
-        password=json.dumps(password),
+        users=users(
+            {user: json.dumps(secret(spec.home, _secret(user))) for user in (USER, *PUBLISHES)}
+        ),
     )
     write_private(_config(spec.home), text)

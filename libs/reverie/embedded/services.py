@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -126,11 +126,15 @@ def environment(
 
 
 def own_environment(
-    name: str, common: Mapping[str, str], chosen: Mapping[str, int]
+    name: str,
+    common: Mapping[str, str],
+    chosen: Mapping[str, int],
+    bus_of: Callable[[str], str],
 ) -> dict[str, str]:
-    """What one process is told beside that: its role, where ingest is two."""
+    """What one process is told beside that: its user on the bus, its role, where ingest is two."""
+    common = {**common, f"{PREFIX}NATS_URL": bus_of(_served(name))}
     if DERIVE not in chosen or _served(name) != "ingest":
-        return dict(common)
+        return common
     role = {f"{PREFIX}INGEST_ROLE": DERIVE if name == DERIVE else "api"}
     return {**common, **role, f"{PREFIX}INGEST_PORT": str(chosen[name])}
 

@@ -157,7 +157,8 @@ def _start_services(
     env = environment(settings, stack.database.service_url, stack.bus.url, chosen)
     drop_note(home, "services")
     for name in process_names(settings):
-        service = ServiceProcess(name, home, own_environment(name, env, chosen), read_end)
+        own = own_environment(name, env, chosen, stack.bus.url_of)
+        service = ServiceProcess(name, home, own, read_end)
         stack.services.append(service)
         service.start()
     return chosen
