@@ -26,7 +26,7 @@ GRACE = 3.0
 
 GRPC = "grpc"
 """The gateway's other door, which has a port of its own."""
-KEPT_BACK = {"api_key", "migrate_database_url"}
+KEPT_BACK = {"api_key", "migrate_database_url", "tls_cert", "tls_key"}
 """Settings that no service needs."""
 _SERVES = {DERIVE: "ingest"}
 """What a process serves, where it is not called by that."""

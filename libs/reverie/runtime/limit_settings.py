@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -67,6 +68,12 @@ class LimitSettings(BaseSettings):
         description="scopes of tokens that name none, separated by commas, as * for all; unset: "
         "none",
     )
+    tls_cert: Path | None = Field(
+        None,
+        description="a PEM file with the certificate (and its chain) for HTTP, read again when it "
+        "is renewed; for `reverie serve`",
+    )
+    tls_key: Path | None = Field(None, description="a PEM file with the key of tls_cert")
     allowed_hosts: str = Field(
         "",
         description="names under which services are reached, separated by commas; others are "

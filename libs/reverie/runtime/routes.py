@@ -88,6 +88,9 @@ _WORTH_PACKING = 1024
 _LONG_BODY = 256 * 1024
 """Bytes of a body that is read beside the event loop, so that others need not wait for it."""
 
+OWN_URL: web.AppKey[list[str]] = web.AppKey("OWN_URL", list)
+"""Where this process is reached from within, where that is another way than from without."""
+
 KnownOf = Callable[[int], Awaitable[Known]]
 """The secrets of a tenant, by its number."""
 
@@ -330,7 +333,9 @@ def _read_call(
 
 
 def _own_url(request: web.Request) -> str:
-    """Where the connection ends; a `Host` header may say anything."""
+    """Where the connection ends; a `Host` header may say anything. Behind TLS: the way inside."""
+    for inside in request.app.get(OWN_URL, ()):
+        return inside
     ends = request.transport.get_extra_info("sockname") if request.transport else None
     if not ends:
         return ""

@@ -33,10 +33,11 @@ from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.positions import Positions
 from reverie.runtime.problems import problems
 from reverie.runtime.rates import Rates, SharedCounts
-from reverie.runtime.routes import Door, KnownOf, Route, add_routes
+from reverie.runtime.routes import OWN_URL, Door, KnownOf, Route, add_routes
 from reverie.runtime.settings import Settings, base_url
 from reverie.runtime.strangers import GuardedSite, own_pages_only, spoken
 from reverie.runtime.telemetry import install_provider, telemetry
+from reverie.runtime.tls import certificate_of
 
 log = structlog.get_logger()
 
@@ -45,6 +46,7 @@ EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 EXIT_CONFIG = 78
 _AFTER_SECONDS = 2.0
+LOOPBACK = "127.0.0.1"
 _IDLE_SECONDS = 75.0
 """Seconds that a connection is kept open between two requests."""
 
@@ -194,8 +196,12 @@ async def running(
     Leaving it stops accepting, lets requests in flight finish within `shutdown_seconds`,
     waits for work after replies, and stops the background tasks.
     """
+    certificate = certificate_of(settings.tls_cert, settings.tls_key)
+    fresh = [certificate.keep_fresh] if certificate else []
+    app = create_app(service, settings)
+    own = app[OWN_URL] = []
     runner = Runner(
-        create_app(service, settings),
+        app,
         access_log=None,
         shutdown_timeout=settings.shutdown_seconds,
         keepalive_timeout=_IDLE_SECONDS,
@@ -203,11 +209,17 @@ async def running(
     await runner.setup()
     try:
         bounds = settings.head_seconds, settings.connection_limit
-        await _listen(GuardedSite(runner, host, port, bounds), service, host, port)
-        url = base_url(host, runner.addresses[0][1])
-        async with AsyncExitStack() as doors:
+        context = certificate.context if certificate else None
+        await _listen(GuardedSite(runner, host, port, bounds, context), service, host, port)
+        url = inside = base_url(host, runner.addresses[0][1])
+        if certificate:
+            # Doors of this process that make calls of it do so without leaving the machine.
+            await GuardedSite(runner, LOOPBACK, 0, bounds).start()
+            url, inside = f"https{url[4:]}", base_url(LOOPBACK, runner.addresses[1][1])
+            own.append(inside)
+        async with AsyncExitStack() as doors, in_background(fresh):
             for door in service.doors:
-                await doors.enter_async_context(door(url))
+                await doors.enter_async_context(door(inside))
             yield url
     finally:
         await runner.cleanup()
