@@ -165,7 +165,8 @@ async def _held(ask: Ask) -> float:
 
     async def once(number: int) -> None:
         nonlocal good
-        good += (await ask(number)).status < 300
+        answer = await ask(number)
+        good += answer.status < 300
 
     found = await load(8, ALONE * 2, once)
     return good / found.whole
