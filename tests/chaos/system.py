@@ -144,13 +144,13 @@ async def running_system(
     async with AsyncExitStack() as stack:
         disk = stack.enter_context(_small_disk(folder / "disk"))
         home = open_home(_folder(disk or folder, "postgres"))
-        server = await asyncio.to_thread(_primary, home)
-        stack.callback(_stop_postgres, home)
-        standby: Standby | None = None
-        if several:
-            standby = await asyncio.to_thread(_standby, home, _folder(folder, "standby"), server)
-            stack.callback(_stop_postgres, standby[0])
-        server = await asyncio.to_thread(_started, home, server.port)
+        first = await asyncio.to_thread(_migrated, home)
+        other = _copy(home, _folder(folder, "standby"), first) if several else None
+        server = await asyncio.to_thread(_started, home, first.port)
+        held = [server]
+        stack.callback(_stop_all, held)
+        standby = await asyncio.to_thread(_following, other, server) if other else None
+        held += [standby[1]] if standby else []
         bus = await _bus(stack, folder, several)
         to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", server.port))
         clock = folder / "clock"
@@ -163,10 +163,14 @@ async def running_system(
             for tenant in tenants
         }
         moved = clock if env else None
-        yield System(up, gateway, keys, home, server, to_postgres, bus, standby, moved, disk)
+        system = System(up, gateway, keys, home, server, to_postgres, bus, standby, moved, disk)
+        try:
+            yield system
+        finally:
+            held[:1] = [system.server]
 
 
-def _primary(home: Home) -> postgres.Postgres:
+def _migrated(home: Home) -> postgres.Postgres:
     """A migrated server, ended again so that its data can be copied."""
     server = _started(home, 0)
     migrate(server.admin_url())
@@ -175,25 +179,26 @@ def _primary(home: Home) -> postgres.Postgres:
     return server
 
 
-def _standby(home: Home, root: Path, primary: postgres.Postgres) -> tuple[Home, postgres.Postgres]:
-    """A copy that follows, and from whose coming up on each commit waits for it."""
-    conninfo = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
-    other = copied(home, root, f"{conninfo} port={primary.port}")
-    server = _started(home, primary.port)
-    standby = _started(other, 0)
-    with psycopg.connect(server.admin_url(), autocommit=True) as db:
+def _copy(home: Home, root: Path, primary: postgres.Postgres) -> Home:
+    login = f"user={postgres.ADMIN} password={primary.password} host={primary.host}"
+    return copied(home, root, f"{login} port={primary.port}")
+
+
+def _following(home: Home, primary: postgres.Postgres) -> Standby:
+    """The standby, for which each commit waits from now on."""
+    standby = _started(home, 0)
+    with psycopg.connect(primary.admin_url(), autocommit=True) as db:
         db.execute(SYNCHRONOUS)
         db.execute("select pg_reload_conf()")
-    return other, standby
+    return home, standby
 
 
 def _started(home: Home, port: int) -> postgres.Postgres:
     return postgres.start(postgres.PostgresSpec(home, port, options=OPTIONS))
 
 
-def _stop_postgres(home: Home) -> None:
-    server = postgres.find(home)
-    if server is not None:
+def _stop_all(servers: list[postgres.Postgres]) -> None:
+    for server in servers:
         postgres.stop(server)
 
 

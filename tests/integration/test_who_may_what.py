@@ -178,9 +178,15 @@ async def fenced(stack: Stack) -> Fenced:
     return Fenced(stack, key, mine["id"], theirs["id"])
 
 
+async def _told(stack: Stack) -> bool:
+    """Whether all events were published."""
+    return bool(value(stack.admin_url, "select count(*) = 0 from outbox"))
+
+
 async def test_what_lies_behind_the_fence_cannot_be_written(fenced: Fenced) -> None:
     stack, key = fenced.stack, fenced.key
     session = await _session(stack, project="b")
+    await eventually(lambda: _told(stack))
     before = counts(stack.admin_url)
     in_b = {"content": "mine now", "scope": "project/b"}
     taken = {**in_b, "key": "z", "supersede_reason": "because"}

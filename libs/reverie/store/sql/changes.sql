@@ -60,19 +60,25 @@ where tenant = $1 and project = $2 and after = any($3::text[]) group by after or
 
 -- name: leaning
 -- Edges of $2 along which doubt spreads, at most $3 a memory; with when the other end was known.
+-- `offset 0`: from the edges to the memories and by their ends, also without statistics.
 select s.id as near, e.other as far, e.kind, e.outward, e.weight, e.scope, e.known_at
 from unnest($2::uuid[]) s (id)
 cross join lateral (
-  select x.other, x.kind, x.outward, x.weight, m.scope,
-         greatest(coalesce(m.valid_from, m.created), m.checked) as known_at
+  select x.other, x.kind, x.outward, x.weight, m.scope, m.known_at
   from (
     select o.dst as other, o.kind, true as outward, o.weight from edge o
     where o.tenant = $1 and o.src = s.id and o.known_to is null and o.kind = 'led_to'
     union all
-    select i.src, i.kind, false, i.weight from edge i
-    where i.tenant = $1 and i.dst = s.id and i.known_to is null
-      and i.kind = any ('{depends_on,part_of,learned_in}')
-  ) x join memory m on m.tenant = $1 and m.id = x.other
+    select n.src, n.kind, false, n.weight from (
+      select i.src, i.kind, i.weight from edge i
+      where i.tenant = $1 and i.dst = s.id and i.known_to is null offset 0
+    ) n where n.kind = any ('{depends_on,part_of,learned_in}')
+    offset 0
+  ) x cross join lateral (
+    select f.scope, f.status, f.kind,
+           greatest(coalesce(f.valid_from, f.created), f.checked) as known_at
+    from memory f where f.tenant = $1 and f.id = x.other offset 0
+  ) m
   where m.status = 'active' and m.kind not in ('file', 'entity')
   order by x.weight desc, x.other, x.kind limit $3
 ) e
