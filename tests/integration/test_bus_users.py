@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,10 @@ async def _refusals(url: str, publish: list[str], subscribe: list[str]) -> list[
     for subject in subscribe:
         await client.subscribe(subject)
     await client.flush()
-    await asyncio.sleep(0)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            while len(told) < len(publish) + len(subscribe):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
     await client.close()
     return [one for one in told if "permissions violation" in one]
 

@@ -135,14 +135,18 @@ async def test_more_are_let_in_where_they_do_not_slow_each_other() -> None:
 
     async def apart() -> None:
         async with easy.turn("wait"):
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.03)
 
     for _ in range(10):
         await apart()
 
     async def keep() -> None:
-        for _ in range(80):
+        for _ in range(20):
             await apart()
 
-    await asyncio.gather(*(keep() for _ in range(20)))
+    # A busy machine slows them down too: a quiet moment is enough.
+    for _ in range(20):
+        await asyncio.gather(*(keep() for _ in range(20)))
+        if easy._limit > START:
+            break
     assert easy._limit > START
