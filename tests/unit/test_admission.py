@@ -130,19 +130,19 @@ async def test_what_waits_for_something_that_is_away_counts_for_no_crowd() -> No
     assert door._limit >= START
 
 
-async def test_no_fewer_are_let_in_where_they_do_not_slow_each_other() -> None:
+async def test_more_are_let_in_where_they_do_not_slow_each_other() -> None:
     easy = _door(most=64, clears=30.0, patience=30.0)
 
     async def apart() -> None:
         async with easy.turn("wait"):
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.005)
 
     for _ in range(10):
         await apart()
 
     async def keep() -> None:
-        for _ in range(20):
+        for _ in range(80):
             await apart()
 
     await asyncio.gather(*(keep() for _ in range(20)))
-    assert easy._limit >= START
+    assert easy._limit > START
