@@ -88,9 +88,10 @@ class Running:
 
 
 @contextmanager
-def running() -> Iterator[Running]:
-    """Brings everything up on free ports, and takes it down again."""
-    home = Path(tempfile.mkdtemp(prefix="reverie-bench-"))
+def running(kept: Path | None = None) -> Iterator[Running]:
+    """Brings everything up on free ports, and takes it down again; `kept` is a home that stays."""
+    home = kept or Path(tempfile.mkdtemp(prefix="reverie-bench-"))
+    home.mkdir(exist_ok=True)
     home.chmod(0o711)
     try:
         with _child(home) as child:
@@ -98,7 +99,8 @@ def running() -> Iterator[Running]:
             facts = json.loads(_document(child.stdout))
             yield Running(home, facts["services"], Path(facts["key_file"]).read_text().strip())
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        if not kept:
+            shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 Run from the root of the project: `python -m tests.bench.speed`; takes a few minutes. This process
 makes the load; `reverie up` and the floor's server are its children. Postgres syncs every commit,
 as it does for users. `--sizes 1000 10000 100000 --tenants 100` asks larger stores too: the last is
-a hundred tenants of 10,000 memories, a million, which takes an hour to fill. `--only recall`
-leaves the writes out.
+a hundred tenants of 10,000 memories, a million, which takes ten minutes to fill. `--kept FOLDER`
+keeps what was filled, so that it can be measured again. `--only recall` leaves the writes out,
+`--only fill` measures nothing, `--only drain` the slow path alone.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 from tests.bench import texts
 from tests.bench.common import Measured, Running, load, running, show
 from tests.bench.speed_recall import figures, recalls
-from tests.bench.usage import postgres_of, table_bytes
+from tests.bench.usage import postgres_of, processor_time, table_bytes
 
 from reverie.inference.embedder import OnnxEmbedder, load_embedder
+from reverie.inference.sparse import OnnxSparse, load_sparse
 from reverie.testing.models import model_home
 
 MEMORIES = 3_500
@@ -46,6 +49,7 @@ class Bench:
     system: Running
     http: aiohttp.ClientSession
     model: OnnxEmbedder
+    sparse: OnnxSparse
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def post(self, url: str, body: Any) -> Any:
@@ -60,10 +64,14 @@ class Bench:
             while not await self._caught_up():  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
-    async def _caught_up(self) -> bool:
+    async def waiting(self) -> dict[str, float]:
+        """How many memories and events wait, by the name of the figure."""
         async with self.http.get(self.system.urls["ingest"] + "/metrics") as answer:
             lines = [line.split() for line in (await answer.text()).splitlines()]
-        return all(float(line[1]) == 0 for line in lines if line and line[0] in IDLE)
+        return {line[0]: float(line[1]) for line in lines if line and line[0] in IDLE}
+
+    async def _caught_up(self) -> bool:
+        return not any((await self.waiting()).values())
 
 
 async def writes(bench: Bench, floor_url: str) -> None:
@@ -97,16 +105,27 @@ async def slow_path(bench: Bench) -> None:
     taken = await load(
         1, len(batches), lambda n: bench.post(url, {"items": [{"content": t} for t in batches[n]]})
     )
-    begun = time.perf_counter() - taken.whole
-    await bench.idle()
-    rate = len(new) / (time.perf_counter() - begun)
-    alone = await load(1, 200, lambda n: bench.model.embed([new[n % len(new)]]))
+    left, begun = (await bench.waiting())[IDLE[0]], time.perf_counter()
+    with processor_time(bench.system) as spent:
+        await bench.idle()
+    took = time.perf_counter() - begun
+    rate, whole = left / took, len(new) / (taken.whole + took)
+    dense = await load(1, 200, lambda n: bench.model.embed([new[n % len(new)]]))
+    both = await load(1, 200, lambda n: _both(bench, new[n % len(new)]))
+    floors = {"the embedding model": dense.rate, "both models, a thread each": both.rate}
     rows = [
-        ["embedding alone, one by one", f"{alone.rate:.0f}", "1.00"],
+        *([name, f"{floor:.0f}", f"{rate / floor:.2f}"] for name, floor in floors.items()),
         [f"taken in batches of {BATCH}", f"{len(new) / taken.whole:.0f}", ""],
-        ["stored, chunked, embedded, related", f"{rate:.0f}", f"{rate / alone.rate:.2f}"],
+        ["derived, when all were taken", f"{rate:.0f}", ""],
+        ["taken and derived", f"{whole:.0f}", ""],
     ]
-    show(f"The slow path, {len(new)} memories", ["", "a second", "of floor's rate"], rows)
+    show(f"The slow path, {len(new)} memories", ["", "a second", "derived, times that"], rows)
+    for name, ms in (("what derives", spent.deriving), ("Postgres", spent.postgres)):
+        print(f"{ms / max(left, 1):.1f} ms of processor time a memory: {name}", flush=True)
+
+
+async def _both(bench: Bench, text: str) -> None:
+    await asyncio.gather(bench.model.embed([text]), bench.sparse.encode([text]))
 
 
 async def dreams(bench: Bench) -> None:
@@ -162,20 +181,24 @@ def floor_server(system: Running) -> Iterator[str]:
 @asynccontextmanager
 async def opened(system: Running) -> AsyncIterator[Bench]:
     """The load's client and a model of its own, on one thread as the services have it."""
-    model = load_embedder(home=model_home())
+    model, sparse = load_embedder(home=model_home()), load_sparse(home=model_home())
     headers = {"Authorization": f"Bearer {system.key}"}
     async with aiohttp.ClientSession(headers=headers) as http:
-        await model.warm()
+        await asyncio.gather(model.warm(), sparse.warm())
         try:
-            yield Bench(system, http, model)
+            yield Bench(system, http, model, sparse)
         finally:
             model.close()
+            sparse.close()
 
 
 async def measure(system: Running, floor_url: str, asked: argparse.Namespace) -> None:
     """Writes, the slow path, dreams; then recall."""
     async with opened(system) as bench:
-        if asked.only != "recall":
+        if asked.only == "drain":
+            await slow_path(bench)
+            return
+        if asked.only not in {"recall", "fill"}:
             empty = table_bytes(system)
             await writes(bench, floor_url)
             await slow_path(bench)
@@ -183,18 +206,20 @@ async def measure(system: Running, floor_url: str, asked: argparse.Namespace) ->
             print(f"{size:.0f} bytes a memory, all tables and indexes", flush=True)
             await dreams(bench)
         if asked.only != "writes":
-            await recalls(system, bench.model, asked.sizes, asked.tenants, EACH)
+            wanted = asked.sizes, asked.tenants, EACH
+            await recalls(system, bench.model, *wanted, measured=asked.only != "fill")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[1_000, 10_000])
     parser.add_argument("--tenants", type=int, default=0, help=f"tenants of {EACH:,} memories")
-    parser.add_argument("--only", choices=("writes", "recall"))
+    parser.add_argument("--only", choices=("writes", "drain", "recall", "fill"))
+    parser.add_argument("--kept", type=Path, help="a folder that keeps what was filled")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     arguments = _arguments()
-    with running() as up, floor_server(up) as floor_address:
+    with running(arguments.kept) as up, floor_server(up) as floor_address:
         asyncio.run(measure(up, floor_address, arguments))

@@ -49,7 +49,12 @@ class Corpus:
 
 
 async def recalls(
-    system: Running, model: OnnxEmbedder, sizes: Sequence[int], many: int, each: int
+    system: Running,
+    model: OnnxEmbedder,
+    sizes: Sequence[int],
+    many: int,
+    each: int,
+    measured: bool = True,
 ) -> None:
     """Fills a tenant of each size, and `many` of `each`; measures one after another."""
     centres = await model.embed([texts.memory(n) for n in range(fill.CENTRES)])
@@ -57,23 +62,41 @@ async def recalls(
     rows: list[list[str]] = []
     for count, size in [*((1, size) for size in sizes), *([(many, each)] if many else [])]:
         before = table_bytes(system)
-        corpus = await _filled(system, count, size, centres)
+        corpus, anew = await _filled(system, count, size, centres)
         per = (table_bytes(system) - before) / (count * size)
-        rows += await _measured(system, model, corpus, questions)
-        print(f"{corpus.name} memories: {per:.0f} bytes each, tables and indexes", flush=True)
+        await _ranked(system)
+        if measured:
+            rows += await _measured(system, model, corpus, questions)
+        told = f"{per:.0f} bytes each, tables and indexes" if anew else "as they were kept"
+        print(f"{corpus.name} memories: {told}", flush=True)
     show("Recall; processor time in ms a call", COLUMNS, rows)
 
 
-async def _filled(system: Running, count: int, size: int, centres: fill.Centres) -> Corpus:
+async def _ranked(system: Running) -> None:
+    """Waits until nothing is computed any more of what was filled."""
+    connection = await asyncpg.connect(postgres_of(system).admin_url())
+    changed = "select exists (select from reverie.edge_change)"
+    try:
+        async with asyncio.timeout(900):
+            while await connection.fetchval(changed):  # noqa: ASYNC110
+                await asyncio.sleep(1)
+    finally:
+        await connection.close()
+
+
+async def _filled(
+    system: Running, count: int, size: int, centres: fill.Centres
+) -> tuple[Corpus, bool]:
+    """The memories, and whether any of them was missing."""
     url = postgres_of(system).admin_url()
     names = [f"bench-{count}x{size}-{number}" for number in range(count)]
     for name in names:
         add_tenant(url, name)
     numbers = {name: number for number, name in tenant_names(url)}
     keys = {numbers[name]: create_key(url, NewKey("bench", tenant=name)) for name in names}
-    await fill.fill(url, dict.fromkeys(keys, size), centres)
+    anew = await fill.fill(url, dict.fromkeys(keys, size), centres)
     title = f"{size:,}" if count == 1 else f"{count} tenants of {size:,}"
-    return Corpus(title, keys, size)
+    return Corpus(title, keys, size), anew
 
 
 async def _measured(

@@ -12,6 +12,7 @@ import psycopg
 from tests.bench.common import Running
 
 from reverie.embedded import postgres
+from reverie.embedded.addresses import DERIVE
 from reverie.embedded.home import open_home, read_note
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
@@ -28,17 +29,20 @@ class Taken:
 
     gateway: float = 0.0
     postgres: float = 0.0
+    deriving: float = 0.0
 
 
 @contextmanager
 def processor_time(system: Running) -> Iterator[Taken]:
-    """What the gateway and all of Postgres take while it is open."""
+    """What the gateway, all of Postgres, and what derives take while it is open."""
     server = postgres_of(system)
-    gateway = int(read_note(open_home(system.home), "services")["recall"])
-    taken = Taken(-_of_process(gateway), -_of_family(server.pid))
+    pids = read_note(open_home(system.home), "services")
+    gateway, deriving = int(pids["recall"]), int(pids[DERIVE])
+    taken = Taken(-_of_process(gateway), -_of_family(server.pid), -_of_process(deriving))
     yield taken
     taken.gateway += _of_process(gateway)
     taken.postgres += _of_family(server.pid)
+    taken.deriving += _of_process(deriving)
 
 
 def postgres_of(system: Running) -> postgres.Postgres:

@@ -158,6 +158,25 @@ async def test_as_many_messages_are_in_work_as_asked_for(bus: Bus) -> None:
         assert {(await inbox.next()).deliveries for _ in range(3)} == {1}
 
 
+async def test_messages_handled_at_once_are_begun_in_the_order_in_which_they_came(
+    bus: Bus,
+) -> None:
+    begun, gate = Inbox(), asyncio.Event()
+    for number in range(12):
+        await bus.publish(event(payload=str(number)))
+
+    async def long(message: Message) -> None:
+        await begun(message)
+        await gate.wait()
+
+    async with running(consume(bus, ENRICH, long, concurrency=4)):
+        first = [(await begun.next()).data for _ in range(4)]
+        gate.set()
+        rest = [(await begun.next()).data for _ in range(8)]
+        await settled(bus)
+    assert [*first, *rest] == [str(number).encode() for number in range(12)]
+
+
 async def test_two_tickets_for_one_scope_are_one_message(bus: Bus) -> None:
     inbox = Inbox()
     await bus.publish(event(TICKET, "first"))

@@ -63,3 +63,28 @@ async def test_a_merged_memorys_id_answers_with_the_memory_it_went_into(stack: S
     third = await stack.post("/v1/remember", linked)
     near = (await stack.get(f"/v1/memories/{third['id']}"))["neighbours"]
     assert [n["id"] for n in near if n["type"] == "relates_to"] == [one]
+
+
+async def test_of_many_that_come_at_once_each_is_compared_with_those_before_it(
+    stack: Stack,
+) -> None:
+    """Models read several at a time; what says alike is found as if they came one by one."""
+    parts = ("upload", "invoice", "mailer", "report", "search", "login")
+    short = [f"The {part} handler lives in src/{part}/handler.ts" for part in parts]
+    # The longer ones are read last, and come right after the ones that they say again.
+    told = [
+        text
+        for part, one in zip(parts, short, strict=True)
+        for text in (one, f"{one}, and it delegates to src/{part}/store.ts")
+    ]
+    items = [{"content": text, "scope": SHOP, "kind": "decision"} for text in told]
+    made = await stack.post("/v1/remember/batch", {"items": items})
+    ids = [item["id"] for item in made["items"]]
+
+    async def merged() -> bool:
+        answers = [await stack.call("GET", f"/v1/memories/{one}") for one in ids[1::2]]
+        return [answer.body["id"] for answer in answers] == ids[::2]
+
+    await eventually(merged)
+    listed = await stack.get("/v1/memories")
+    assert sorted(one["content"] for one in listed["items"]) == sorted(told[1::2])

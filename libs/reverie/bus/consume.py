@@ -48,18 +48,21 @@ class Never:
 async def consume(bus: Bus, spec: ConsumerSpec, handler: Handler, concurrency: int = 1) -> None:
     """Handle the consumer's messages for ever, `concurrency` at a time; cancel it to stop.
 
-    A handler must bear a second delivery. On cancellation what is in work is handed back, so
-    that another worker gets it at once.
+    However many that are, they are begun in the order in which they come. A handler must bear
+    a second delivery. On cancellation what is in work is handed back, so that another worker gets
+    it at once.
     """
-    async with asyncio.TaskGroup() as group:
+    turn = asyncio.Lock()
+    async with aclosing(bus.deliveries(spec)) as deliveries, asyncio.TaskGroup() as group:
+
+        async def work() -> None:
+            while True:
+                async with turn:
+                    delivery = await anext(deliveries)
+                await _process(bus, spec, delivery, handler)
+
         for number in range(concurrency):
-            group.create_task(_work(bus, spec, handler), name=f"{spec.name} {number}")
-
-
-async def _work(bus: Bus, spec: ConsumerSpec, handler: Handler) -> None:
-    async with aclosing(bus.deliveries(spec)) as deliveries:
-        async for delivery in deliveries:
-            await _process(bus, spec, delivery, handler)
+            group.create_task(work(), name=f"{spec.name} {number}")
 
 
 async def _process(bus: Bus, spec: ConsumerSpec, delivery: Delivery, handler: Handler) -> None:

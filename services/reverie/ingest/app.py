@@ -84,7 +84,9 @@ from reverie.store.vault import Vault
 from reverie.store.watched import Watched
 
 READERS = 4
-"""Connections that only read. One memory is derived from at a time: it sees those before it."""
+"""Connections that only read."""
+AHEAD = 6
+"""Memories in hand at once: models read some ahead while one is compared and written."""
 YIELDS = 5
 """How much a process that only derives gives way to the others of its machine: see nice(2)."""
 
@@ -207,7 +209,7 @@ def _deriving(parts: Parts) -> list[Background]:
     """What goes on by itself: no request waits for it, so a process of its own may do it."""
     return [
         parts.model.keep_loaded,
-        partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), 1),
+        partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), AHEAD),
         partial(relay, parts.bus, parts.outbox, grace=parts.settings.outbox_grace),
         partial(consume, parts.bus, DEAD_WATCH, partial(rescue, parts.bus)),
         partial(keep_time, parts),

@@ -21,6 +21,7 @@ from reverie.inference.asking import Unanswered
 from reverie.inference.embedder import Embedder
 from reverie.inference.slot import ModelSlot
 from reverie.inference.sparse import SparseEncoder, Words
+from reverie.ingest.order import Place
 from reverie.ingest.parts import Parts
 from reverie.ingest.settings import IngestSettings
 from reverie.ingest.told_causes import causes_told, is_worth_asking
@@ -42,15 +43,17 @@ class Deriving(Protocol):
     def enrichment(self) -> Enrichment: ...
 
 
-async def enrich(parts: Parts, tenant: int, raw: Raw) -> bool:
+async def enrich(parts: Parts, tenant: int, raw: Raw, place: Place) -> bool:
     """Derives what is missing of a memory; says whether anything was written.
 
+    Models work ahead; from its `place` on a memory sees all that those before it left.
     Without a model the anchors are made, and the memory stays due for its vectors.
     """
     if raw.enriched_version >= raw.version or raw.kind in ANCHORS:
         return False
     with span("enrich", memory=str(raw.id)):
         pieces = await pieces_of(parts, tenant, raw)
+        await place.turn()
         touches = {} if raw.carried else await touches_of(parts, tenant, raw)
         causes = [] if raw.carried else await causes_of(parts, tenant, raw, list(touches))
         told = [] if raw.carried else await _told(parts, tenant, raw, list(touches), causes)

@@ -24,16 +24,19 @@ async def on_remembered(parts: Parts, message: Message) -> None:
     except ValidationError as error:
         raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
     tenant = event.tenant, message.subject.split(".")[1]
-    await _model_tried(parts)
-    raw = await parts.enrichment.read(event.tenant, event.id)
-    if raw is None or not one_tenant(tenant[1], raw.tenant_name):
-        return
-    # What was superseded meanwhile is told to nobody who derives from it.
-    while raw and not await enrich(parts, tenant[0], raw):
-        seen, raw = raw.version, await parts.enrichment.read(event.tenant, event.id)
-        if raw and raw.version == seen:
-            break
-    await reconcile(parts, *tenant, event.id)
+    # Before anything is awaited: messages are handled side by side, and begun as they came.
+    with parts.order.place(event.tenant) as place:
+        await _model_tried(parts)
+        raw = await parts.enrichment.read(event.tenant, event.id)
+        if raw is None or not one_tenant(tenant[1], raw.tenant_name):
+            return
+        # What was superseded meanwhile is told to nobody who derives from it.
+        while raw and not await enrich(parts, tenant[0], raw, place):
+            seen, raw = raw.version, await parts.enrichment.read(event.tenant, event.id)
+            if raw and raw.version == seen:
+                break
+        await place.turn()
+        await reconcile(parts, *tenant, event.id)
 
 
 async def _model_tried(parts: Parts) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reverie.bus.port import Bus
 from reverie.inference.language import LanguageModel
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.clearing import Clearing
+from reverie.ingest.order import Order
 from reverie.ingest.settings import IngestSettings
 from reverie.store.adjusting import Adjusting
 from reverie.store.administration import Administration
@@ -80,3 +81,4 @@ class Parts:
     llm: LlmLedger
     meters: Allowances
     language: LanguageModel | None = None
+    order: Order = field(default_factory=Order)

@@ -143,9 +143,11 @@ async def _enrich_all(parts: Parts, missed: Sequence[Missed], left: Left) -> Non
 async def _enriched(parts: Parts, tenant: int, name: str, memory: UUID) -> bool:
     """Whether nothing of the memory is missing any more."""
     try:
-        raw = await parts.enrichment.read(tenant, memory)
-        made = raw is not None and await enrich(parts, tenant, raw)
-        await reconcile(parts, tenant, name, memory)
+        with parts.order.place(tenant) as place:
+            raw = await parts.enrichment.read(tenant, memory)
+            made = raw is not None and await enrich(parts, tenant, raw, place)
+            await place.turn()
+            await reconcile(parts, tenant, name, memory)
         return made
     # Whatever is wrong with one must not keep the rounds from the others.
     except Exception as error:
