@@ -63,23 +63,25 @@ async def recalls(
     for count, size in [*((1, size) for size in sizes), *([(many, each)] if many else [])]:
         before = table_bytes(system)
         corpus, anew = await _filled(system, count, size, centres)
-        per = (table_bytes(system) - before) / (count * size)
         await _ranked(system)
+        per = (table_bytes(system) - before) / (count * size)
         if measured:
             rows += await _measured(system, model, corpus, questions)
         told = f"{per:.0f} bytes each, tables and indexes" if anew else "as they were kept"
         print(f"{corpus.name} memories: {told}", flush=True)
-    show("Recall; processor time in ms a call", COLUMNS, rows)
+    if measured:
+        show("Recall; processor time in ms a call", COLUMNS, rows)
 
 
 async def _ranked(system: Running) -> None:
-    """Waits until nothing is computed any more of what was filled."""
+    """Waits until nothing is computed any more of what was filled, and clears up after it."""
     connection = await asyncpg.connect(postgres_of(system).admin_url())
     changed = "select exists (select from reverie.edge_change)"
     try:
         async with asyncio.timeout(900):
             while await connection.fetchval(changed):  # noqa: ASYNC110
                 await asyncio.sleep(1)
+        await connection.execute("vacuum reverie.edge_change")
     finally:
         await connection.close()
 

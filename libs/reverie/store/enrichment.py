@@ -21,7 +21,7 @@ from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
 from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
-from reverie.store.database import Database, Tenant
+from reverie.store.database import Database
 from reverie.store.models import FIRST_MODEL, Models, Pointer
 from reverie.store.weighted import sparse_vector, weighted
 
@@ -121,10 +121,9 @@ class Enrichment:
             return Nodes({}, {})
         project = project_of(memory.scope)
         scope = f"project/{project}" if project else memory.scope
-        async with self._db.tenant(tenant, flushed=False) as t:
-            kept = await _standing(t, memory.id, files)
-            made = await _files(t, project or "", sorted(set(files) - set(kept)))
-            return Nodes(kept | made, await _entities(t, scope, found))
+        asked = memory.id, project, scope, _files(files), _entities(found)
+        made = await self._db.call("anchor_files", tenant, *asked)
+        return Nodes(*({k: UUID(v) for k, v in made[one].items()} for one in ("files", "entities")))
 
     async def candidates(
         self, tenant: int, memory: Raw, nodes: Sequence[UUID], limit: int
@@ -221,29 +220,18 @@ class Enrichment:
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
 
-async def _standing(t: Tenant, memory: UUID, files: Sequence[str]) -> dict[str, UUID]:
-    """The nodes that a memory touches already by some of these names."""
-    found = await t.rows("touches_standing", memory, list(files)) if files else []
-    return {row["named"]: row["node"] for row in found}
+def _files(paths: Sequence[str]) -> list[dict[str, str]]:
+    """In an order that is the same for all, so that none waits for each other; so are entities."""
+    return [_new(path, path=path, name=path.rsplit("/", 1)[-1].lower()) for path in sorted(paths)]
 
 
-async def _files(t: Tenant, project: str, paths: Sequence[str]) -> dict[str, UUID]:
-    """Made in the order given, which is the same for all, so that none waits for each other."""
-    names = [path.rsplit("/", 1)[-1].lower() for path in paths]
-    hashes = [bytes.fromhex(content_hash(path)) for path in paths]
-    new = [new_id() for _ in paths]
-    made = await t.rows("anchor_files", project, list(paths), names, new, hashes) if paths else []
-    return {row["named"]: row["node"] for row in made if row["node"] is not None}
-
-
-async def _entities(t: Tenant, scope: str, found: Sequence[Entity]) -> dict[str, UUID]:
+def _entities(found: Sequence[Entity]) -> list[dict[str, str]]:
     ordered = sorted(found, key=lambda one: one.label)
-    labels = [one.label for one in ordered]
-    sorts = [one.sort.value for one in ordered]
-    hashes = [bytes.fromhex(content_hash(one.key)) for one in ordered]
-    new = [new_id() for _ in ordered]
-    made = await t.rows("anchor_entities", scope, labels, sorts, new, hashes) if found else []
-    return {row["named"]: row["node"] for row in made if row["node"] is not None}
+    return [_new(one.key, label=one.label, sort=one.sort.value) for one in ordered]
+
+
+def _new(hashed: str, **fields: str) -> dict[str, str]:
+    return {**fields, "id": str(new_id()), "hash": content_hash(hashed)}
 
 
 def _linked(

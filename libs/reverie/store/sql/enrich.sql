@@ -29,9 +29,8 @@ where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, 
 select anchor_file($1, $2, $3, $4, $5, $6);
 
 -- name: anchor_files
--- The nodes of files in a project, made where they are missing, in the order given.
-select f.path as named, anchor_file($1, $2, f.path, f.name, f.id, f.hash) as node
-from unnest($3::text[], $4::text[], $5::uuid[], $6::bytea[]) as f (path, name, id, hash);
+-- The nodes that a memory speaks of, made where they are missing: memory, project, scope, files, entities.
+select anchor_all($1, $2, $3, $4, $5, $6);
 
 -- name: edge_put
 -- An open edge that cannot close a causal cycle: touches or relates_to.
@@ -39,17 +38,6 @@ insert into edge as e (tenant, id, src, kind, dst, weight, meta)
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant, src, kind, dst) where known_to is null
   do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
-
--- name: anchor_entities
--- The nodes of entities in a scope, made where they are missing, in the order given.
-select n.label as named, anchor_entity($1, $2, n.label, n.sort, n.id, n.hash) as node
-from unnest($3::text[], $4::text[], $5::uuid[], $6::bytea[]) as n (label, sort, id, hash);
-
--- name: touches_standing
--- The nodes that a memory touches by those of these names that it gave them: a file keeps its node when it moves.
-select e.meta ->> 'named' as named, e.dst as node from edge e
-where e.tenant = $1 and e.src = $2 and e.kind = 'touches' and e.known_to is null
-  and e.meta ->> 'named' = any($3::text[]);
 
 -- name: cause_candidates
 -- Active memories of the scope that may have led to a memory or come of it: those that touch the
