@@ -62,7 +62,7 @@ class Bench:
         """Waits until the slow path has nothing left to do."""
         async with asyncio.timeout(600):
             while not await self._caught_up():  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.3)
 
     async def waiting(self) -> dict[str, float]:
         """How many memories and events wait, by the name of the figure."""

@@ -129,6 +129,8 @@ class Enrichment:
         self, tenant: int, memory: Raw, nodes: Sequence[UUID], limit: int
     ) -> list[Told]:
         """Memories of the scope that may be its causes or effects, none with a causal edge told."""
+        if not nodes and memory.session is None:
+            return []
         async with self._db.reading(tenant) as t:
             near = (memory.id, memory.scope, list(nodes), memory.session, limit)
             found = await t.rows("cause_candidates", *near)

@@ -2,9 +2,15 @@
 -- An active memory whose slow path is done, with the vector of its beginning and its files.
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
        m.valid_to, coalesce(m.carried >= m.version, false) as carried,
-       (select v.v from chunk c join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
-        where c.tenant = $1 and c.memory = m.id and c.ord = 0) as vector,
-       array(select e.dst::text from edge e join memory f on f.tenant = $1 and f.id = e.dst
+       (select v.v
+        from (select c.no from chunk c
+              where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c
+        cross join lateral (
+          select v.v from vec_bge_small_en_v1_5 v
+          where v.tenant = $1 and v.chunk = c.no limit 1) v) as vector,
+       array(select e.dst::text from edge e
+             cross join lateral (
+               select f.kind from memory f where f.tenant = $1 and f.id = e.dst limit 1) f
              where e.tenant = $1 and e.src = m.id and e.kind = 'touches' and e.known_to is null
                and f.kind = 'file') as files
 from memory m
@@ -26,12 +32,12 @@ with near as materialized (
          order by n.far, n.chunk limit 300)
         order by far, chunk limit 300) v
   cross join lateral (
-    select c.memory from chunk c
-    where c.tenant = $1 and c.no = v.chunk and c.ord = 0 limit 1) c
+    select c.memory, c.ord from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
   cross join lateral (
     select m.id from memory m
     where m.tenant = $1 and m.id = c.memory and m.scope = $4 and m.status = 'active' and m.id <> $2
     limit 1) m
+  where c.ord = 0
   order by v.far limit $5
 ), anchored as materialized (
   select s.id
@@ -58,7 +64,7 @@ with near as materialized (
           order by p.doc desc limit 200) p) d
 ), worded as materialized (
   select m.id
-  from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight
+  from (select x.doc, sum(1::float8 / cardinality(t.docs)) as weight
         from term t cross join lateral unnest(t.docs) x (doc)
         group by x.doc order by weight desc, x.doc desc) s
   cross join lateral (
@@ -69,10 +75,15 @@ with near as materialized (
 )
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
        m.valid_to, coalesce(m.carried >= m.version, false) as carried,
-       (select (1 - (v.v <=> $3))::float8 from chunk c
-        join vec_bge_small_en_v1_5 v on v.tenant = $1 and v.chunk = c.no
-        where c.tenant = $1 and c.memory = m.id and c.ord = 0) as cosine,
-       array(select e.dst::text from edge e join memory f on f.tenant = $1 and f.id = e.dst
+       (select (1 - (v.v <=> $3))::float8
+        from (select c.no from chunk c
+              where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c
+        cross join lateral (
+          select v.v from vec_bge_small_en_v1_5 v
+          where v.tenant = $1 and v.chunk = c.no limit 1) v) as cosine,
+       array(select e.dst::text from edge e
+             cross join lateral (
+               select f.kind from memory f where f.tenant = $1 and f.id = e.dst limit 1) f
              where e.tenant = $1 and e.src = m.id and e.kind = 'touches' and e.known_to is null
                and f.kind = 'file') as files
 from memory m
