@@ -50,17 +50,19 @@ bench-quality: $(READY) ## what recall finds, beside BM25 (ARGS="chinese --ablat
 bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS=... adds flags)
 	@$(BIN)/python -m tests.bench.speed $(ARGS)
 
-fuzz: $(READY) ## make up requests from the OpenAPI document, many of each (ARGS=50 for how many)
+fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
 	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/integration/test_openapi_holds.py \
 		-q -k every_call --timeout 14400
+	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/unit/test_parsers_hold.py \
+		tests/integration/test_hostile_calls.py -q --timeout 14400
 
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
-	@$(BIN)/python -m tests.chaos.run $(ARGS)
-	@$(BIN)/python -m tests.chaos.run --several --operations 2000 --faults 20 $(ARGS)
+	@$(BIN)/python -m tests.chaos.run --page $(ARGS)
+	@$(BIN)/python -m tests.chaos.run --page --several --operations 2000 --faults 20 $(ARGS)
 	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos
 
 soak: $(READY) ## let it work for half an hour, and say what grows (ARGS="--minutes 5")
-	@$(BIN)/python -m tests.chaos.soak $(ARGS)
+	@$(BIN)/python -m tests.chaos.soak --page $(ARGS)
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -209,10 +209,23 @@ class Client:
         one = self._sure()
         query = one.marker if one else " ".join(self.dice.sample(WORDS, 3))
         status, body = await self._once("POST", "/v1/recall", {"query": query, "limit": 5})
-        if status == 200:
-            expected = one.marker if one and not body["degraded"] else ""
-            seen = markers_in(json.dumps(body))
-            self.log.sights.append(Sight(self.tenant, seen, expected))
+        if status != 200:
+            return
+        seen = markers_in(json.dumps(body))
+        if one is None or body["degraded"] or one.marker in seen:
+            self.log.sights.append(Sight(self.tenant, seen))
+            return
+        doubted, told = await self._unseen(one, body)
+        self.log.sights.append(Sight(self.tenant, seen, "" if doubted else one.marker, told))
+
+    async def _unseen(self, one: _Mine, answer: Mapping[str, Any]) -> tuple[bool, str]:
+        """Whether a memory that recall did not show is in doubt, so that it stands below others;
+        and what there is to say of it."""
+        status, now = await self._once("GET", f"/v1/memories/{one.id}")
+        scores = [round(shown["score"], 3) for shown in answer["memories"]]
+        facts = {name: now.get(name) for name in ("status", "version", "staleness", "confidence")}
+        doubted = status != 200 or bool(now["staleness"])
+        return doubted, f"{answer['search_mode']} {scores} {status} {facts} {answer['trace_id']}"
 
     def _sure(self) -> _Mine | None:
         sure = [one for one in self.mine if one.sure]

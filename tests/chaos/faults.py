@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from random import Random
 
 import aiohttp
 
 from reverie.testing.proxy import ChaosProxy
+from tests.chaos.embeddings import Mood
 from tests.chaos.system import SERVICES, System, leader
 from tests.stack import eventually
 
@@ -33,6 +34,11 @@ def _killed(service: str) -> Fault:
         system.kill(service)
 
     return Fault(f"kill -9 of {service}", harm)
+
+
+async def _restarted(system: System, dice: Random) -> None:
+    for service in SERVICES:
+        system.end(service)
 
 
 def _frozen(service: str) -> Fault:
@@ -59,7 +65,7 @@ async def _nats_killed(system: System, dice: Random) -> None:
     if system.bus.three is not None:
         await _leader_killed(system, dice)
     elif system.bus.one is not None:
-        system.bus.one.kill()
+        await asyncio.to_thread(system.bus.one.kill)
         await asyncio.sleep(dice.uniform(0.2, 3))
         await asyncio.to_thread(system.bus.one.start)
 
@@ -68,14 +74,14 @@ async def _leader_killed(system: System, dice: Random) -> None:
     three = system.bus.three
     if three is not None:
         number = await asyncio.to_thread(leader, three)
-        three.kill(number)
+        await asyncio.to_thread(three.kill, number)
         await asyncio.sleep(dice.uniform(2, 5))
-        three.start(number)
+        await asyncio.to_thread(three.start, number)
         await eventually(lambda: asyncio.to_thread(three.healthy, number))
 
 
 async def _postgres_killed(system: System, dice: Random) -> None:
-    system.kill_postgres()
+    await asyncio.to_thread(system.kill_postgres)
     await asyncio.sleep(dice.uniform(0.2, 3))
     await system.start_postgres()
 
@@ -119,6 +125,21 @@ def _fill(ballast: Path) -> None:
     with suppress(OSError), ballast.open("wb", buffering=0) as file:
         while file.write(bytes(1 << 20)):
             continue
+
+
+def _embedder(mood: Mood, name: str) -> Fault:
+    """The endpoint that embeds is not well, for some seconds."""
+
+    async def harmed(system: System, dice: Random) -> None:
+        if system.embedder is None:
+            return
+        system.embedder.turn(mood)
+        try:
+            await asyncio.sleep(dice.uniform(2, 6))
+        finally:
+            system.embedder.turn(Mood.WELL)
+
+    return Fault(f"the embedder {name}", harmed, "embedder")
 
 
 async def _crowd(system: System, dice: Random) -> None:
@@ -167,6 +188,12 @@ NETWORK: tuple[tuple[str, Callable[[ChaosProxy], None]], ...] = (
     ("0.3 s away", lambda proxy: proxy.delay(0.3)),
     ("at 64 KiB/s", lambda proxy: proxy.throttle(65_536)),
 )
+EMBEDDER = (
+    _embedder(Mood.SLOW, "is slow"),
+    _embedder(Mood.HANGING, "hangs"),
+    _embedder(Mood.FAILING, "fails"),
+    _embedder(Mood.TORN, "answers torn JSON"),
+)
 SINGLE = (
     *map(_killed, SERVICES),
     *map(_frozen, SERVICES),
@@ -176,30 +203,56 @@ SINGLE = (
     Fault("ten times the load", _crowd),
     Fault("the disk of Postgres is full", _disk_full, "disk"),
     Fault("the clock jumps", _clock_jumped, "clock"),
+    *EMBEDDER,
     *(_between(name, harm, to) for to in ("NATS", "Postgres") for name, harm in NETWORK),
 )
 SWEEPING = (
+    Fault("restart of all services", _restarted),
     Fault("kill -9 of all services", _services_killed),
     Fault("kill -9 of everything", _all_killed),
 )
-
-
 CLUSTER = (
     *map(_killed, SERVICES),
     Fault("NATS loses its leader", _leader_killed),
+    *EMBEDDER,
     *(_between(name, harm, "Postgres") for name, harm in NETWORK),
 )
 FAIL_OVER = Fault("Postgres fails over", _failed_over)
+KNOWN = (*SINGLE, *SWEEPING)
+TOGETHER = 0.25
+"""The share of strikes in which two faults come at once."""
 
 
-def drawn(dice: Random, system: System) -> list[Fault]:
-    """One fault mostly, at times two at once, at times a sweeping one."""
-    several, kind = system.bus.three is not None, dice.random()
-    if kind < 0.1 and not several:
-        return [dice.choice(SWEEPING)]
-    known = CLUSTER if several else SINGLE
-    able = [fault for fault in known if not fault.needs or getattr(system, fault.needs)]
-    return dice.sample(able, 2 if kind < 0.3 else 1)
+class Deck:
+    """All faults that can be done to a system, shuffled: each comes before any comes again.
+
+    With `strikes`, the names of faults joined by +, those are dealt in their order instead.
+    """
+
+    def __init__(self, system: System, dice: Random, strikes: Sequence[str] = ()) -> None:
+        named = {one.name: one for one in (*KNOWN, *CLUSTER, FAIL_OVER)}
+        self._chosen = cycle([[named[name] for name in one.split("+")] for one in strikes])
+        self._is_chosen = bool(strikes)
+        several = system.bus.three is not None
+        known = (*CLUSTER, *SWEEPING[:2]) if several else KNOWN
+        self._able = [one for one in known if not one.needs or getattr(system, one.needs)]
+        self._dice = dice
+        self._left: list[Fault] = []
+
+    def deal(self) -> list[Fault]:
+        """The next fault, at times with another beside it; a sweeping one comes alone."""
+        if self._is_chosen:
+            return next(self._chosen)
+        first = self._next()
+        if first in SWEEPING or self._dice.random() >= TOGETHER:
+            return [first]
+        other = self._dice.choice([f for f in self._able if f not in (*SWEEPING, first)])
+        return [first, other]
+
+    def _next(self) -> Fault:
+        if not self._left:
+            self._left = self._dice.sample(self._able, len(self._able))
+        return self._left.pop()
 
 
 async def strike(system: System, faults: list[Fault], dice: Random) -> None:

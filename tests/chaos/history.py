@@ -61,11 +61,13 @@ class Deed:
 
 @dataclass(frozen=True)
 class Sight:
-    """What a read showed a tenant: the markers in it, and one it had to show."""
+    """What a read showed a tenant: the markers in it, and one it had to show; `told`: what there is
+    to say of one that it did not show."""
 
     tenant: str
     markers: frozenset[str]
     expected: str = ""
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def _leaks(sights: Iterable[Sight]) -> Iterator[Violation]:
             if owner(marker) != sight.tenant:
                 yield Violation("seen by another tenant", f"{sight.tenant} saw {marker}")
         if sight.expected and sight.expected not in sight.markers:
-            yield Violation("not read back", sight.expected)
+            yield Violation("not read back", f"{sight.expected} {sight.told}".strip())
 
 
 def _strangers(tenant: str, state: State) -> Iterator[Violation]:

@@ -1,23 +1,23 @@
 """Breaks a running system, and says what became of it.
 
-    python -m tests.chaos.run --seed 7 --operations 10000 --faults 100
+    python -m tests.chaos.run --seed 7 --operations 10000 --faults 100 --page
 
 Clients of several tenants write, edit, link, supersede, forget, talk and read while faults
-strike; in the end every note of theirs is held against what the system holds. Prints a report;
-ends with 1 where something does not hold.
+strike; in the end every note of theirs is held against what the system holds. Prints a report,
+and with --page puts it into docs/chaos.md; ends with 1 where something does not hold, and leaves
+the notes and logs of that then.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import LiteralString
@@ -26,17 +26,22 @@ import aiohttp
 
 from tests.chaos.clients import Client, Log
 from tests.chaos.doors import Watch
-from tests.chaos.faults import FAIL_OVER, Fault, drawn, strike
+from tests.chaos.faults import FAIL_OVER, KNOWN, Deck, Fault, strike
 from tests.chaos.finals import read_state
 from tests.chaos.history import Violation, violations
+from tests.chaos.report import put, report
+from tests.chaos.result import BACK, TENANTS, Notes, Plan, Result, Strike
 from tests.chaos.system import System, running_system
 from tests.tables import rows
 
-TENANTS = ["acme", "bolt", "core"]
-BACK = 15.0
-"""Seconds within which each door is back after a fault."""
 SETTLING = 180.0
 """Seconds for what is under way when the last client stops."""
+FAULT = 120.0
+"""Seconds after which a fault that does not end is given up, and the run with it."""
+LAST_RESORT = 15 * 60
+"""Seconds beyond the time of a plan after which the process ends, whatever it waits for."""
+EACH = 20.0
+"""Seconds between two lines of progress where nobody watches a terminal."""
 WAITING: LiteralString = """
 select (select count(*) from outbox),
        (select count(*) from dream_job where parked is null),
@@ -47,71 +52,55 @@ select (select count(*) from outbox),
 """
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How long and how hard: `clients` of each tenant act until there are `operations`
-    acknowledged and `faults` were survived; `calm`: seconds between two strikes, at most.
-    `several`: on three NATS servers and a Postgres with a standby, which takes over half way;
-    `clock`: the services' can be moved.
-    """
-
-    seed: int = 1
-    operations: int = 10_000
-    faults: int = 100
-    clients: int = 3
-    calm: float = 3.0
-    several: bool = False
-    clock: bool = True
-
-
-@dataclass
-class Result:
-    """What a run was."""
-
-    plan: Plan
-    log: Log = field(default_factory=Log)
-    struck: Counter[str] = field(default_factory=Counter)
-    back: dict[str, float] = field(default_factory=dict)
-    """By door, the longest time after a fault until it answered, in seconds."""
-    shut: dict[str, float] = field(default_factory=dict)
-    """By door, the longest time between two answers, in seconds."""
-    seconds: float = 0.0
-    wrong: list[Violation] = field(default_factory=list)
-
-    def failures(self) -> list[str]:
-        """All that must not be."""
-        late = [f"{door} was back after {s:.1f} s" for door, s in self.back.items() if s > BACK]
-        return [*map(str, self.wrong), *self.log.strange, *late]
-
-
-async def break_it(folder: Path, plan: Plan) -> Result:
-    """A run of it in an empty folder."""
-    result, dice = Result(plan), Random(plan.seed)
-    running = running_system(folder, TENANTS, plan.several, plan.clock)
+async def break_it(folder: Path, result: Result) -> None:
+    """A run of it in an empty folder; what comes of it is in `result` as far as it gets."""
+    plan = result.plan
+    running = running_system(folder, TENANTS, plan.several, plan.clock, endpoint=True)
     async with running as system, aiohttp.ClientSession() as http:
-        gateway = system.gateway
-        watch = Watch(http, gateway, system.keys[TENANTS[0]])
+        result.missing = missing(system)
+        result.began = time.monotonic()
+        watch = Watch(http, system.gateway, system.keys[TENANTS[0]])
         watching = asyncio.create_task(watch.stand())
-        began = time.monotonic()
-        over = asyncio.Event()
-        clients = [
-            Client(http, gateway, key, tenant, n, result.log, Random(f"{plan.seed}{tenant}{n}"))
-            for tenant, key in system.keys.items()
-            for n in range(plan.clients)
-        ]
+        notes = Notes(folder, result)
         try:
-            async with asyncio.TaskGroup() as group:
-                for client in clients:
-                    group.create_task(_go_on(client, over))
-                group.create_task(_strike_on(system, plan, dice, watch, result, over))
-            result.seconds = time.monotonic() - began
-            result.wrong = [*await settled(system), *await told(system, http, result.log)]
+            await _worked(http, system, watch, notes, result)
+            await _held_against(http, system, result)
         finally:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-        result.shut = {name: door.longest() for name, door in watch.doors.items()}
-    return result
+            notes.write()
+            result.seconds = result.seconds or time.monotonic() - result.began
+            result.shut = {name: door.longest() for name, door in watch.doors.items()}
+
+
+def missing(system: System) -> tuple[str, ...]:
+    """The faults that cannot be done here: no small disk may be mounted, no clock be moved."""
+    return tuple(one.name for one in KNOWN if one.needs and getattr(system, one.needs) is None)
+
+
+async def _worked(
+    http: aiohttp.ClientSession, system: System, watch: Watch, notes: Notes, result: Result
+) -> None:
+    """Clients at work, and faults beside them, until there was enough of both or the time is up."""
+    plan, over = result.plan, asyncio.Event()
+    clients = [
+        Client(http, system.gateway, key, tenant, n, result.log, Random(f"{plan.seed}{tenant}{n}"))
+        for tenant, key in system.keys.items()
+        for n in range(plan.clients)
+    ]
+    async with asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(_go_on(client, over))
+        telling = group.create_task(_tell(result))
+        try:
+            async with asyncio.timeout(plan.minutes * 60):
+                await _strike_on(system, Random(plan.seed), watch, notes, result)
+        except TimeoutError:
+            result.wrong.append(Violation("too slow", f"not done in {plan.minutes:g} minutes"))
+        over.set()
+        telling.cancel()
+    result.seconds = time.monotonic() - result.began
 
 
 async def _go_on(client: Client, over: asyncio.Event) -> None:
@@ -120,36 +109,53 @@ async def _go_on(client: Client, over: asyncio.Event) -> None:
 
 
 async def _strike_on(
-    system: System, plan: Plan, dice: Random, watch: Watch, result: Result, over: asyncio.Event
+    system: System, dice: Random, watch: Watch, notes: Notes, result: Result
 ) -> None:
     """Faults, each followed by the wait for every door, until there was enough of all."""
-    struck = 0
-    while struck < plan.faults or result.log.acknowledged < plan.operations:
+    plan, deck = result.plan, Deck(system, dice, result.plan.strikes)
+    while (struck := result.struck.total()) < plan.faults:
         await asyncio.sleep(dice.uniform(0.3, plan.calm))
-        if struck < plan.faults:
-            half_way = plan.several and system.standby and struck >= plan.faults // 2
-            faults = [FAIL_OVER] if half_way else drawn(dice, system)
+        half_way = system.standby and struck >= plan.faults // 2
+        faults = [FAIL_OVER] if half_way else deck.deal()
+        result.strikes.append(await _struck(system, faults, dice, watch, result))
+        notes.write()
+    while result.log.acknowledged < plan.operations:  # noqa: ASYNC110
+        await asyncio.sleep(0.5)
+
+
+async def _struck(
+    system: System, faults: list[Fault], dice: Random, watch: Watch, result: Result
+) -> Strike:
+    """One strike; ends when each door answered, or after twice the time it may take.
+
+    Raises where a fault does not end: nothing that comes after would tell anything.
+    """
+    names = tuple(fault.name for fault in faults)
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(FAULT):
             await strike(system, faults, dice)
-            struck += len(faults)
-            await _back(faults, watch, result)
-            _progress(struck, plan, result)
-    over.set()
-
-
-async def _back(faults: list[Fault], watch: Watch, result: Result) -> None:
-    """Waits for each door to answer again, for twice the time it may take."""
+    except TimeoutError:
+        raise RuntimeError(f"{' and '.join(names)} did not end in {FAULT:.0f} s") from None
     ended = time.monotonic()
-    result.struck.update(fault.name for fault in faults)
-    for name, door in watch.doors.items():
-        took = await door.again(ended, 2 * BACK)
-        result.back[name] = max(result.back.get(name, 0.0), took)
+    took = await asyncio.gather(*(door.again(ended, 2 * BACK) for door in watch.doors.values()))
+    back = dict(zip(watch.doors, took, strict=True))
+    return Strike(names, began - result.began, ended - began, back)
+
+
+async def _held_against(http: aiohttp.ClientSession, system: System, result: Result) -> None:
+    began = time.monotonic()
+    result.wrong += await settled(system)
+    result.settled = time.monotonic() - began
+    result.wrong += await told(system, http, result.log)
+    result.checked = True
 
 
 async def settled(system: System) -> list[Violation]:
     """Waits until nothing is queued: no event to publish, no turn undigested, no change unapplied;
     or answers what still is."""
     until = time.monotonic() + SETTLING
-    while waiting := _waiting(system):
+    while waiting := await asyncio.to_thread(_waiting, system):
         if time.monotonic() > until:
             return [Violation("still waiting", f"{what} {n}") for what, n in waiting.items()]
         await asyncio.sleep(0.5)
@@ -174,65 +180,65 @@ def _waiting(system: System) -> dict[str, int]:
     return {name: n for name, n in zip(names, counts, strict=True) if n}
 
 
-def _progress(struck: int, plan: Plan, result: Result) -> None:
-    if sys.stderr.isatty():
-        done = result.log.acknowledged
-        print(f"\r{struck}/{plan.faults} faults, {done}/{plan.operations} acknowledged",
-              end="", file=sys.stderr)  # fmt: skip
-
-
-def report(result: Result) -> str:
-    """The run in Markdown."""
-    log, plan = result.log, result.plan
-    acts = Counter(f"{deed.act} {deed.outcome}" for deed in log.deeds)
-    lines = [
-        f"Seed {plan.seed}: {log.acknowledged} operations acknowledged in {result.seconds:.0f} s "
-        f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants; "
-        f"{result.struck.total()} faults.",
-        "",
-        "| operation | times |",
-        "|---|---|",
-        *(f"| {name} | {times} |" for name, times in sorted(acts.items())),
-        f"| reads | {len(log.sights)} |",
-        "",
-        "| fault | times |",
-        "|---|---|",
-        *(f"| {name} | {times} |" for name, times in sorted(result.struck.items())),
-        "",
-        "| door | back after a fault, at most | without an answer, at most |",
-        "|---|---|---|",
-        *(f"| {n} | {result.back.get(n, 0):.1f} s | {s:.1f} s |" for n, s in result.shut.items()),
-        "",
-        "Answers: " + ", ".join(f"{n} {t}" for n, t in sorted(log.answers.items())) + ".",
-        "",
-    ]
-    failures = result.failures()
-    lines += [f"- {failure}" for failure in failures[:50]]
-    return "\n".join([*lines, "Nothing lost, doubled, invented or leaked." if not failures else ""])
+async def _tell(result: Result) -> None:
+    """How far it is, on standard error: in one line of a terminal, else a line now and then."""
+    seen, plan = sys.stderr.isatty(), result.plan
+    while True:
+        await asyncio.sleep(1.0 if seen else EACH)
+        last = " and ".join(result.strikes[-1].faults) if result.strikes else "none yet"
+        line = (
+            f"{(time.monotonic() - result.began) / 60:.1f} min, {result.log.acknowledged} of "
+            f"{plan.operations} operations, {result.struck.total()} of {plan.faults} faults "
+            f"(last: {last})"
+        )
+        print(f"\r\033[K{line}" if seen else line, end="" if seen else "\n", file=sys.stderr)
+        sys.stderr.flush()
 
 
 def main() -> None:
     """As a command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    for name, default in (("seed", 1), ("operations", 10_000), ("faults", 100), ("clients", 3)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--calm", type=float, default=3.0)
-    parser.add_argument("--several", action="store_true", help="three NATS, Postgres with standby")
-    parser.add_argument("--keep", action="store_true", help="leave the folder with its logs")
-    given = vars(parser.parse_args())
-    kept = given.pop("keep")
-    plan = Plan(**given)
+    given = vars(_parser().parse_args())
+    page, keep = given.pop("page"), given.pop("keep")
+    result = Result(Plan(**given | {"strikes": tuple(given["strikes"])}))
     folder = Path(tempfile.mkdtemp(prefix="reverie-chaos-"))
     folder.chmod(0o711)
+    faulthandler.dump_traceback_later(result.plan.minutes * 60 + LAST_RESORT, exit=True)
     try:
-        result = asyncio.run(break_it(folder, plan))
-    finally:
-        if kept:
-            print(f"logs: {folder}/home/logs", file=sys.stderr)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+        asyncio.run(break_it(folder, result))
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
+        result.wrong.append(Violation("broken off", f"{type(error).__name__}: {_words(error)}"))
+    faulthandler.cancel_dump_traceback_later()
+    failed = bool(result.failures())
+    if keep or failed:
+        print(f"notes and logs: {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
     print(report(result))
-    sys.exit(1 if result.failures() else 0)
+    if page:
+        put("several" if result.plan.several else "one", report(result))
+    sys.exit(1 if failed else 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    plan = Plan()
+    for name in ("seed", "operations", "faults", "clients"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(plan, name))
+    for name in ("calm", "minutes"):
+        parser.add_argument(f"--{name}", type=float, default=getattr(plan, name))
+    only = "only these faults, by their names in the report; joined by + at once"
+    parser.add_argument("--strike", dest="strikes", action="append", default=[], help=only)
+    parser.add_argument("--several", action="store_true", help="three NATS, Postgres with standby")
+    parser.add_argument("--keep", action="store_true", help="leave the folder with notes and logs")
+    parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")
+    return parser
+
+
+def _words(error: BaseException) -> str:
+    """What went wrong at the bottom of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import AsyncIterator, Mapping
@@ -90,13 +91,16 @@ def _logged(log: Path, event: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def served(world: World, name: str, **settings: object) -> AsyncIterator[Served]:
+async def served(
+    world: World, name: str, env: Mapping[str, str] | None = None, **settings: object
+) -> AsyncIterator[Served]:
     """`reverie serve NAME` as a process, ready; killed at the end if it still runs."""
+    given = {**_environment(world, name, settings), **(env or {})}
     log = world.folder / f"{name}-{uuid4().hex[:8]}.log"
     with log.open("w") as err:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "reverie.cli.main", "serve", name,
-            stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=_environment(world, name, settings),
+            stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=given,
         )  # fmt: skip
     try:
         url = await eventually(lambda: _url(process, log), 40)
@@ -119,7 +123,8 @@ def _environment(world: World, name: str, settings: Mapping[str, object]) -> dic
         **settings,
     }
     own = {f"REVERIE_{key.upper()}": str(value) for key, value in values.items()}
-    return {"PATH": "/usr/bin:/bin", "HOME": str(world.folder), **own}
+    path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    return {"PATH": "/usr/bin:/bin", "HOME": str(world.folder), **path, **own}
 
 
 async def _url(process: Process, log: Path) -> str:

@@ -16,14 +16,19 @@ from pathlib import Path
 from typing import LiteralString
 
 import psycopg
+from tenacity import retry, stop_after_attempt, wait_fixed
 
+from reverie.cli.reembed import _reembed
 from reverie.domain.access import Role
 from reverie.embedded import postgres, processes
 from reverie.embedded.home import Home, open_home
-from reverie.store.bootstrap import NewKey, create_key
+from reverie.runtime.settings import Settings
+from reverie.store.bootstrap import NewKey, create_key, tenant_names
 from reverie.store.migrate import migrate
+from reverie.testing.models import model_home
 from reverie.testing.proxy import ChaosProxy
 from reverie.testing.servers import UNSAFE, NatsServer
+from tests.chaos.embeddings import Embeddings, embeddings
 from tests.e2e.runner import ANY_PORT, Up
 from tests.external import Cluster, nats_cluster
 from tests.ports import at_port, port_of
@@ -41,6 +46,8 @@ SETTINGS = (
     "dream_idle_minutes=0.1", "dream_lease_seconds=3", "key_cache_seconds=5",
 )  # fmt: skip
 SERVICES = ("ingest", "recall", "dream", "staleness")
+CLOCK = Path(__file__).parent / "clock"
+"""What a process whose clock is moved finds first among its modules."""
 DISK = 900 << 20
 """Bytes of the disk that can be filled."""
 SYNCHRONOUS: LiteralString = "alter system set synchronous_standby_names = '*'"
@@ -64,11 +71,13 @@ class System:
     """What faults can be done to. Behind a proxy each: Postgres, and a NATS unless it is three.
 
     `clock`: the file that moves the clock of the services, and `disk`: the folder of a small disk
-    that holds Postgres' data; None where they could not be had.
+    that holds Postgres' data; None where they could not be had. `embedder`: the endpoint that
+    embeds; None where the services embed by themselves.
     """
 
     up: Up
     gateway: str
+    urls: dict[str, str]
     keys: dict[str, str]
     home: Home
     server: postgres.Postgres
@@ -77,10 +86,15 @@ class System:
     standby: Standby | None = None
     clock: Path | None = None
     disk: Path | None = None
+    embedder: Embeddings | None = None
 
     def kill(self, service: str) -> None:
         """kill -9 of a service; its supervisor starts it again."""
         self._signal(service, signal.SIGKILL)
+
+    def end(self, service: str) -> None:
+        """Tell a service to stop in order; its supervisor starts it again."""
+        self._signal(service, signal.SIGTERM)
 
     def freeze(self, service: str, frozen: bool) -> None:
         """Stop a process without ending it, or let it go on."""
@@ -90,8 +104,12 @@ class System:
         """kill -9 of the postmaster."""
         processes.stop(self.server.pid, [(signal.SIGKILL, 5.0)], self.server.child)
 
+    @retry(stop=stop_after_attempt(4), wait=wait_fixed(1.0), reraise=True)
     async def start_postgres(self) -> None:
-        """Start it again on the same port and data, unless it runs."""
+        """Start it again on the same port and data, unless it runs.
+
+        Right after a kill -9 it may fail once, while the memory of the killed is still held.
+        """
         spec = postgres.PostgresSpec(self.home, self.server.port, options=OPTIONS)
         self.server = await asyncio.to_thread(postgres.start, spec)
 
@@ -108,14 +126,7 @@ class System:
     def jump(self, seconds: int) -> None:
         """Sets the clock of the services forward or back by so much; 0: as it is."""
         if self.clock is not None:
-            self.clock.write_text(f"{seconds:+d}\n")
-
-    def memory(self, service: str) -> int:
-        """Bytes of a service that are resident; 0 while it is away."""
-        with suppress(OSError, KeyError, ValueError):
-            pages = Path(f"/proc/{self.up.pids()[service]}/statm").read_text().split()[1]
-            return int(pages) * os.sysconf("SC_PAGE_SIZE")
-        return 0
+            _set_clock(self.clock, seconds)
 
     def _signal(self, service: str, sent: signal.Signals) -> None:
         with suppress(ProcessLookupError, KeyError):
@@ -134,12 +145,17 @@ def leader(cluster: Cluster) -> int:
 
 @asynccontextmanager
 async def running_system(
-    folder: Path, tenants: list[str], several: bool = False, movable: bool = False
+    folder: Path,
+    tenants: list[str],
+    several: bool = False,
+    movable: bool = False,
+    endpoint: bool = False,
 ) -> AsyncIterator[System]:
     """Servers, proxies before them, the services, and a key of each tenant.
 
     `several`: three NATS servers, and a standby that Postgres replicates to synchronously.
-    `movable`: the clock of the services can be moved, where libfaketime can be had.
+    `movable`: the clock of the services can be moved, where libfaketime can be had. `endpoint`:
+    they embed by an endpoint of the tests.
     """
     async with AsyncExitStack() as stack:
         disk = stack.enter_context(_small_disk(folder / "disk"))
@@ -155,19 +171,52 @@ async def running_system(
         to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", server.port))
         clock = folder / "clock"
         env = await asyncio.to_thread(_movable_clock, clock, folder) if movable else {}
-        up = Up(folder / "home", *ANY_PORT, *_flags(server, to_postgres.port, bus), env=env)
-        stack.callback(up.clean_up)
-        gateway = (await asyncio.to_thread(up.ready))["gateway"]
+        embedder = await stack.enter_async_context(embeddings()) if endpoint else None
+        flags = _flags(server, to_postgres.port, bus, embedder)
+        up = Up(folder / "home", *ANY_PORT, *flags, env=env)
+        stack.callback(_ended, up)
+        addresses = await asyncio.to_thread(up.ready)
         keys = {
             tenant: create_key(server.admin_url(), NewKey("chaos", Role.ADMIN, tenant=tenant))
             for tenant in tenants
         }
+        if embedder:
+            await _moved_to(embedder, server.admin_url())
         moved = clock if env else None
-        system = System(up, gateway, keys, home, server, to_postgres, bus, standby, moved, disk)
+        system = System(
+            up,
+            addresses["gateway"],
+            addresses["services"],
+            keys,
+            home,
+            server,
+            to_postgres,
+            bus,
+            standby,
+        )
+        system.clock, system.disk, system.embedder = moved, disk, embedder
         try:
             yield system
         finally:
             held[:1] = [system.server]
+
+
+def _ended(up: Up) -> None:
+    """Ends it and whatever it started, be it that it does not want to."""
+    below = up.descendants() if up.process.poll() is None else set()
+    try:
+        up.clean_up()
+    except subprocess.TimeoutExpired:
+        for pid in (up.process.pid, *below):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        up.clean_up()
+
+
+async def _moved_to(embedder: Embeddings, admin_url: str) -> None:
+    """All tenants go by the model of the endpoint from now on."""
+    settings = Settings(home=model_home(), **embedder.settings())
+    await _reembed(settings, admin_url, tenant_names(admin_url))
 
 
 def _migrated(home: Home) -> postgres.Postgres:
@@ -223,13 +272,22 @@ def _movable_clock(clock: Path, folder: Path) -> dict[str, str]:
         found = [*folder.glob("faketime/usr/lib/*/faketime/libfaketime.so.1")]
     if not found:
         return {}
-    clock.write_text("+0\n")
+    _set_clock(clock, 0)
     return {
         "LD_PRELOAD": str(found[0]),
+        # Its clock_nanosleep refuses every sleep of Python's.
+        "PYTHONPATH": os.pathsep.join([str(CLOCK), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "FAKETIME_TIMESTAMP_FILE": str(clock),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
+
+
+def _set_clock(clock: Path, seconds: int) -> None:
+    """At once: whoever reads the file finds the one time or the other."""
+    other = clock.with_suffix(".next")
+    other.write_text(f"{seconds:+d}\n")
+    other.replace(clock)
 
 
 @contextmanager
@@ -252,12 +310,15 @@ def _folder(folder: Path, name: str) -> Path:
     return made
 
 
-def _flags(server: postgres.Postgres, port: int, bus: Bus) -> list[str]:
+def _flags(
+    server: postgres.Postgres, port: int, bus: Bus, embedder: Embeddings | None
+) -> list[str]:
     urls = {
         "database_url": at_port(server.service_url(), port),
         "migrate_database_url": server.admin_url(),
         "nats_url": bus.url,
         "nats_replicas": 3 if bus.three else 1,
+        **(embedder.settings() if embedder else {}),
     }
     settings = [f"{name}={value}" for name, value in urls.items()] + list(SETTINGS)
     return [flag for setting in settings for flag in ("--set", setting)]

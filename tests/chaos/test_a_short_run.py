@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from reverie.testing.servers import TestRun
-from tests.chaos.run import Plan, break_it, report
+from tests.chaos.report import report
+from tests.chaos.result import Plan, Result
+from tests.chaos.run import break_it
+
+STRIKES = (
+    "kill -9 of ingest+kill -9 of nats-server+the embedder hangs",
+    "kill -9 of dream+Postgres cut off+the embedder fails",
+)
 
 
 async def test_what_clients_did_while_services_were_killed_and_cut_off_is_there_once(
     test_run: TestRun,
 ) -> None:
-    plan = Plan(seed=3, operations=120, faults=4, clients=1, calm=1.0, clock=False)
-    result = await break_it(test_run.new_folder("chaos-run"), plan)
+    plan = Plan(
+        seed=3, operations=120, faults=6, clients=2, calm=0.5, clock=False, strikes=STRIKES
+    )  # fmt: skip
+    result = Result(plan)
+    await break_it(test_run.new_folder("chaos-run"), result)
     print(report(result))
     assert result.wrong == []
     assert result.log.strange == []
+    assert result.checked
     assert result.log.acknowledged >= plan.operations
     assert result.struck.total() >= plan.faults

@@ -25,7 +25,7 @@ HOLD_NONE = {
     "anchor": {"name", "path"},
     "anchor_alias": {"name", "path"},
     "stale_mark": {"via", "lines"},
-    ANSWERS: {"key"},
+    ANSWERS: {"key", "effect"},
     "git_event": {"merging"},
     "git_hook": {"sealed"},
     "meter": {"name"},

@@ -12,9 +12,11 @@ import pytest
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.errors import Conflict, Invalid, NotFound
+from reverie.domain.idempotency import Claim
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.domain.memory import NewEdge, Outcome, Status, Written
+from reverie.store.idempotency import IdempotencyTable
 from reverie.store.memories import ListFilter, events_of
 from reverie.testing.servers import Database
 from tests.integration.store_parts import (
@@ -329,3 +331,29 @@ async def test_a_list_is_narrowed_by_scope_kind_tag_and_session(store: Store) ->
     ):
         found = await store.memories.page(store.me, None, 10, only)
         assert [one.id for one in found] == [wanted], only
+
+
+async def test_what_a_request_wrote_is_found_when_it_is_sent_again_whatever_came_between(
+    store: Store,
+) -> None:
+    table, me = IdempotencyTable(store.db, 0.0), store.me
+
+    async def sent(text: str, request: str, why: str | None = "it moved") -> Written | Exception:
+        assert await table.begin(me.tenant, request, "/r", b"a") is Claim.MINE
+        item = new(text, key="port", supersede_reason=why)
+        return (await store.memories.remember(me, [item], {}, request))[0]
+
+    first, other = await sent("It listens on 80.", "k/1"), await sent("It listens on 81.", "k/2")
+    # Its connection broke after the commit, so that it was taken for failed.
+    await table.abandon(me.tenant, "k/1")
+    assert await table.begin(me.tenant, "k/1", "/r", b"b") is Claim.OTHER
+    assert await sent("It listens on 80.", "k/1") == first
+    assert isinstance(first, Written)
+    assert isinstance(other, Written)
+    assert (await store.memories.get(me, other.id)).status is Status.ACTIVE
+    found = admin_rows(store.admin_url, "select id from memory")
+    assert {id for (id,) in found} == {first.id, other.id}
+    # What changed nothing may be tried again.
+    assert isinstance(await sent("It is 82.", "k/3", None), Conflict)
+    await table.abandon(me.tenant, "k/3")
+    assert isinstance(await sent("It is 82.", "k/3"), Written)

@@ -20,7 +20,7 @@ from reverie.embedded.probe import Health, ask_ready
 from reverie.embedded.processes import LOG_LIMIT, append_to, last_lines
 from reverie.embedded.services import environment
 from reverie.embedded.supervisor import _with_vault_key
-from reverie.embedded.watch import watch
+from reverie.embedded.watch import LONGEST_PAUSE, watch
 from reverie.inference.catalogue import DEFAULT_MODEL
 from reverie.inference.resolver import is_elsewhere
 from reverie.runtime.settings import Settings
@@ -205,6 +205,21 @@ async def test_what_ends_is_started_again_at_growing_intervals(
         f"mortal ended; it starts again in {pause} s" for pause in ("0.01", "0.02", "0.04")
     ]
     assert part.starts == 3
+
+
+async def test_what_ran_for_a_while_is_started_again_at_once_however_often_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reverie.embedded.watch.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("reverie.embedded.watch.LOOK", 0.001)
+    monkeypatch.setattr("reverie.embedded.watch.SETTLED", 0.0)
+    stop, notes = asyncio.Event(), _Notes()
+    await watch([_Mortal(4, stop)], stop, notes)  # type: ignore[arg-type]
+    assert notes.notes == ["mortal ended; it starts again in 0.01 s"] * 4
+
+
+def test_no_pause_before_a_start_is_so_long_that_a_door_is_shut_for_15_seconds() -> None:
+    assert LONGEST_PAUSE <= 8
 
 
 def test_a_model_that_is_not_reveries_is_known_by_its_address_or_its_folder(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 from tests.bench.redaction import HOSTILE, distinct
 
+from reverie.contracts.git import GitChange
 from reverie.domain.claims import claim_hash
 from reverie.domain.entities import entities_of
 from reverie.domain.likeness import Said, Verdict, judge
@@ -18,6 +19,7 @@ from reverie.domain.prose import plain
 from reverie.domain.redaction import redact
 from reverie.domain.segments import parse_file
 from reverie.domain.snippets import snippet
+from reverie.staleness.pushes import Push, change_in
 
 LIMIT = 131_072
 FILE = 1 << 20
@@ -79,6 +81,24 @@ def test_redaction_of_a_longer_text_takes_longer_in_proportion(text: str) -> Non
     short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 8, LIMIT))
     # Four times the proportion, and what is done once: a square would be eight times it.
     assert long < 8 * 4 * short + 0.02
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["__init__.py", "file{0}.py", "file{0}"])
+def test_a_push_that_moves_many_files_is_read_in_linear_time(name: str) -> None:
+    paths = [name.format(n) for n in range(8_000)]
+    commit = {
+        "id": "a" * 40, "timestamp": "2026-03-02T10:00:00Z",
+        "added": [f"new/{n}/{path}" for n, path in enumerate(paths)],
+        "removed": [f"old/{n}/{path}" for n, path in enumerate(paths)],
+    }  # fmt: skip
+    push = Push.model_validate(
+        {"ref": "refs/heads/main", "before": "b" * 40, "after": "a" * 40, "commits": [commit]}
+    )
+    change = change_in(push, "shop")
+    assert isinstance(change, GitChange)
+    gone = [one for one in change.files if one.status == "deleted"]
+    assert all(one.perhaps == one.path.replace("old", "new") for one in gone)
 
 
 def _processor_seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from reverie.store.pools import OUTAGES
         asyncpg.OutOfMemoryError,
         asyncpg.TooManyConnectionsError,
         asyncpg.CannotConnectNowError,
+        asyncpg.InternalClientError,
         ConnectionResetError,
     ],
 )

@@ -316,3 +316,8 @@ def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
     assert [one.id for one in ordered] == [uid(4), uid(3), uid(2), uid(1)]
     assert "successor" in ordered[-1].factors
     assert under_successors(found, {}) == [*found[:2], found[3], found[2]]
+
+
+def test_what_was_replaced_is_found_beside_its_successor_where_nothing_speaks_for_either() -> None:
+    found = [Found(uid(1), 0.0), Found(uid(2), 0.0)]
+    assert {one.id for one in under_successors(found, {uid(1): uid(2)})} == {uid(1), uid(2)}

@@ -272,12 +272,15 @@ def times(one: Found, factors: Mapping[str, float]) -> Found:
 
 
 def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> list[Found]:
-    """What was replaced stands below what took its place, where both were found."""
+    """What was replaced stands below what took its place, where both were found.
+
+    A score of 0 stays: there is nothing below it.
+    """
     standing = {one.id: one for one in found}
     # The newest first, so that a chain of replacements comes out in order.
     for one in sorted(found, key=lambda one: one.id, reverse=True):
         newer = standing.get(successor[one.id]) if one.id in successor else None
-        if newer is not None and one.score >= newer.score:
+        if newer is not None and one.score >= newer.score and one.score > 0:
             standing[one.id] = times(one, {"successor": BELOW * newer.score / one.score})
     return best_first(standing.values())
 

@@ -65,7 +65,7 @@ def slug(name: str) -> str:
     if _is_slug(text):
         return text
     plain = _UNSAFE.sub("-", text.lower()).strip("-_")
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
     return f"{plain[: MAX_NAME - 7].strip('-_')}-{digest}".lstrip("-")
 
 

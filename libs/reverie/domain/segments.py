@@ -24,7 +24,7 @@ _STOP = frozenset(
     were what when where which while will with would your""".split()  # noqa: SIM905
 )
 _FACT = re.compile(r'(?<![a-z_])([a-z_]+):\s*(\[[^\]]*\]|"(?:[^"\\]|\\.)*"|[^,]*)(?:,\s*|$)')
-_ITEM = re.compile(r'"(?:[^"\\]|\\.)*"|[^,]+')
+_ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^,]+)')
 _MARKS = frozenset({"segment", "scope", "summary"})
 _ESCAPED = re.compile(r"(?m)^(<!-- )\\+(?=\\*(?:segment|scope|summary)\b)")
 _TO_ESCAPE = re.compile(r"(?m)^(<!-- )(?=\\*(?:segment|scope|summary)\b)")

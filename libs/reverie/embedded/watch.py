@@ -15,9 +15,10 @@ from reverie.embedded.report import Report
 LOOK = 0.2
 """Seconds between two looks at the parts."""
 FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-SETTLED = 60.0
-"""Seconds without a death after which the pause is short again."""
+LONGEST_PAUSE = 8.0
+"""Seconds; with a start after it, doors are back within 15 of what kept a part from starting."""
+SETTLED = 10.0
+"""Seconds of life after which an end is no failed start, so that the pause is short again."""
 
 
 class Part(Protocol):
@@ -40,13 +41,13 @@ class Part(Protocol):
 class _Watched:
     part: Part
     deaths: int = 0
-    last_death: float = 0.0
+    born: float = 0.0
     due: float | None = None
 
 
 async def watch(parts: Iterable[Part], stop: asyncio.Event, report: Report) -> None:
     """Until `stop`, start again what ended."""
-    watched = [_Watched(part) for part in parts]
+    watched = [_Watched(part, born=time.monotonic()) for part in parts]
     while not stop.is_set():
         for one in watched:
             await _tend(one, report)
@@ -65,13 +66,12 @@ async def _tend(one: _Watched, report: Report) -> None:
         if not one.part.running():
             _plan(one, now, report)
     elif now >= one.due:
-        one.due = None
+        one.due, one.born = None, now
         await _restart(one.part, report)
 
 
 def _plan(one: _Watched, now: float, report: Report) -> None:
-    one.deaths = 1 if now - one.last_death > SETTLED else one.deaths + 1
-    one.last_death = now
+    one.deaths = 1 if now - one.born > SETTLED else one.deaths + 1
     wait = min(FIRST_PAUSE * 2 ** (one.deaths - 1), LONGEST_PAUSE)
     one.due = now + wait
     report.note(f"{one.part.name} ended; it starts again in {wait:g} s")

@@ -86,7 +86,10 @@ class Reading:
 
 
 class Readings:
-    """Reads its gauges anew at every scrape; one that fails is not a number."""
+    """Reads its gauges anew at every scrape; one that fails is not a number.
+
+    How many tasks the event loop has is one of them: what grows without end is left behind.
+    """
 
     def __init__(self, registry: CollectorRegistry, readings: Sequence[Reading]) -> None:
         named = {one.name: one for one in readings}
@@ -94,10 +97,12 @@ class Readings:
             name: Gauge(name, one.text, list(one.labels), registry=registry)
             for name, one in named.items()
         }
+        self._tasks = Gauge("reverie_tasks", "Tasks of the event loop.", registry=registry)
         self._gauges = [(one, _child(gauges[one.name], one.labels)) for one in readings]
 
     async def refresh(self) -> None:
         """Sets every gauge to what stands now."""
+        self._tasks.set(len(asyncio.all_tasks()))
         await asyncio.gather(*(self._set(one, gauge) for one, gauge in self._gauges))
 
     async def _set(self, reading: Reading, gauge: Gauge) -> None:

@@ -49,9 +49,10 @@ class IdempotencyTable:
             await t.rows("idempotency_renew", key)
 
     async def abandon(self, tenant: int, key: str) -> None:
-        """Frees the key: nothing was done."""
+        """Frees the key: nothing was done, or it is noted what was."""
         async with self._db.tenant(tenant) as t:
             await t.rows("idempotency_abandon", key)
+            await t.rows("idempotency_free", key)
 
     async def sweep(self) -> int:
         """Forgets answers older than `KEPT`, of all tenants; says how many."""

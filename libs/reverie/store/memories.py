@@ -64,7 +64,12 @@ class Memories:
         self._names = Names(database)
 
     async def remember(
-        self, who: Principal, items: Sequence[NewMemory], headers: Mapping[str, str]
+        self,
+        who: Principal,
+        items: Sequence[NewMemory],
+        headers: Mapping[str, str],
+        request: str | None = None,
+        place: str = "all",
     ) -> list[Written | ReverieError]:
         """Writes each item or says why not; what passes lands in one transaction.
 
@@ -72,16 +77,20 @@ class Memories:
 
         An item whose edges would close a cycle, or whose scope stands for another name, makes the
         rest land one by one. Answers in the order of the items. `headers` carry the trace to the
-        consumers.
+        consumers. `request`: the idempotency key that the caller has taken; what it wrote in
+        that `place` is written once, whatever became of the answer.
         """
         payload = await self._landed(who, [rows.item(new, who.reads, who.actor) for new in items])
         try:
             await self._names.keep(who, {k: v for new in items for k, v in new.scope_names.items()})
-            found = await self._call(who, payload, headers)
+            found = await self._call(who, payload, headers, (request, place))
         except Invalid as error:
             if len(items) == 1:
                 return [error]
-            return [(await self.remember(who, [new], headers))[0] for new in items]
+            return [
+                (await self.remember(who, [new], headers, request, str(n)))[0]
+                for n, new in enumerate(items)
+            ]
         return [await self._outcome(who, new, one) for new, one in zip(items, found, strict=True)]
 
     async def _landed(self, who: Principal, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -96,13 +105,17 @@ class Memories:
         return items
 
     async def _call(
-        self, who: Principal, payload: list[dict[str, Any]], headers: Mapping[str, str]
+        self,
+        who: Principal,
+        payload: list[dict[str, Any]],
+        headers: Mapping[str, str],
+        request: tuple[str | None, str],
     ) -> list[dict[str, Any]]:
         try:
             found = await retried(
                 lambda: self._db.rows(
                     *("remember", who.tenant, who.tenant_name, payload, dict(headers)),
-                    epoch_in_force(),
+                    *(epoch_in_force(), *request),
                 ),
                 "the key",
             )

@@ -35,6 +35,8 @@ OUTAGES = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InterfaceError,
+    # What it says of a connection that broke while a statement was under way on it.
+    asyncpg.InternalClientError,
     # What a replica says of a statement that stands in the way of what it replays.
     asyncpg.SerializationError,
 )

@@ -27,12 +27,25 @@ class MemoryMemories:
 
     def __init__(self, state: MemoryState) -> None:
         self._state = state
+        self._requests: dict[tuple[int, str], list[Written | ReverieError]] = {}
 
     async def remember(
-        self, who: Principal, items: Sequence[NewMemory], headers: Mapping[str, str]
+        self,
+        who: Principal,
+        items: Sequence[NewMemory],
+        headers: Mapping[str, str],
+        request: str | None = None,
     ) -> list[Written | ReverieError]:
-        """Writes each item or says why not, in the order of the items."""
-        return [self._remember(who, new, headers) for new in items]
+        """Writes each item or says why not, in their order; those of a `request` once."""
+        if request is None:
+            return [self._remember(who, new, headers) for new in items]
+        named = (who.tenant, request)
+        if named not in self._requests:
+            done = [self._remember(who, new, headers) for new in items]
+            if all(isinstance(one, ReverieError) for one in done):
+                return done
+            self._requests[named] = done
+        return self._requests[named]
 
     def _remember(
         self, who: Principal, new: NewMemory, headers: Mapping[str, str]

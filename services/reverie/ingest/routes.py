@@ -90,7 +90,7 @@ class Doors:
             raise told_by
         accepted = accept(call.body, who, self._parts.settings, told_by)
         [written] = await self._parts.memories.remember(
-            who, [accepted.memory], headers := inject_headers()
+            who, [accepted.memory], headers := inject_headers(), call.idempotency_key
         )
         if isinstance(written, ReverieError):
             raise written
@@ -125,7 +125,8 @@ class Doors:
         ]
         good = [one for one in judged if isinstance(one, Accepted)]
         headers = inject_headers()
-        found = await self._parts.memories.remember(who, [one.memory for one in good], headers)
+        memories = [one.memory for one in good]
+        found = await self._parts.memories.remember(who, memories, headers, call.idempotency_key)
         written = dict(zip((one.memory.id for one in good), found, strict=True))
         landed = [one for one in found if isinstance(one, Written)]
         self._publish(call, who, [e for one in landed for e in events_of(who, one, headers)])

@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -25,6 +26,8 @@ from reverie.runtime.body import parse_value
 GITHUB_LISTS: Final = 2048
 """The most commits that GitHub names in one push."""
 TOLERATED_SECONDS: Final = 300
+MOST_COMPARED: Final = 64
+"""Added files that a removed one is compared with."""
 _SUBJECT: Final = 2000
 
 
@@ -164,19 +167,45 @@ def _files(commit: PushedCommit) -> Iterator[dict[str, Any]]:
     for status, paths in (("added", commit.added), ("modified", commit.modified)):
         for path in paths:
             yield {"path": path, "status": status, "commit": commit.id}
+    homes = Homes(commit.added)
     for path in commit.removed:
-        perhaps = likely_home(path, commit.added)
+        perhaps = homes.likely(path)
         yield {"path": path, "status": "deleted", "commit": commit.id, "perhaps": perhaps}
 
 
-def likely_home(path: str, added: Sequence[str]) -> str | None:
-    """Which of the added files a removed one may be now: the one most alike by name, then by
-    folder. None where nothing was added."""
-    gone = PurePosixPath(path)
+class Homes:
+    """The added files of a commit, by what a removed one that lives on in them shares with them."""
 
-    def alike(other: str) -> tuple[bool, bool, bool, int]:
-        one = PurePosixPath(other)
-        shared = len(set(one.parent.parts) & set(gone.parent.parts))
-        return one.name == gone.name, one.stem == gone.stem, one.suffix == gone.suffix, shared
+    def __init__(self, added: Sequence[str]) -> None:
+        self._by: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for one in added:
+            path = PurePosixPath(one)
+            for alike in _alike(path):
+                self._by[alike].append(one)
+                self._by[(*alike, path.parent.name)].append(one)
 
-    return max(added, key=alike, default=None)
+    def likely(self, path: str) -> str | None:
+        """Which of them a removed file may be now: the one most alike by name, then by folder.
+
+        None where nothing was added. Of very many of one name, those are looked at whose folder
+        has the name of its own.
+        """
+        gone = PurePosixPath(path)
+        folders = set(gone.parent.parts)
+
+        def shared(other: str) -> int:
+            return len(folders.intersection(PurePosixPath(other).parent.parts))
+
+        for alike in _alike(gone):
+            found = self._by.get(alike)
+            if found and len(found) > MOST_COMPARED:
+                found = self._by.get((*alike, gone.parent.name), found)[:MOST_COMPARED]
+            if found:
+                return max(found, key=shared)
+        return None
+
+
+def _alike(path: PurePosixPath) -> tuple[tuple[str, ...], ...]:
+    """What two paths may share, the most telling first: the name, what is before its suffix, the
+    suffix, nothing."""
+    return ("name", path.name), ("stem", path.stem), ("suffix", path.suffix), ("any",)

@@ -31,11 +31,13 @@ select * from memories_unenriched(make_interval(secs => $1), $2);
 select idempotency_sweep(make_interval(secs => $1));
 
 -- name: idempotency_begin
--- Takes a key, or one whose taker has been silent for $5 seconds; no row where it is taken.
+-- Takes a key, or one whose taker has been silent for $5 seconds; no row where it is taken, or where
+-- another request has written something under it.
 insert into idempotency as i (tenant, key, route, body_hash) values ($1, $2, $3, $4)
 on conflict (tenant, key) do update
   set at = now(), route = excluded.route, body_hash = excluded.body_hash
   where i.status is null and i.at < now() - make_interval(secs => $5)
+    and (i.effect is null or (i.route = excluded.route and i.body_hash = excluded.body_hash))
 returning key;
 
 -- name: idempotency_read
@@ -53,7 +55,12 @@ update idempotency set at = now() where tenant = $1 and key = $2 and status is n
 
 -- name: idempotency_abandon
 -- Frees a key whose work failed.
-delete from idempotency where tenant = $1 and key = $2 and status is null;
+delete from idempotency where tenant = $1 and key = $2 and status is null and effect is null;
+
+-- name: idempotency_free
+-- Frees a key under which something was written, though its taker does not know: who comes next finds it.
+update idempotency set at = now() - interval '1 hour'
+where tenant = $1 and key = $2 and status is null and effect is not null;
 
 -- name: clock_turn
 -- True for the one process that may do the rounds in this transaction.

@@ -4,8 +4,8 @@ select to_regclass('memory') is not null;
 
 -- name: remember
 -- Writes validated memories in order ($3, a jsonb array), if the vault's secrets are still of epoch $5
--- (null: whatever they are); answers each outcome.
-select * from remember_knowing($1, $2, $3, $4, $5);
+-- (null: whatever they are); answers each outcome. Of the request $6, null for none, the place $7 once.
+select * from remember_once($1, $2, $3, $4, $5, $6, $7);
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.
