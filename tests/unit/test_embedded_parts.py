@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from reverie.domain.errors import Conflict, Misconfigured
-from reverie.embedded import binaries, home, ports, privileges
+from reverie.embedded import binaries, home, ports, postgres, privileges
 from reverie.embedded.backing import without_password
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import is_held, only_one
@@ -115,6 +115,21 @@ def test_binaries_come_from_a_folder_where_one_is_set(tmp_path: Path) -> None:
         (tmp_path / name).touch(0o755)
     assert binaries.postgres_bin(tmp_path) == tmp_path.resolve()
     assert binaries.nats_server(tmp_path) == tmp_path.resolve() / "nats-server"
+
+
+def test_postgres_keeps_more_pages_where_there_is_more_memory_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "memory.max"
+    for given, kept in ((2, "128MB"), (8, "512MB"), (16, "1024MB"), (256, "2048MB")):
+        pages = given * 2**30 // 4096
+        numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}
+        monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
+        assert postgres._buffers(limit) == kept
+    limit.write_text("max\n")
+    assert postgres._buffers(limit) == "2048MB"
+    limit.write_text(f"{4 * 2**30}\n")
+    assert postgres._buffers(limit) == "256MB"
 
 
 def test_one_home_has_one_supervisor(tmp_path: Path) -> None:

@@ -30,8 +30,9 @@ INITDB = (
     f"--username={ADMIN}",
 )
 LAPTOP = {
-    "shared_buffers": "128MB",
     "max_connections": "100",
+    # Rows of many tenants lie among each other: those of one are found faster by an index.
+    "random_page_cost": "1.1",
     # A store that fills fast is planned badly until its statistics are taken.
     "autovacuum_naptime": "10s",
     "max_parallel_maintenance_workers": "0",
@@ -40,6 +41,11 @@ LAPTOP = {
     "log_line_prefix": "%m [%p] %d ",
     "unix_socket_directories": "",
 }
+BUFFERS = 1 / 16
+"""The share of the memory for pages that are read again and again, taken as there are so many."""
+BUFFERS_MB = (128, 2048)
+"""The least and the most of it, in mebibytes."""
+CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
@@ -196,7 +202,7 @@ def _run(program: Path, arguments: list[str], who: privileges.RunAs) -> None:
 
 
 def _spawn(folder: Path, spec: PostgresSpec, port: int, who: privileges.RunAs) -> processes.Child:
-    options = LAPTOP | _shared_memory() | dict(spec.options)
+    options = LAPTOP | {"shared_buffers": _buffers()} | _shared_memory() | dict(spec.options)
     options |= {"listen_addresses": spec.host, "port": str(port)}
     flags = [f for k, v in options.items() for f in ("-c", f"{k}={v}")]
     return processes.spawn(
@@ -209,6 +215,15 @@ def _spawn(folder: Path, spec: PostgresSpec, port: int, who: privileges.RunAs) -
 
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def _buffers(limit: Path = CGROUP_LIMIT) -> str:
+    """By the memory of the machine, or of the container: more spares fetching pages anew."""
+    bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if limit.exists() and (most := limit.read_text().strip()).isdigit():
+        bytes_there = min(bytes_there, int(most))
+    least, most_mb = BUFFERS_MB
+    return f"{min(max(int(bytes_there * BUFFERS) >> 20, least), most_mb)}MB"
 
 
 def _shared_memory() -> dict[str, str]:
