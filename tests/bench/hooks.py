@@ -2,7 +2,8 @@
 
     python -m tests.bench.hooks [--calls N]
 
-Each hook is the command that an agent runs, against a running system with memories in it.
+Each hook is the command that an agent runs, one after another, against a running system with
+memories in it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.bench.common import Measured, Running, running, show
 from tests.bench.texts import memory, question
 
 SEEDED = 300
+IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
 
 
 def main() -> None:
@@ -110,13 +112,22 @@ def measured(
 
 
 def fill(system: Running) -> None:
-    """Remembers what the hooks may find."""
+    """Remembers what the hooks may find, and waits until that is at rest."""
     items = [
         {"scope": "project/bench", "content": f"src/module_{n % 60}.py: {memory(n)}"}
         for n in range(SEEDED)
     ]
     for begin in range(0, SEEDED, 50):
         post(system, "/v1/remember/batch", {"items": items[begin : begin + 50]})
+    while not caught_up(system):
+        time.sleep(0.5)
+
+
+def caught_up(system: Running) -> bool:
+    """Whether nothing is left to be derived from what was remembered."""
+    with urllib.request.urlopen(system.urls["ingest"] + "/metrics") as answer:
+        lines = [line.split() for line in answer.read().decode().splitlines()]
+    return all(float(line[1]) == 0 for line in lines if line and line[0] in IDLE)
 
 
 def post(system: Running, path: str, body: dict[str, Any]) -> None:

@@ -61,6 +61,7 @@ async def test_every_call_is_answered_over_grpc(served: tuple[Stack, int]) -> No
         await _core(stub, key)
         await _work(stub, key)
         await _refusals(stack, stub)
+        await _unread(channel, stub)
         await _system(channel, stub, key)
 
 
@@ -134,6 +135,15 @@ async def _work(stub: Any, key: Any) -> None:
     assert not (await stub.GitChange(pushed, metadata=key)).duplicate
     assert (await stub.GitChange(pushed, metadata=key)).duplicate
     assert not (await stub.Stale(pb.StaleRequest(project="mill"), metadata=key)).items
+
+
+async def _unread(channel: Any, stub: Any) -> None:
+    """Who brings no key is told so before a byte is read, however many and whatever they are."""
+    code, words, _ = await refused(stub.GraphStats(pb.GraphStatsRequest()))
+    for name, size in (("Remember", 9), ("GitChange", 30_000_000), ("WatchMemories", 9)):
+        call = channel.unary_unary(f"/reverie.v1.Reverie/{name}")
+        found = await refused(call(b"\xff" * size))
+        assert found[:2] == (code, words) == (grpc.StatusCode.UNAUTHENTICATED, words)
 
 
 async def _refusals(stack: Stack, stub: Any) -> None:

@@ -8,15 +8,21 @@ import os
 import re
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
+import typer
+from typer._coercion import build_runtime_param
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from reverie.cli import main as command_line
 from reverie.cli.commands import PANELS, load, stand_in
 from reverie.cli.main import app
 from reverie.cli.near import place_of
+from reverie.cli.plain import UNCLEAR, Plain
 from reverie.domain.errors import Invalid, Unavailable
 
 COMMANDS = [
@@ -169,6 +175,75 @@ def test_what_a_person_waits_for_loads_no_driver_and_no_model(
         env=env,
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["recall", "deploy", "--limit=5", "--kind=bug"], ["show", "7c2f01aa"], ["stats"]]
+)
+def test_a_plain_command_checks_its_words_without_pydantic_and_draws_only_for_people(
+    words: list[str], tmp_path: Path
+) -> None:
+    heavy = ("pydantic", "rich", "asyncio", "http.server", "tenacity", "hashlib")
+    code = (
+        f"import sys; sys.argv = ['reverie', *{words}, '--json']\n"
+        "from reverie.cli.start import main\n"
+        f"try: main()\nfinally: print([m for m in {heavy} if m in sys.modules])"
+    )
+    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | away | {"REVERIE_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout.strip()) == (3, "[]"), done.stderr
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class _Unclear:
+    @staticmethod
+    def coerce(value: Any, param: Any, ctx: Any) -> Any:
+        return UNCLEAR
+
+
+WORDS = ("", "5", "0", "7", "007", "-3", "+4", "1_0", "4.0", " 6", "٥", "²", "red", "RED", "yes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"),
+    [
+        *((str, {}), (int, {}), (int, {"min": 1, "max": 6}), (int, {"max": 6, "clamp": True})),
+        *((Colour, {}), (Colour, {"case_sensitive": False}), (float, {}), (Path, {})),
+    ],
+)
+def test_what_is_taken_as_it_stands_is_what_typer_makes_of_it(
+    kind: type, bounds: dict[str, Any]
+) -> None:
+    def command(one: Any = None, many: Any = None) -> None: ...
+
+    option = typer.Option(**bounds)
+    command.__annotations__ |= {
+        "one": Annotated[kind | None, option],
+        "many": Annotated[list[kind] | None, option],  # type: ignore[valid-type]
+    }
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    one, many = get_command(app).params
+    taken = 0
+    for param, values in ((one, [None, *WORDS]), (many, [None, (), WORDS[1:3], *zip(WORDS)])):
+        checked = build_runtime_param(param.type_descriptor)
+        for value in values:
+            made = Plain(lambda: _Unclear).coerce(value, param, None)
+            if made is not UNCLEAR:
+                assert made == checked.coerce(value, param=param, ctx=None), (param.name, value)
+                taken += value is not None
+    assert taken > 0 or kind in (float, Path)
 
 
 @pytest.mark.parametrize("name", [name for names in PANELS.values() for name in names])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ADDRESS = "http://127.0.0.1:3456"
 MOST_BYTES = 8_000_000
 """An answer that is larger is none of ours."""
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 
 
 class Away(Exception):
@@ -76,7 +77,7 @@ class Gateway:
         lines = [f"{method} {slash}{prefix}{path} HTTP/1.0", f"Host: {where}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         head = "\r\n".join([*lines, f"Content-Length: {len(data)}", "", ""])
-        with socket.create_connection((host, port), timeout=self.seconds) as wire:
+        with socket.create_connection(_plain(host, port), timeout=self.seconds) as wire:
             wire.sendall(head.encode("latin-1") + data)
             return _read(wire)
 
@@ -86,6 +87,18 @@ def _host_and_port(where: str) -> tuple[str, int]:
     if not colon or port.endswith("]"):
         host, port = where, "80"
     return host.strip("[]"), int(port)
+
+
+def _plain(host: str, port: int) -> Any:
+    """As bytes: of a text that could be an international name, half as much again is loaded."""
+    return (host.encode() if host.isascii() else host), port
+
+
+def quoted(text: str) -> str:
+    """A text as a query takes it, without `urllib`."""
+    return "".join(
+        chr(one) if one in _PLAIN else f"%{one:02X}" for one in text.encode("utf-8", "replace")
+    )
 
 
 def _read(wire: socket.socket) -> tuple[int, bytes]:

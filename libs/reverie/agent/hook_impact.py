@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
-
-from reverie.agent.hook_gateway import Gateway
+from reverie.agent.hook_gateway import Gateway, quoted
 from reverie.domain.fence import TITLE, harmless, wrap
 
 TYPE_CHECKING = False
@@ -16,7 +14,7 @@ MOST = 6
 
 def warning(gateway: Gateway, file: str, project: str) -> str:
     """The block for the agent; empty where nothing is known of the file."""
-    query = urlencode({"path": file, "project": project, "limit": 2 * MOST})
+    query = f"path={quoted(file)}&project={quoted(project)}&limit={2 * MOST}"
     found = gateway.ask("GET", f"/v1/impact?{query}")["items"]
     items = [one for one in found if one["kind"] != "session"][:MOST]
     if not items:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from reverie.domain.errors import Invalid, ReverieError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from reverie.runtime.settings import Settings
 
 OK = 0
@@ -79,11 +80,15 @@ def pairs(sets: Sequence[str]) -> dict[str, str]:
 
 def out() -> Console:
     """Standard output; colours only on a terminal and without NO_COLOR."""
+    from rich.console import Console
+
     return Console(highlight=False, soft_wrap=True)
 
 
 def err() -> Console:
     """Standard error."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from reverie.cli.commands import Commands
 from reverie.cli.common import CODES, FAILED, exit_code, say
+from reverie.cli.plain import take_plain_words
 from reverie.domain.errors import ReverieError
 
 app = typer.Typer(
@@ -23,6 +24,8 @@ app = typer.Typer(
     help="Long-term memory for coding agents.\n\nExample: [bold]reverie up[/]",
     epilog=CODES,
 )
+
+take_plain_words()
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
 
 
@@ -10,10 +12,19 @@ def main() -> None:
     if sys.argv[1:2] == ["hook"]:
         from reverie.agent.hook import main as hook
 
-        sys.exit(hook())
+        code = hook()
+        atexit.register(_leave, code)
+        sys.exit(code)
     from reverie.cli.main import main as command
 
     command()
+
+
+def _leave(code: int) -> None:
+    """Ends the process at once: to take all apart that is gone anyway, an agent would wait."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

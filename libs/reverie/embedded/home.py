@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,8 +87,11 @@ def _unusable(root: Path, reason: str) -> Misconfigured:
 
 def secret(home: Home, name: str) -> str:
     """The secret kept in `secrets/NAME`, made up (256 bits) on first use."""
-    kept = read_secret(home, name)
-    return kept if kept else write_secret(home, name, secrets.token_urlsafe(32))
+    if kept := read_secret(home, name):
+        return kept
+    from secrets import token_urlsafe
+
+    return write_secret(home, name, token_urlsafe(32))
 
 
 def read_secret(home: Home, name: str) -> str | None:

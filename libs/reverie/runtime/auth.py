@@ -29,6 +29,9 @@ class KeyFinder(Protocol):
     async def find(self, key_hash: bytes) -> Principal | None: ...
 
 
+Admit = Callable[[Mapping[str, str]], Awaitable[Principal]]
+"""Who holds the key in the headers of a call. Raises `Unauthenticated`, `Unavailable`."""
+
 TenantOf = Callable[[str], Awaitable[int | None]]
 """The number of a tenant by its name."""
 

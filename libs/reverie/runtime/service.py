@@ -19,7 +19,14 @@ from reverie.domain.limits import Limits
 from reverie.domain.scopes import parse_pattern
 from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
 from reverie.runtime.audit import Auditor
-from reverie.runtime.auth import CachedKeys, KeyFinder, TenantOf, TokenReader
+from reverie.runtime.auth import (
+    Admit,
+    CachedKeys,
+    KeyFinder,
+    TenantOf,
+    TokenReader,
+    authenticate,
+)
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, Passing, add_forwards
@@ -51,8 +58,11 @@ _IDLE_SECONDS = 75.0
 """Seconds that a connection is kept open between two requests."""
 
 
-OpenDoor = Callable[[str], AbstractAsyncContextManager[None]]
-"""Opens another way in, given the URL at which the service itself is reached."""
+OpenDoor = Callable[[str, Admit], AbstractAsyncContextManager[None]]
+"""Opens another way in, given the URL at which the service itself is reached, and what tells who
+holds a key."""
+
+ADMIT: web.AppKey[Admit] = web.AppKey("ADMIT", Callable)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         admit("self"),
         _tokens(service.tenant_of, settings),
     )
+    app[ADMIT] = partial(authenticate, keys=door.keys, tokens=door.tokens)
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
     add_routes(app, [*own, *service.routes], door, doors)
@@ -219,7 +230,7 @@ async def running(
             own.append(inside)
         async with AsyncExitStack() as doors, in_background(fresh):
             for door in service.doors:
-                await doors.enter_async_context(door(inside))
+                await doors.enter_async_context(door(inside, app[ADMIT]))
             yield url
     finally:
         await runner.cleanup()

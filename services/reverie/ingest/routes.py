@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +24,7 @@ from reverie.contracts.sessions import (
     StartSession,
 )
 from reverie.domain.access import Principal
+from reverie.domain.briefing import Briefing
 from reverie.domain.context import render
 from reverie.domain.errors import NotFound, ReverieError
 from reverie.domain.fence import strip
@@ -166,14 +169,23 @@ class Doors:
         }
         person = names_at([("user", body.user)]) if body.user else {}
         names = {**names_at(home), **names_at(agent_levels(said)), **person}
-        await self._parts.names.keep(who, names)
-        session, scope = await self._parts.sessions.start(who, new_id(), scope, fields, body.at)
-        acting = replace(who, agent=agent)
-        scopes = acting.seen_through(reading_scopes(scope, agent, fields["user"]))
-        briefing = await self._parts.briefings.read(who, scopes, project_of(scope))
+        known = partial(self._briefing, replace(who, agent=agent), fields["user"])
+        # What is told is read beside what is written: neither needs the other.
+        reading = asyncio.create_task(known(scope))
+        try:
+            await self._parts.names.keep(who, names)
+            session, at = await self._parts.sessions.start(who, new_id(), scope, fields, body.at)
+            briefing = await (reading if at == scope else known(at))
+        finally:
+            reading.cancel()
         budgets = briefing.budgets.without_files()
         block = render(briefing, budgets, self._parts.model.counter.count)
-        return StartedSession(session=session, scope=scope, context=block.markdown)
+        return StartedSession(session=session, scope=at, context=block.markdown)
+
+    async def _briefing(self, acting: Principal, user: str | None, scope: str) -> Briefing:
+        """What a session in that scope is told."""
+        scopes = acting.seen_through(reading_scopes(scope, acting.agent, user))
+        return await self._parts.briefings.read(acting, scopes, project_of(scope))
 
     async def end(self, call: Call[EndSession, None]) -> EndedSession:
         """`POST /v1/sessions/{id}/end`."""

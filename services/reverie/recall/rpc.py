@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from reverie.domain.errors import Misconfigured, ReverieError
 from reverie.recall.own import ask_own
 from reverie.recall.rpc_calls import Own, message, session, unary
 from reverie.recall.rpc_carry import Carrying
+from reverie.recall.rpc_keys import Keyed
 from reverie.recall.rpc_seen import Seen
 from reverie.recall.rpc_watch import Watching
+from reverie.runtime.auth import Admit
 from reverie.runtime.call_meters import CallMeters
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.settings import Settings
@@ -31,18 +33,19 @@ _SERVICE = pb.DESCRIPTOR.services_by_name["Reverie"]
 _GRACE = 2.0
 """Seconds that calls under way get once the gateway stops."""
 
-OpenDoor = Callable[[str], AbstractAsyncContextManager[None]]
+OpenDoor = Callable[[str, Admit], AbstractAsyncContextManager[None]]
 
 
 def door(settings: Settings, calls: CallMeters, clients: ClientMeters) -> OpenDoor:
-    """Opens the port, given the gateway's own URL."""
+    """Opens the port, given the gateway's own URL and what tells who holds a key."""
 
     @asynccontextmanager
-    async def open_door(url: str) -> AsyncIterator[None]:
+    async def open_door(url: str, admit: Admit) -> AsyncIterator[None]:
         async with session(settings.request_timeout, clients) as http:
             own = Own(http, url)
             watching = Watching(own, settings.grpc_backlog)
-            server = _server(own, watching, settings, Seen(calls))
+            before = [Seen(calls), Keyed(admit, f"/{_SERVICE.full_name}/")]
+            server = _server(own, watching, settings, before)
             await server.start()
             log.info("listening_grpc", port=settings.grpc_port)
             try:
@@ -54,10 +57,10 @@ def door(settings: Settings, calls: CallMeters, clients: ClientMeters) -> OpenDo
     return open_door
 
 
-def _server(own: Own, watching: Watching, settings: Settings, seen: Seen) -> Any:
+def _server(own: Own, watching: Watching, settings: Settings, before: Sequence[Any]) -> Any:
     """The server, bound to its port. Raises `Misconfigured` where that cannot be."""
     server = grpc.aio.server(
-        interceptors=[seen],
+        interceptors=before,
         options=[
             ("grpc.so_reuseport", 0),
             # What is too large is refused by the REST call, in its words, up to this.
