@@ -234,10 +234,11 @@ def test_what_is_taken_as_it_stands_is_what_typer_makes_of_it(
     }
     app = typer.Typer(add_completion=False)
     app.command()(command)
-    one, many = get_command(app).params
+    params: Any = get_command(app).params
+    one, many = params
     taken = 0
     for param, values in ((one, [None, *WORDS]), (many, [None, (), WORDS[1:3], *zip(WORDS)])):
-        checked = build_runtime_param(param.type_descriptor)
+        checked: Any = build_runtime_param(param.type_descriptor)
         for value in values:
             made = Plain(lambda: _Unclear).coerce(value, param, None)
             if made is not UNCLEAR:

@@ -28,3 +28,16 @@ def test_each_is_taken_once_and_the_best_first(items: list[tuple[float, str]], l
     assert len(places) == len(set(places)) == min(limit, len(items))
     if places:
         assert scores[places[0]] == max(scores)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.text("abc ", max_size=9)), max_size=12))
+def test_it_takes_at_each_step_what_is_best_then(items: list[tuple[int, str]]) -> None:
+    items.sort(reverse=True)
+    scores, texts = [float(one[0]) for one in items], [tokens(one[1]) for one in items]
+    best, before = max(scores, default=0.0) or 1.0, list[int]()
+    for place, near in diversify(scores, texts, len(items)):
+        alike = [max((likeness(one, texts[b]) for b in before), default=0.0) for one in texts]
+        worth = [0.7 * score / best - (1 - 0.7) * a for score, a in zip(scores, alike, strict=True)]
+        left = [one for one in range(len(items)) if one not in before]
+        assert (place, near) == (max(left, key=lambda one: (worth[one], -one)), alike[place])
+        before.append(place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 
 LAMBDA = 0.7
 _WORD = re.compile(r"[^\W_]+|[\u3400-\u9fff]")
@@ -32,13 +33,20 @@ def diversify(
     if not scores:
         return []
     best = max(scores) or 1.0
-    near = [0.0] * len(scores)
-    left = list(range(len(scores)))
+    near, compared = [0.0] * len(scores), [0] * len(scores)
+    worth = [(-weight * score / best, place) for place, score in enumerate(scores)]
+    heapify(worth)
     taken: list[tuple[int, float]] = []
-    while left and len(taken) < limit:
-        place = max(left, key=lambda i: (weight * scores[i] / best - (1 - weight) * near[i], -i))
-        left.remove(place)
-        taken.append((place, near[place]))
-        for other in left:
-            near[other] = max(near[other], likeness(texts[place], texts[other]))
+    while worth and len(taken) < limit:
+        _, place = worth[0]
+        if compared[place] == len(taken):
+            heappop(worth)
+            taken.append((place, near[place]))
+            continue
+        # What it is worth only falls, so that none is compared before it comes to be the best.
+        for other, _ in taken[compared[place] :]:
+            near[place] = max(near[place], likeness(texts[place], texts[other]))
+        compared[place] = len(taken)
+        now = weight * scores[place] / best - (1 - weight) * near[place]
+        heapreplace(worth, (-now, place))
     return taken

@@ -131,7 +131,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         admit("self"),
         _tokens(service.tenant_of, settings),
     )
-    app[ADMIT] = partial(authenticate, keys=door.keys, tokens=door.tokens)
+    known: Admit = partial(authenticate, keys=door.keys, tokens=door.tokens)
+    app[ADMIT] = known
     readings = Readings(service.registry, service.readings)
     own = health_routes(service.name, service.checks, service.registry, readings)
     add_routes(app, [*own, *service.routes], door, doors)

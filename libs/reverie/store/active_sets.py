@@ -35,9 +35,12 @@ class ActiveSets:
         return self._keep(who, session, _active_set(row))
 
     async def put(self, who: Principal, session: UUID, new: ActiveSet) -> bool:
-        """Stores a set made of what `get` gave; False where another was faster."""
+        """Stores a set made of what `get` gave; False where another was faster.
+
+        It does not wait for the disk: of one that is lost, something is given a second time.
+        """
         one_by_one = list(new.given.values())
-        async with self._db.tenant(who.tenant) as tenant:
+        async with self._db.tenant(who.tenant, flushed=False) as tenant:
             version = await tenant.value(
                 "active_set_put",
                 session,
