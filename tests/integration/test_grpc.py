@@ -144,6 +144,8 @@ async def _unread(channel: Any, stub: Any) -> None:
         call = channel.unary_unary(f"/reverie.v1.Reverie/{name}")
         found = await refused(call(b"\xff" * size))
         assert found[:2] == (code, words) == (grpc.StatusCode.UNAUTHENTICATED, words)
+    told = await channel.unary_unary("/reverie.v1.Reverie/Health")(b"\xff" * 9)
+    assert pb.HealthResponse.FromString(told).ready
 
 
 async def _refusals(stack: Stack, stub: Any) -> None:

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from reverie.agent.hook_gateway import Away, Refused, find_gateway, home_of
+from reverie.agent.hook_gateway import Away, Gateway, Refused, find_gateway, home_of
 from reverie.agent.hook_notes import Notes, tidy
 from reverie.agent.hook_tell import beside, in_session, start, tell, tell_waiting
 
@@ -195,10 +195,16 @@ def _afterwards(hook: Hook) -> None:
     if tell(hook.notes, gateway, _own_turn(hook)) and gateway is not None:
         tell_waiting(hook.folder, gateway)
         if hook.event == "SessionStart":
-            from reverie.agent.hook_commits import announce
-
-            announce(gateway, hook.notes.facts["root"], hook.notes.facts["project"])
+            _announce(gateway, hook.notes.facts["root"], hook.notes.facts["project"])
             tidy(hook.folder)
+
+
+def _announce(gateway: Gateway, root: str, project: str) -> None:
+    """Tells of a clone what was committed; for a folder that is none, nothing is loaded."""
+    if os.path.exists(os.path.join(root, ".git")):
+        from reverie.agent.hook_commits import announce
+
+        announce(gateway, root, project)
 
 
 def _own_turn(hook: Hook) -> dict[str, Any] | None:

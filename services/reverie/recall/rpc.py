@@ -70,7 +70,8 @@ def _server(own: Own, watching: Watching, settings: Settings, before: Sequence[A
     )
     healthy, carrying = Healthy(own), Carrying(own)
     calls = {one.rpc: unary(own, one, *_types(one.rpc)) for one in OPERATIONS}
-    calls["Health"] = _plain(healthy.ready, "Health", grpc.unary_unary_rpc_method_handler)
+    # It needs no key and asks nothing: taken for a stream, a message stays unread.
+    calls["Health"] = _plain(healthy.ready, "Health", grpc.stream_unary_rpc_method_handler)
     for name, behaviour in (
         ("WatchMemories", watching.memories),
         ("WatchStale", watching.stale),
