@@ -141,8 +141,7 @@ async def _unread(channel: Any, stub: Any) -> None:
     """Who brings no key is told so before a byte is read, however many and whatever they are."""
     code, words, _ = await refused(stub.GraphStats(pb.GraphStatsRequest()))
     for name, size in (("Remember", 9), ("GitChange", 30_000_000), ("WatchMemories", 9)):
-        call = channel.unary_unary(f"/reverie.v1.Reverie/{name}")
-        found = await refused(call(b"\xff" * size))
+        found = await refused(channel.unary_unary(f"/reverie.v1.Reverie/{name}")(b"\xff" * size))
         assert found[:2] == (code, words) == (grpc.StatusCode.UNAUTHENTICATED, words)
     told = await channel.unary_unary("/reverie.v1.Reverie/Health")(b"\xff" * 9)
     assert pb.HealthResponse.FromString(told).ready
