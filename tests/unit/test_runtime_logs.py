@@ -156,9 +156,12 @@ def test_what_is_a_credential_by_its_place_is_always_masked(text: str, masked: s
 
 def test_no_line_holds_a_secret_of_the_vault_until_it_leaves_the_vault(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
+    log.info("seven tulips")
+    before = len(out.getvalue())
     hide(7, Known([KnownSecret("global", "gate", "seven tulips")]))
     hide(8, Known([KnownSecret("global", "pin", "8150273")]))
     try:
+        log.info("seven tulips")
         log.info(
             "opened by seven tulips", body={"seven tulips": ["8150273"]}, url="/?q=seven%20tulips"
         )
@@ -167,7 +170,7 @@ def test_no_line_holds_a_secret_of_the_vault_until_it_leaves_the_vault(out: io.S
         except ValueError:
             log.exception("failed")
         logging.getLogger("elsewhere").warning("said %s", "seven tulips")
-        written = out.getvalue()
+        written = out.getvalue()[before:]
         assert not [
             word for word in ("seven tulips", "8150273", "seven%20tulips") if word in written
         ]

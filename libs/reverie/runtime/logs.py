@@ -24,9 +24,12 @@ from reverie.runtime.settings import Settings
 Redact = Callable[[str], str]
 
 _hidden: dict[int, Known] = {}
+_hidings = 0
+"""How often that changed."""
 _MOST_HIDDEN = 256
 _SHORT, _KEPT = 64, 1024
 _OWN = re.compile(r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z")
+_MADE = frozenset({"trace_id", "span_id", "timestamp"})
 """What this module puts into every line itself: another each time, and nothing to hide."""
 
 _URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
@@ -76,6 +79,8 @@ def hide(tenant: int, known: Known) -> None:
 
     Like the logs' configuration this holds for the process; of the tenants last seen.
     """
+    global _hidings
+    _hidings += 1
     _hidden.pop(tenant, None)
     if known:
         _hidden[tenant] = known
@@ -124,12 +129,12 @@ class _Redactor:
 
     def __init__(self, redact: Redact | None) -> None:
         self._redact = redact
-        # Routes, levels and names come again and again.
-        self._redact_short = lru_cache(_KEPT)(redact) if redact else None
+        # Routes, levels and names come again and again; what is hidden seldom changes.
+        self._short = lru_cache(_KEPT)(lambda text, _: self._whole(text))
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
         return {
-            key: value if _OWN.fullmatch(f"{key} {value}") else self._clean(value)
+            key: value if key in _MADE and _OWN.fullmatch(f"{key} {value}") else self._clean(value)
             for key, value in event.items()
         }
 
@@ -143,9 +148,11 @@ class _Redactor:
         return self._text(value if isinstance(value, str) else str(value))
 
     def _text(self, text: str) -> str:
+        return self._short(text, _hidings) if len(text) <= _SHORT else self._whole(text)
+
+    def _whole(self, text: str) -> str:
         masked = mask_credentials(_without_hidden(text))
-        redact = self._redact_short if len(masked) <= _SHORT else self._redact
-        return redact(masked) if redact else masked
+        return self._redact(masked) if self._redact else masked
 
 
 def _renderer(settings: Settings, out: TextIO) -> Processor:
