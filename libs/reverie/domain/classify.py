@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import TypeAlias
 
 from reverie.domain import cues
 from reverie.domain.kinds import Kind
 
 # A strong cue names the kind outright; the words in `cues` only lean towards it.
-_STRONG: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+_Table: TypeAlias = tuple[tuple[Kind, re.Pattern[str]], ...]
+_STRONG: _Table = (
     (Kind.IDENTITY, cues.IDENTITY),
     (Kind.PREFERENCE, re.compile(r"\bi (?:really )?prefer\b|\bmy preference\b|偏好|我喜欢", re.I)),
     (
@@ -39,7 +42,7 @@ _STRONG: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.SKILL, re.compile(r"^(?:how to|steps? to|to (?:run|build|deploy|release)\b)", re.I)),
     (Kind.REFERENCE, cues.REFERENCE),
 )
-_WEAK: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+_WEAK: _Table = (
     (Kind.PREFERENCE, cues.PREFERENCE),
     (Kind.DECISION, cues.DECISION),
     (Kind.BUG, cues.FAILURE),
@@ -53,31 +56,51 @@ _WEAK: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 _STRONG_WEIGHT = 3
 
 
+def _lowered(table: _Table) -> _Table:
+    """The same for texts in small letters, which takes little more than half of the time."""
+    return tuple((kind, re.compile(one.pattern, one.flags & ~re.I)) for kind, one in table)
+
+
+_STRONG_LOWERED, _WEAK_LOWERED = _lowered(_STRONG), _lowered(_WEAK)
+
+
 def classify(content: str) -> Kind:
     """The kind whose cues weigh most; `context` where there are none."""
-    scores: dict[Kind, int] = {}
-    for weight, table in ((_STRONG_WEIGHT, _STRONG), (1, _WEAK)):
-        for kind, pattern in table:
-            if pattern.search(content):
-                scores[kind] = scores.get(kind, 0) + weight
+    scores = dict.fromkeys(_named(content), _STRONG_WEIGHT)
+    for kind in _found(_WEAK_LOWERED, content):
+        scores[kind] = scores.get(kind, 0) + 1
     # max keeps the first of equals: the order of the tables is the order of precedence.
     return max(scores, key=lambda kind: scores[kind]) if scores else Kind.CONTEXT
 
 
+def _found(table: _Table, content: str) -> list[Kind]:
+    lowered = content.lower()
+    return [kind for kind, pattern in table if pattern.search(lowered)]
+
+
+@lru_cache(4)
+def _named(content: str) -> tuple[Kind, ...]:
+    """The kinds that strong cues name: asked for the kind of a text, then for hints on it."""
+    return tuple(_found(_STRONG_LOWERED, content))
+
+
 def _reads_like(content: str, kind: Kind) -> Kind | None:
     """The first kind that a strong cue names, where none names the kind that it has."""
-    named = [other for other, pattern in _STRONG if pattern.search(content)]
+    named = _named(content)
     return None if kind in named else next(iter(named), None)
+
+
+def _gives_reason(text: str) -> bool:
+    return bool(cues.CAUSE.search(text) or re.search(r"\bto (?:avoid|keep|make|allow)\b", text))
 
 
 def hints(content: str, kind: Kind) -> tuple[str, ...]:
     """What would make this memory more useful later; never a reason to refuse it."""
     text = content.strip()
-    reason = bool(cues.CAUSE.search(text) or re.search(r"\bto (?:avoid|keep|make|allow)\b", text))
     found = []
-    if kind is Kind.DECISION and not reason:
+    if kind is Kind.DECISION and not _gives_reason(text):
         found.append("say why: a decision with its reason can be judged later")
-    if kind is Kind.BUG and not (reason or cues.FIX.search(text)):
+    if kind is Kind.BUG and not (_gives_reason(text) or cues.FIX.search(text)):
         found.append("say what caused it and what fixed it")
     if cues.LEANING.search(text):
         found.append("name the thing instead of 'it' or 'this': the text must stand alone")

@@ -107,6 +107,10 @@ def _bounded(words: Iterator[str]) -> Iterator[str]:
 def _words(text: str) -> Iterator[str]:
     for match in _COMPOUND.finditer(text):
         compound = match[0]
+        if compound.isascii() and compound.isalnum():
+            # Most words of most texts.
+            yield from (compound,) if compound.islower() else _identifier(compound)
+            continue
         parts: list[str] = _PART.findall(compound)
         for part in parts:
             yield from _part_words(part)
