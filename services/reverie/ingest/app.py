@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -43,6 +42,7 @@ from reverie.ingest.vault_routes import routes as vault_routes
 from reverie.runtime.audit import auditor_of
 from reverie.runtime.lifecycle import Background
 from reverie.runtime.logs import hide
+from reverie.runtime.manners import give_way
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.positions import Positions
@@ -96,7 +96,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
     """Memories and turns come in here: the fast path answers, the slow one follows the bus."""
     if settings.ingest_role == "derive":
         # Before any thread is there: each has what the first had when it began.
-        os.nice(YIELDS)
+        give_way(YIELDS)
     registry = new_registry()
     async with (
         open_database(
