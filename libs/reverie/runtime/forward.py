@@ -47,6 +47,7 @@ SESSION = web.AppKey("SESSION", ClientSession)
 PASSED_ON: web.AppKey[PassedOn] = web.AppKey("PASSED_ON", Callable)  # type: ignore[arg-type]
 _CONNECT_SECONDS = 2.0
 _SILENCE_SECONDS = 60.0
+_SHORT_BODY = 16 * 1024
 _SENT_ON = (
     "Authorization",
     "Content-Type",
@@ -185,6 +186,8 @@ async def _pass_on(
         span.set_attribute("http.response.status_code", answer.status)
     request.app[PASSED_ON](request.headers, answer.headers)
     async with answer:
+        if _is_here(request, answer):
+            return await _whole(answer)
         pieces = answer.content.iter_any()
         return await _send_back(
             request, answer, until_over(request, pieces) if forward.endless else pieces
@@ -241,7 +244,7 @@ async def _ask(
         request.method,
         url,
         # A file is sent in pieces, so that a long body does not hold up the others.
-        data=io.BytesIO(body) if isinstance(body, bytes) else body,
+        data=io.BytesIO(body) if isinstance(body, bytes) and len(body) > _SHORT_BODY else body,
         headers=headers or _headers_on(request),
         allow_redirects=False,
         trace_request_ctx=forward.service,
@@ -255,6 +258,18 @@ def _patience(forward: Forward) -> dict[str, Any]:
     if not forward.seconds:
         return {}
     return {"timeout": ClientTimeout(total=forward.seconds, sock_connect=_CONNECT_SECONDS)}
+
+
+def _is_here(request: web.Request, answer: ClientResponse) -> bool:
+    """Whether all of an answer has come with its head, as short ones do: it leaves as one piece."""
+    told = bool(answer.content_length) and request.method != "HEAD"
+    return told and answer.content.is_eof() and answer.content.exception() is None
+
+
+async def _whole(answer: ClientResponse) -> web.Response:
+    headers = _picked(answer.headers, _SENT_BACK)
+    headers.popall("Content-Length", None)
+    return web.Response(status=answer.status, body=await answer.read(), headers=headers)
 
 
 async def _send_back(
