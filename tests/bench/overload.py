@@ -1,217 +1,163 @@
 """Five times as many requests as the machine holds: how long those let in take, what others get.
 
-`python -m tests.bench.overload [--seconds 30]` brings up a Reverie of its own and asks it, first
-one request after another (unloaded), then as fast as eight clients are answered (what it holds),
-then five times that rate whatever is answered (overloaded).
+`python -m tests.bench.overload [--seconds 12]` brings up a Reverie of its own and asks it, from a
+process of its own,
+
+- unloaded: one client, one request at a time, 20 a second at most; the p99 of 400 of them by
+  nearest rank, so the fourth slowest,
+- what it holds: eight clients, each as fast as it is answered; the good answers a second,
+- five times that rate, at random moments, whatever is answered. The first two seconds do not count.
+  Of what is sent beside recalls, one in twenty is a write: those must not starve.
+
+Each is timed from the moment at which it was due.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import itertools
 import json
 import random
-import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from urllib.request import urlopen
 
-import aiohttp
-from tests.bench.common import Measured, Running, load, running, show
-from yarl import URL
+import psycopg
+from tests.bench.arrivals import Answer, Load, Make, alone, flood, load_on, together
+from tests.bench.common import Measured, Running, running, show
+from tests.bench.speed import IDLE
+from tests.bench.usage import postgres_of, processes
 
 TIMES = 5
-ALONE, WARM = 300, 100
-WAITING = 4_000
-"""Requests under way at once that the measurement itself bears."""
+ALONE, PAUSE = 400, 0.05
+HELD_SECONDS, HELD_CLIENTS = 5.0, 8
+WARM_SECONDS = 2.0
+EVERY = 20
 TITLE = """Five times what it holds; 'let in' as a share of what it holds, 'times': the p99 of what
 is let in by the unloaded p99"""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A status, the head as it came, and the body."""
-
-    status: int
-    head: bytes
-    body: bytes
-
-
-class Wire:
-    """Requests over as many connections as are needed, at as little cost as can be.
-
-    What measures must not take the time that it measures.
-    """
-
-    def __init__(self, system: Running) -> None:
-        self._where = URL(system.gateway)
-        self._key = system.key
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def post(self, path: str, body: object) -> Answer:
-        """One request. Raises `OSError` or `EOFError` where the connection breaks."""
-        data = json.dumps(body).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: {self._where.host}\r\n"
-            f"Authorization: Bearer {self._key}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(data)}\r\n\r\n"
-        )
-        host, port = self._where.host, self._where.port
-        reader, writer = (
-            self._free.pop() if self._free else await asyncio.open_connection(host, port)
-        )
-        writer.write(head.encode() + data)
-        told = await reader.readuntil(b"\r\n\r\n")
-        found = re.search(rb"(?i)content-length: (\d+)", told)
-        content = await reader.readexactly(int(found[1])) if found else b""
-        self._free.append((reader, writer))
-        return Answer(int(told[9:12]), told, content)
-
-
-Ask = Callable[[int], Awaitable[Answer]]
-
-
-@dataclass
-class Flood:
-    """What became of requests that came at a rate of their own."""
-
-    let_in: list[float] = field(default_factory=list)
-    turned_away: list[float] = field(default_factory=list)
-    statuses: Counter[int] = field(default_factory=Counter)
-    without_retry: int = 0
-    broken: int = 0
-    ids: list[str] = field(default_factory=list)
-
-
-async def flood(rate: float, seconds: float, ask: Ask, warm: float = 2.0) -> Flood:
-    """Requests at random moments, `rate` a second; the first `warm` seconds are not counted."""
-    found = Flood()
-    begun, tasks, number = time.perf_counter(), set[asyncio.Task[None]](), 0
-    due = begun
-    while due - begun < seconds + warm:
-        due += random.expovariate(rate)
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        if len(tasks) < WAITING:
-            task = asyncio.create_task(_one(number, ask, found, due - begun > warm))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-        number += 1
-    await asyncio.gather(*tasks)
-    return found
-
-
-async def _one(number: int, ask: Ask, found: Flood, counts: bool) -> None:
-    begun = time.perf_counter()
-    try:
-        answer = await ask(number)
-    except (OSError, EOFError):
-        found.broken += 1
-        return
-    taken = time.perf_counter() - begun
-    if answer.status == 201:
-        found.ids.append(json.loads(answer.body)["id"])
-    if not counts:
-        return
-    found.statuses[answer.status] += 1
-    (found.let_in if answer.status < 300 else found.turned_away).append(taken)
-    if answer.status in (429, 503) and b"\nRetry-After:" not in answer.head:
-        found.without_retry += 1
-
-
-@dataclass(frozen=True)
 class Result:
-    """One kind of request, alone, as fast as it goes, and five times that."""
+    """One kind of request: alone, as fast as it goes, and five times that."""
 
-    name: str
+    path: str
     alone: Measured
     held: float
-    flood: Flood
+    flood: list[Answer]
+    beside: list[Answer]
     seconds: float
+    lateness: Measured
+    taken: dict[str, float]
 
     @property
-    def times(self) -> float:
-        """The p99 of what was let in, by the unloaded p99."""
-        return Measured(self.flood.let_in, self.seconds).at(0.99) / self.alone.at(0.99)
+    def let_in(self) -> Measured:
+        """What was answered as asked."""
+        return Measured([one.taken for one in self.flood if one.good], self.seconds)
 
     def row(self) -> list[str]:
         """As it is shown."""
-        let = Measured(self.flood.let_in, self.seconds)
-        whole = sum(self.flood.statuses.values())
         return [
-            self.name,
+            self.path,
             f"{self.alone.at(0.5):.1f}",
             f"{self.alone.at(0.99):.1f}",
             f"{self.held:.0f}",
-            f"{whole / self.seconds:.0f}",
-            f"{len(self.flood.let_in) / self.seconds / self.held:.2f}",
-            f"{let.at(0.99):.1f}",
-            f"{self.times:.2f}",
+            f"{len(self.flood) / self.seconds:.0f}",
+            f"{self.let_in.rate / self.held:.2f}",
+            f"{self.let_in.at(0.5):.1f}",
+            f"{self.let_in.at(0.99):.1f}",
+            f"{self.let_in.at(0.99) / self.alone.at(0.99):.2f}",
         ]
 
-
-async def measure(name: str, ask: Ask, seconds: float) -> Result:
-    """One kind of request."""
-
-    await load(4, WARM, ask)
-    alone = await load(1, ALONE, ask)
-    held = await _held(ask)
-    return Result(name, alone, held, await flood(TIMES * held, seconds, ask), seconds)
-
-
-async def _held(ask: Ask) -> float:
-    """Requests a second that are answered with what was asked for, eight under way at a time."""
-    good = 0
-
-    async def once(number: int) -> None:
-        nonlocal good
-        answer = await ask(number)
-        good += answer.status < 300
-
-    found = await load(8, ALONE * 2, once)
-    return good / found.whole
+    def tell(self) -> None:
+        """What does not fit into a row."""
+        counts = Counter(one.status for one in self.flood)
+        told = ", ".join(f"{n} times {status}" for status, n in sorted(counts.items()))
+        refused = [one for one in self.flood if one.status in (429, 503)]
+        lacking = sum(b"\r\nRetry-After: " not in one.head for one in refused)
+        away = Measured([one.taken for one in refused] or [0.0], self.seconds)
+        print(f"{self.path}: {told}; {lacking} refusals without Retry-After")
+        print(f"  refused after {away.at(0.5):.1f} ms (p50), {away.at(0.99):.1f} ms (p99)")
+        print(f"  the load itself was late by {self.lateness.at(0.99):.1f} ms (p99)")
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in self.taken.items())
+        print(f"  processors taken meanwhile: {shares}")
+        good = Measured([one.taken for one in self.beside if one.good], self.seconds)
+        if good.each:
+            print(
+                f"  of {len(self.beside)} writes beside them {len(good.each)} were done, in "
+                f"{good.at(0.5):.1f} ms (p50), {good.at(0.99):.1f} ms (p99)"
+            )
 
 
-async def kept(system: Running, ids: list[str]) -> int:
-    """How many of the memories whose writes were answered are there."""
-    there = 0
-    headers = {"Authorization": f"Bearer {system.key}"}
-    async with aiohttp.ClientSession(system.gateway, headers=headers) as http:
-        for memory in ids:
-            async with http.get(f"/v1/memories/{memory}") as answer:
-                there += answer.status == 200
-    return there
+def measure(
+    system: Running, load: Load, path: str, make: Make, seconds: float, beside: Make | None = None
+) -> Result:
+    """One kind of request; in the flood every twentieth is one of `beside`."""
+    together(load, make, 4, 1.5)
+    idle(system)
+    unloaded = Measured([one.taken for one in alone(load, make, ALONE, PAUSE)], 1.0)
+    good = [one for one in together(load, make, HELD_CLIENTS, HELD_SECONDS) if one.good]
+    held = len(good) / HELD_SECONDS
+    makes = itertools.cycle([make] * (EVERY - 1) + [beside or make])
+    load.lateness.clear()
+    begun = time.perf_counter()
+    with processes(system) as taken:
+        found = flood(load, lambda: next(makes)(), TIMES * held, WARM_SECONDS + seconds)
+    whole = time.perf_counter() - begun
+    counted = [one for one in found if one.due - begun > WARM_SECONDS]
+    own = [one for one in counted if one.path == path]
+    others = [one for one in counted if one.path != path]
+    shares = {who: spent / whole / 1000 for who, spent in taken.items()}
+    late = Measured(load.lateness, whole)
+    return Result(path, unloaded, held, own, others, seconds, late, shares)
 
 
-async def main(seconds: float) -> None:
-    with running() as system:
-        wire = Wire(system)
+def idle(system: Running) -> None:
+    """Waits, a minute at most, until nothing is left to be derived from what was written."""
+    until = time.perf_counter() + 60.0
+    while time.perf_counter() < until:
+        with urlopen(system.urls["ingest"] + "/metrics") as answer:
+            told = [line.split() for line in answer.read().decode().splitlines()]
+        if not any(float(line[1]) for line in told if line and line[0] in IDLE):
+            return
+        time.sleep(0.2)
 
-        def remember(number: int) -> Awaitable[Answer]:
-            said = f"Worker {number} of {time.time_ns()} keeps its {random.random()} apart"
-            return wire.post("/v1/remember", {"content": said, "scope": "project/shop"})
 
-        def recall(number: int) -> Awaitable[Answer]:
-            query = f"which worker keeps {number % 97} apart"
-            return wire.post("/v1/recall", {"query": query, "limit": 5})
+def kept(system: Running, found: list[Answer]) -> str:
+    """Whether the memories whose writes were answered are there."""
+    ids = [json.loads(one.body)["id"] for one in found if one.status == 201]
+    with psycopg.connect(postgres_of(system).admin_url(), autocommit=True) as connection:
+        row = connection.execute(
+            "select count(*) from reverie.memory where id = any(%s::uuid[])", [ids]
+        ).fetchone()
+    assert row is not None
+    return f"of {len(ids)} memories whose write was answered, {row[0]} are there"
 
-        written = await measure("remember", remember, seconds)
-        read = await measure("recall", recall, seconds)
-        there = await kept(system, written.flood.ids)
-    columns = ("", "p50 ms", "p99 ms", "held/s", "sent/s", "let in", "its p99 ms", "times")
+
+def main(seconds: float) -> None:
+    with running() as system, load_on(system.gateway, system.key) as load:
+        numbers = itertools.count()
+
+        def remember() -> bytes:
+            said = f"Worker {next(numbers)} of {time.time_ns()} keeps its {random.random()} apart"
+            return load.post("/v1/remember", {"content": said, "scope": "project/shop"})
+
+        def recall() -> bytes:
+            query = f"which worker keeps {next(numbers) % 97} apart"
+            return load.post("/v1/recall", {"query": query, "limit": 5})
+
+        written = measure(system, load, "/v1/remember", remember, seconds)
+        told = kept(system, written.flood)
+        read = measure(system, load, "/v1/recall", recall, seconds, remember)
+    columns = ("", "p50 ms", "p99 ms", "held/s", "sent/s", "let in", "p50 ms", "p99 ms", "times")
     show(TITLE, columns, [written.row(), read.row()])
     for one in (written, read):
-        _tell(one)
-    print(f"of {len(written.flood.ids)} memories whose write was answered, {there} are there")
-
-
-def _tell(one: Result) -> None:
-    told = ", ".join(f"{n} times {status}" for status, n in sorted(one.flood.statuses.items()))
-    lacking = f"{one.flood.without_retry} refusals without Retry-After"
-    print(f"{one.name}: {told}; {lacking}, {one.flood.broken} connections broken")
+        one.tell()
+    print(told)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    asyncio.run(main(parser.parse_args().seconds))
+    parser.add_argument("--seconds", type=float, default=12.0)
+    main(parser.parse_args().seconds)

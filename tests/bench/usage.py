@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,20 @@ def processor_time(system: Running) -> Iterator[Taken]:
     taken.gateway += _of_process(gateway)
     taken.postgres += _of_family(server.pid)
     taken.deriving += _of_process(deriving)
+
+
+@contextmanager
+def processes(system: Running) -> Iterator[dict[str, float]]:
+    """What each process of the system, all of Postgres, and this one take, by name, while open."""
+    pids: dict[str, int] = read_note(open_home(system.home), "services")
+    server = postgres_of(system).pid
+    begun = {name: _of_process(pid) for name, pid in pids.items()}
+    postgres_begun, own_begun = _of_family(server), time.process_time()
+    taken: dict[str, float] = {}
+    yield taken
+    taken["load"] = (time.process_time() - own_begun) * 1000
+    taken["postgres"] = _of_family(server) - postgres_begun
+    taken.update({name: _of_process(pid) - begun[name] for name, pid in pids.items()})
 
 
 def postgres_of(system: Running) -> postgres.Postgres:

@@ -146,3 +146,41 @@ async def test_more_are_let_in_where_they_do_not_slow_each_other() -> None:
 
     await asyncio.gather(*(keep() for _ in range(20)))
     assert easy._limit > START
+
+
+async def test_one_that_hung_alone_lets_no_crowd_in_and_a_crowd_teaches_nothing() -> None:
+    door = _door()
+    for seconds in [0.01] * 30 + [3.0, 0.9] + [0.01] * 5:
+        door._measure("x", seconds, beside=0)
+    for _ in range(100):
+        door._measure("x", 0.08, beside=8)
+    door._window.since -= 1.0
+    door._measure("x", 0.08, beside=8)
+    assert door._limit < START
+    assert door._usual["x"].slow == pytest.approx(0.011)
+
+
+async def test_where_nobody_may_wait_those_that_find_a_place_are_let_in() -> None:
+    door = _door(most=1, queue=0)
+    async with door.turn("x"):
+        with pytest.raises(Crowded):
+            door.check()
+    door.check()
+
+
+async def test_where_the_queue_does_not_clear_half_as_many_wait_as_are_worked_on() -> None:
+    door = _door(most=4, room=1, clears=0.0, patience=30.0)
+    release = asyncio.Event()
+
+    async def hold() -> None:
+        async with door.turn("x"):
+            await release.wait()
+
+    door._usual.setdefault("x", door._any).learn(10.0)
+    held = [asyncio.create_task(hold()) for _ in range(6)]
+    await asyncio.sleep(0.001)
+    with pytest.raises(Crowded, match="4 requests are under way and 2 wait"):
+        door.check()
+    release.set()
+    await asyncio.gather(*held)
+    door.check()

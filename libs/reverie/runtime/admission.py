@@ -11,13 +11,13 @@ rather than all too late. Whoever is refused costs next to nothing.
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import median
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -33,13 +33,13 @@ _WINDOW = 0.25
 _TAKEN = 16
 """Seconds, and requests, after which the limit is looked at again."""
 _SLOWED, _AT_EASE = 1.25, 1.0
-"""Mean by what nine of ten take alone: above the first there are too many, below the other room."""
+"""By what nine of ten take alone: above the first there are too many, below the other room."""
 _OUTAGE = 16.0
 """Times as long as alone from which on it is not the others that a request waits for."""
-_SHARE = 0.1
-"""Weight of what was measured last."""
+_KEPT = 64
+"""Calls alone that are remembered, of each kind."""
 _LEAST_WAIT = 0.005
-_SHORT = 2
+_SHORT = 1
 _REMEMBERED = 10
 """Times as long as a queue takes to be known as one that does not clear, it is remembered."""
 
@@ -48,8 +48,9 @@ _REMEMBERED = 10
 class Bounds:
     """`most` are worked on at once, `queue` wait for at most `patience` seconds.
 
-    Where more than `room` have waited for `clears` seconds, only as many may wait as are worked on,
-    half as long as a slow one takes.
+    Where more than `room` have waited for `clears` seconds, only half as many may wait as are
+    worked on: their turn comes in half the time that one takes. Whoever waits half as long as a
+    slow one takes goes all the same.
     """
 
     most: int = 64
@@ -70,8 +71,7 @@ class _Window:
     """What was measured since the limit was last looked at."""
 
     since: float
-    ratios: float = 0.0
-    taken: int = 0
+    ratios: list[float] = field(default_factory=list)
     full: bool = False
 
 
@@ -106,30 +106,32 @@ class AdmissionMeters:
         )
 
 
-@dataclass
 class _Usual:
-    """How long a call takes alone: running mean and variance of those that met nobody."""
+    """How long a call takes alone: the last of those that met nobody.
 
-    mean: float = 0.0
-    variance: float = 0.0
+    A rank among them rather than a mean: one that hung for a second says nothing of the others.
+    """
 
-    def learn(self, seconds: float) -> None:
-        """Takes one more in; the first of all stands for itself."""
-        if not self.mean:
-            self.mean = seconds
-            return
-        off = seconds - self.mean
-        self.mean += _SHARE * off
-        self.variance = (1 - _SHARE) * (self.variance + _SHARE * off * off)
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=_KEPT)
+        self.slow = 0.01
+        """What nine of ten take no longer than; seconds.
 
-    @property
-    def slow(self) -> float:
-        """What nine of ten take no longer than, as of a normal distribution; seconds.
-
-        A tenth above the mean at least: a call that takes the same each time alone does not do so
+        A tenth above the median at least: a call that takes the same each time alone does not do so
         beside others, however little they cost it.
         """
-        return max(self.mean + 1.28 * math.sqrt(self.variance), 1.1 * self.mean, 0.0005)
+
+    def learn(self, seconds: float) -> None:
+        """Takes one more in."""
+        self._last.append(seconds)
+        ranked = sorted(self._last)
+        middle, high = ranked[len(ranked) // 2], ranked[(9 * len(ranked) - 1) // 10]
+        self.slow = max(high, 1.1 * middle, 0.0005)
+
+    @property
+    def known(self) -> bool:
+        """Whether any was seen."""
+        return bool(self._last)
 
 
 class Admission:
@@ -143,7 +145,7 @@ class Admission:
         self._entered = 0
         self._waiting: deque[_Waiting] = deque()
         self._usual: dict[str, _Usual] = {}
-        self._any = _Usual(0.01)
+        self._any = _Usual()
         self._cleared = self._now()
         self._window = _Window(self._cleared)
         self._strict_until = -1.0
@@ -156,9 +158,9 @@ class Admission:
         """Raises `Crowded` where another could only wait in vain: before anything is read of it."""
         waiting = len(self._waiting)
         self._look(self._now())
-        if waiting >= self._bounds.queue:
+        if waiting >= self._bounds.queue and self._working >= int(self._limit):
             raise self._crowded()
-        if waiting >= max(int(self._limit), _SHORT) and self._stands(self._now()):
+        if waiting >= max(int(self._limit) // 2, _SHORT) and self._stands(self._now()):
             self._refuse_late(self._now())
             self._strict_until = self._now() + _REMEMBERED * self._bounds.clears
             raise self._crowded()
@@ -245,17 +247,17 @@ class Admission:
         usual = self._usual.setdefault(call, _Usual())
         if not beside:
             self._any.learn(min(seconds, 1.0))
-        if not beside or not usual.mean:
+        if not beside or not usual.known:
             # One that was never seen alone is taken to have shared evenly.
             usual.learn(seconds / max(beside, 1))
         window = self._window
         ratio = seconds / usual.slow
         # Something is away: waiting for it costs nothing, and reads go on without it.
-        window.ratios += 0.0 if ratio > _OUTAGE else ratio
-        window.taken += 1
+        window.ratios.append(0.0 if ratio > _OUTAGE else ratio)
         now = self._now()
-        if window.taken >= _TAKEN and now - window.since > _WINDOW:
-            self._adjust(window.ratios / window.taken, window.full)
+        if len(window.ratios) >= _TAKEN and now - window.since > _WINDOW:
+            # Most of them: what hung for a moment was held up by something else.
+            self._adjust(median(window.ratios), window.full)
             self._window = _Window(now, full=bool(self._waiting))
 
     def _adjust(self, ratio: float, full: bool) -> None:
@@ -271,8 +273,8 @@ class Admission:
         if self._now() - self._told > 1.0:
             log.warning("requests_refused", of=self._of, count=self._untold, limit=int(self._limit))
             self._untold, self._told = 0, self._now()
-        # Not all at once again.
-        after = 1.0 + random.random()  # noqa: S311
+        # Not all at once again: told in whole seconds, one for half of them.
+        after = 2.0 * random.random()  # noqa: S311
         return Crowded("requests", self._working, len(self._waiting), after)
 
     @staticmethod

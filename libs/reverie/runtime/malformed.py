@@ -8,10 +8,13 @@ import structlog
 from aiohttp import web
 
 from reverie.contracts.problems import problem
+from reverie.runtime.glance import Glancing, Turnstile
 from reverie.runtime.problems import CONTENT_TYPE
 
 log = structlog.get_logger()
 
+TURNSTILE: web.AppKey[Turnstile] = web.AppKey("TURNSTILE", Turnstile)
+"""Where a process turns requests away at a glance."""
 _LONGEST = 200
 
 
@@ -27,6 +30,7 @@ class Runner(web.AppRunner):
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
             loop=made._loop,
+            turnstile=self.app.get(TURNSTILE),
             **made._kwargs,
         )
 
@@ -36,7 +40,7 @@ class _Server(web.Server):
         return Connection(self, loop=self._loop, **self._kwargs)
 
 
-class Connection(web.RequestHandler):
+class Connection(Glancing):
     """One connection; `spoke`: a whole head of a request has come over it."""
 
     __slots__ = ("spoke",)

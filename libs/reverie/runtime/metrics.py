@@ -71,6 +71,21 @@ class RequestMetrics:
         if code is not None:
             self.errors.labels(method, route, code).inc()
 
+    def refusals(self, method: str, route: str, code: str) -> Callable[[], None]:
+        """Counts one request that was refused at once, for as little as can be."""
+        requests = self.requests.labels(method, route, "503")
+        seconds, errors = (
+            self.seconds.labels(method, route),
+            self.errors.labels(method, route, code),
+        )
+
+        def count() -> None:
+            requests.inc()
+            seconds.observe(0.0)
+            errors.inc()
+
+        return count
+
 
 @dataclass(frozen=True)
 class Reading:

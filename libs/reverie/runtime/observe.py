@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.errors import Crowded
 from reverie.runtime.admission import Admission
 from reverie.runtime.calls import AfterReply
+from reverie.runtime.glance import Turnstile
 from reverie.runtime.metrics import RequestMetrics
 from reverie.runtime.problems import CROWDED, PROBLEM, Next, crowded, route_of
 from reverie.runtime.telemetry import current_trace_id, extract, inject_headers, mark_failed
@@ -77,10 +78,10 @@ class Observer:
 
         return observe
 
-    def shedding(self, doors: Mapping[object, Admission]) -> Middleware:
+    def shedding(self, doors: Mapping[object, Admission], turnstile: Turnstile) -> Middleware:
         """Refuses what could only wait in vain, before anything is made of it; `doors` by handler.
 
-        It is counted, and told in the log once a second.
+        It is counted, and told in the log once a second; the next like it is known to `turnstile`.
         """
 
         @web.middleware
@@ -91,7 +92,9 @@ class Observer:
             try:
                 door.check()
             except Crowded as error:
-                self._metrics.observe(request.method, route_of(request), 503, 0.0, error.code)
+                counted = self._metrics.refusals(request.method, route_of(request), error.code)
+                counted()
+                turnstile.learn(request, door, counted)
                 return crowded(request, error)
             return await handler(request)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Awaitable, Callable
 
@@ -10,9 +9,10 @@ import structlog
 from aiohttp import web
 
 from reverie.contracts.base import Problem
-from reverie.contracts.problems import TITLES, problem, problem_of
+from reverie.contracts.problems import problem, problem_of
 from reverie.domain.errors import Crowded, ReverieError, Unauthenticated, Unavailable
 from reverie.domain.redaction import redact
+from reverie.runtime.glance import refused
 from reverie.runtime.telemetry import current_trace_id
 
 log = structlog.get_logger()
@@ -79,21 +79,10 @@ def _of_error(request: web.Request, error: ReverieError) -> web.Response:
 
 
 def crowded(request: web.Request, error: Crowded) -> web.Response:
-    """The same, made for little: nothing in it is of the request, so there is nothing to redact.
-
-    It is logged once a second, where it is decided.
-    """
+    """The same, made for little; it is logged once a second, where it is decided."""
     request[CROWDED], request[PROBLEM] = True, error.code
-    document = {
-        "type": f"urn:reverie:problem:{error.code}",
-        "title": TITLES[error.code],
-        "status": 503,
-        "detail": str(error),
-        "code": error.code,
-        "trace_id": current_trace_id(),
-    }
-    headers = {"Content-Type": CONTENT_TYPE, **_headers(error)}
-    return web.Response(status=503, body=json.dumps(document).encode(), headers=headers)
+    body, headers = refused(error, current_trace_id())
+    return web.Response(status=503, body=body, headers=headers)
 
 
 def _headers(error: ReverieError) -> dict[str, str]:

@@ -30,11 +30,12 @@ from reverie.runtime.auth import (
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import prepare_to_stop
 from reverie.runtime.forward import Forward, Passing, add_forwards
+from reverie.runtime.glance import Turnstile
 from reverie.runtime.health import Check, health_routes
 from reverie.runtime.idempotency import IdempotencyStore
 from reverie.runtime.lifecycle import Background, in_background, stop_signal
 from reverie.runtime.logs import Redact, configure_logs
-from reverie.runtime.malformed import Runner
+from reverie.runtime.malformed import TURNSTILE, Runner
 from reverie.runtime.metrics import Reading, Readings, new_registry
 from reverie.runtime.observe import AfterWork, Observer, sign_response
 from reverie.runtime.positions import Positions
@@ -105,17 +106,19 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     after = AfterWork()
     observer = Observer(service.registry, after)
     doors: dict[object, Admission] = {}
+    turnstile = Turnstile(settings.body_limit)
     seen = [observer.middleware()] + ([service.auditor.middleware()] if service.auditor else [])
     app = web.Application(
         middlewares=[
             spoken,
-            observer.shedding(doors),
+            observer.shedding(doors, turnstile),
             *seen,
             problems,
             own_pages_only(settings.host, settings.allowed_hosts),
         ],
         client_max_size=settings.body_limit,
     )
+    app[TURNSTILE] = turnstile
     app.on_response_prepare.append(sign_response)
     prepare_to_stop(app)
     admit = partial(Admission, _bounds(settings), AdmissionMeters(service.registry))
