@@ -5,7 +5,8 @@ UV := .uv/bin/uv
 UV_READY := .uv/.ready-$(UV_VERSION)
 READY := .venv/.ready
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+# More workers than processors: tests wait for much that is not a processor.
+PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
 # The first of these that is new enough makes the environment; PYTHON=... chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up demo test check sizes bench bench-quality bench-speed fuzz chaos soak clean
+.PHONY: help up demo test suite check sizes bench bench-quality bench-speed fuzz chaos soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(firstword $(MAKEFILE_LIST)) \
@@ -26,7 +27,10 @@ up: $(READY) ## start Postgres, NATS and the four services; Ctrl-C stops them (A
 demo: $(READY) ## the same, and play a sample day (ARGS=... adds flags)
 	@exec $(BIN)/reverie demo $(ARGS)
 
-test: check ## everything that must hold: the checks, then the whole suite (ARGS=... goes to pytest)
+test: $(READY) ## everything that must hold: the checks, beside the whole suite (ARGS=... goes to pytest)
+	@$(MAKE) --no-print-directory -j 2 check suite
+
+suite: $(READY)
 	@$(PYTEST) $(ARGS)
 
 check: sizes ## ruff, mypy --strict, the import rule, the size gate

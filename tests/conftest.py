@@ -13,6 +13,8 @@ from reverie.runtime import forward
 from reverie.testing import models, servers
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
+LONG = {"chaos", "e2e"}
+"""Folders of tests that take seconds each."""
 MEMBERSHIP = pytest.StashKey[int]()
 RUN = pytest.StashKey[servers.TestRun]()
 
@@ -36,6 +38,26 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[FOLDER] = str(run.folder)
     config.stash[RUN] = run
     config.stash[MEMBERSHIP] = servers.join(run)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Each of several workers begins with its part of the long tests, so that none comes last."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if _is_long(config, item)]
+    rest = [item for item in items if item not in set(long)]
+    count, items[:] = len(items), []
+    for worker in range(workers):
+        first = long[worker::workers]
+        # What worksteal hands to this worker: as many as to each of those that follow.
+        others = max(0, (count - len(items)) // (workers - worker) - len(first))
+        items += first + rest[:others]
+        del rest[:others]
+
+
+def _is_long(config: pytest.Config, item: pytest.Item) -> bool:
+    limit = item.get_closest_marker("timeout")
+    patient = limit is not None and limit.args[0] > float(config.getini("timeout"))
+    return patient or not LONG.isdisjoint(item.path.parts)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,7 +1,8 @@
-"""A process that has imported the dream service and forks workers, so that each is there at once.
+"""A process that has imported the services and forks them, so that each is there at once.
 
-`python -m tests.chaos.forker` takes the settings of a worker as a line of JSON and answers its
-process id. It ends with its input; the workers are the caller's to end.
+`python -m tests.chaos.forker` takes a line of JSON for each: a service with its environment and
+its log, to which it answers the process id, or the id of one that ends, to which it answers the
+exit code. It ends with its input; who was started is the caller's to end.
 """
 
 from __future__ import annotations
@@ -10,38 +11,43 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reverie.dream import app
+from reverie.domain.redaction import redact
+from reverie.dream import app as dream
+from reverie.embedded.processes import alive
 from reverie.inference import wire
+from reverie.ingest import app as ingest
 from reverie.runtime.service import serve
-from reverie.runtime.settings import Settings
+from reverie.runtime.setting_sources import load_settings
+from reverie.staleness import app as staleness
 
 ROOT = Path(__file__).parents[2]
-LOADED = (app, wire)
+SERVICES = {"dream": dream, "ingest": ingest, "staleness": staleness}
+LOADED = (wire,)
 """What a worker would else import when it first needs it."""
 
 
 @dataclass
 class Forker:
-    """Starts workers and kills them."""
+    """Starts services and kills them."""
 
-    process: Process
+    process: subprocess.Popen[str]
     living: set[int] = field(default_factory=set)
+    _alone: threading.Lock = field(default_factory=threading.Lock)
 
-    async def start(self, settings: Mapping[str, object]) -> int:
-        """A worker's process id."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(settings).encode() + b"\n")
-        pid = int(await self.process.stdout.readline())
+    async def start(self, service: str, environment: Mapping[str, str], log: Path) -> Forked:
+        """A service in this environment and no other."""
+        asked = {"service": service, "environment": dict(environment), "log": str(log)}
+        pid = await asyncio.to_thread(self._ask, asked)
         self.living.add(pid)
-        return pid
+        return Forked(self, pid)
 
     def kill(self, pid: int) -> None:
         """kill -9."""
@@ -49,37 +55,85 @@ class Forker:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
+    async def ended(self, pid: int) -> int:
+        """Waits until one ends that was told to, and answers its exit code; once for each."""
+        code = await asyncio.to_thread(self._ask, {"ends": pid})
+        self.living.discard(pid)
+        return code
 
-@asynccontextmanager
-async def forker() -> AsyncIterator[Forker]:
-    """A forker; at the end every worker is killed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.forker", stdin=PIPE, stdout=PIPE, cwd=ROOT
-    )
-    made = Forker(process)
-    try:
-        yield made
-    finally:
-        for pid in list(made.living):
-            made.kill(pid)
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
+    def _ask(self, asked: Mapping[str, object]) -> int:
+        with self._alone:
+            assert self.process.stdin is not None
+            assert self.process.stdout is not None
+            print(json.dumps(asked), file=self.process.stdin, flush=True)
+            return int(self.process.stdout.readline())
+
+
+@dataclass
+class Forked:
+    """A process that a forker started."""
+
+    forker: Forker
+    pid: int
+    _code: int | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; its exit code once that was waited for, else -1."""
+        return -1 if self._code is None and not alive(self.pid) else self._code
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.forker.kill(self.pid)
+
+    def terminate(self) -> None:
+        """Tells it to stop."""
+        os.kill(self.pid, signal.SIGTERM)
+
+    async def wait(self) -> int:
+        """Waits for its end; its exit code."""
+        if self._code is None:
+            self._code = await self.forker.ended(self.pid)
+        return self._code
+
+
+@contextmanager
+def forking() -> Iterator[Forker]:
+    """A forker; at the end every process of it is killed."""
+    command = [sys.executable, "-m", "tests.chaos.forker"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
+        made = Forker(process)
+        try:
+            yield made
+        finally:
+            for pid in list(made.living):
+                made.kill(pid)
 
 
 def main() -> None:
-    """Forks a worker for each line."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """Forks a service for each line that names one."""
     for line in sys.stdin:
+        asked = json.loads(line)
+        if "ends" in asked:
+            _, status = os.waitpid(asked["ends"], 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+            continue
         pid = os.fork()
         if pid == 0:
-            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-            os._exit(_work(json.loads(line)))
+            os._exit(_work(asked["service"], asked["environment"], asked["log"]))
         print(pid, flush=True)
 
 
-def _work(asked: dict[str, object]) -> int:
-    return serve(app.open_service, Settings(**asked), "dream", str)  # type: ignore[arg-type]
+def _work(service: str, environment: Mapping[str, str], log: str) -> int:
+    os.environ.clear()
+    os.environ.update(environment)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for place, fd in ((0, nothing), (1, nothing), (2, written)):
+        os.dup2(fd, place)
+    opened = SERVICES[service].open_service
+    return serve(opened, load_settings({}), service, lambda text: redact(text).text)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from reverie.domain.access import Role
 from reverie.store.bootstrap import NewKey, create_key
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
+from tests.chaos.forker import Forked, Forker
 from tests.stack import eventually
 
 ACK_WAIT = 2.0
@@ -36,6 +37,7 @@ class World:
     key: str
     folder: Path
     http: aiohttp.ClientSession
+    forker: Forker
 
     async def post(self, url: str, json: Any, **headers: str) -> Any:
         """The body of a POST that must succeed."""
@@ -59,12 +61,14 @@ async def quick_streams(nats_url: str) -> None:
 
 
 @asynccontextmanager
-async def open_world(database: Database, nats_url: str, folder: Path) -> AsyncIterator[World]:
+async def open_world(
+    database: Database, nats_url: str, folder: Path, forker: Forker
+) -> AsyncIterator[World]:
     """Streams whose consumers give up on a dead worker soon, and a key."""
     await quick_streams(nats_url)
     key = create_key(database.admin_url, NewKey("chaos", Role.ADMIN))
     async with aiohttp.ClientSession() as http:
-        yield World(database, nats_url, key, folder, http)
+        yield World(database, nats_url, key, folder, http, forker)
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Served:
     """A running service: where it listens, and what it logged."""
 
     url: str
-    process: Process
+    process: Process | Forked
     log: Path
 
     async def kill(self) -> None:
@@ -94,14 +98,21 @@ def _logged(log: Path, event: str) -> list[dict[str, Any]]:
 async def served(
     world: World, name: str, env: Mapping[str, str] | None = None, **settings: object
 ) -> AsyncIterator[Served]:
-    """`reverie serve NAME` as a process, ready; killed at the end if it still runs."""
+    """`reverie serve NAME` as a process, ready; killed at the end if it still runs.
+
+    It is forked from one that has imported it, which takes a tenth of the time, unless `env` is to
+    hold before it imports anything.
+    """
     given = {**_environment(world, name, settings), **(env or {})}
     log = world.folder / f"{name}-{uuid4().hex[:8]}.log"
     with log.open("w") as err:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "reverie.cli.main", "serve", name,
-            stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=given,
-        )  # fmt: skip
+        if env is None:
+            process: Process | Forked = await world.forker.start(name, given, log)
+        else:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "reverie.cli.main", "serve", name,
+                stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=given,
+            )  # fmt: skip
     try:
         url = await eventually(lambda: _url(process, log), 40)
         await eventually(lambda: _ready(world, url), 40)
@@ -127,7 +138,7 @@ def _environment(world: World, name: str, settings: Mapping[str, object]) -> dic
     return {"PATH": "/usr/bin:/bin", "HOME": str(world.folder), **path, **own}
 
 
-async def _url(process: Process, log: Path) -> str:
+async def _url(process: Process | Forked, log: Path) -> str:
     lines = _logged(log, "listening")
     assert process.returncode is None, _logged(log, "start_failed")
     return str(lines[0]["url"]) if lines else ""

@@ -14,8 +14,8 @@ import pytest
 
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.contracts.events import MEMORY
-from reverie.testing.models import model_home
-from reverie.testing.servers import Database
+from reverie.testing.servers import Database, TestRun
+from tests.chaos.forker import Forker
 from tests.chaos.steps import Step
 from tests.chaos.walk import SOON, WALK_SECONDS, Walk, chosen, open_walk
 from tests.stack import eventually
@@ -76,9 +76,9 @@ async def _followed(walk: Walk, scope: str, step: Step) -> None:
 
 @pytest.mark.timeout(WALK_SECONDS)
 async def test_a_worker_killed_at_any_step_of_a_dream_is_followed_by_one_that_finishes(
-    database: Database, nats_url: str
+    database: Database, nats_url: str, forker: Forker, test_run: TestRun
 ) -> None:
-    async with open_walk(database, nats_url, str(model_home())) as walk:
+    async with open_walk(database, nats_url, forker, test_run.new_folder("walk")) as walk:
         await walk.tell("project/p")
         walk.victim = await walk.worker(behind=True)
         await eventually(lambda: _done(walk, "project/p"), 40)

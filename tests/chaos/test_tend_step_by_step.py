@@ -13,8 +13,8 @@ from reverie.domain.access import Principal
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
 from reverie.store.enrichment import Enrichment
-from reverie.testing.models import model_home
-from reverie.testing.servers import Database
+from reverie.testing.servers import Database, TestRun
+from tests.chaos.forker import Forker
 from tests.chaos.steps import Step
 from tests.chaos.walk import SOON, WALK_SECONDS, Walk, chosen, open_walk
 from tests.integration.store_parts import add_tenants, new, principal, write
@@ -115,9 +115,9 @@ async def _followed(walk: Walk, name: str, step: Step) -> int:
 
 @pytest.mark.timeout(WALK_SECONDS)
 async def test_a_worker_killed_at_any_step_of_tending_is_followed_by_one_that_finishes(
-    database: Database, nats_url: str
+    database: Database, nats_url: str, forker: Forker, test_run: TestRun
 ) -> None:
-    async with open_walk(database, nats_url, str(model_home())) as walk:
+    async with open_walk(database, nats_url, forker, test_run.new_folder("walk")) as walk:
         first = await _plant(walk, "first")
         walk.victim = await walk.worker(behind=True)
         await eventually(lambda: _tended(walk, first), 40)

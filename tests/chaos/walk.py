@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from reverie.bus.connection import connect
@@ -15,8 +16,9 @@ from reverie.domain.ids import new_id
 from reverie.dream.parts import Parts
 from reverie.store.outbox import OutboxTable
 from reverie.store.sessions import NewTurn
+from reverie.testing.models import model_home
 from reverie.testing.servers import Database
-from tests.chaos.forker import Forker, forker
+from tests.chaos.forker import Forker
 from tests.chaos.served import quick_streams
 from tests.chaos.steps import Step, StepProxy
 from tests.integration.store_parts import Store, admin_rows, open_store
@@ -51,6 +53,7 @@ class Walk:
     parts: Parts
     bus: Bus
     forker: Forker
+    log: Path
     proxy: StepProxy
     settings: dict[str, object]
     victim: int = 0
@@ -65,7 +68,9 @@ class Walk:
         """Another worker; `behind` the proxy it is the victim."""
         url = self.store.service_url
         url = at_port(url, self.proxy.port) if behind else url
-        return await self.forker.start(self.settings | {"database_url": url})
+        told = self.settings | {"database_url": url}
+        environment = {f"REVERIE_{name.upper()}": str(value) for name, value in told.items()}
+        return (await self.forker.start("dream", environment, self.log)).pid
 
     async def fall(self, step: Step, seconds: float = 40.0) -> None:
         """A worker that dies at that step."""
@@ -112,21 +117,22 @@ def _answer(asked: Asked) -> Any:
 
 
 @asynccontextmanager
-async def open_walk(database: Database, nats_url: str, home: str) -> AsyncIterator[Walk]:
+async def open_walk(
+    database: Database, nats_url: str, workers: Forker, folder: Path
+) -> AsyncIterator[Walk]:
     await quick_streams(nats_url)
     made: list[Walk] = []
-    url = database.service_url
+    url, log = database.service_url, folder / "workers.log"
     async with (
         open_store(database) as store,
         connect(nats_url, "witness") as bus,
-        forker() as workers,
         stub_llm() as (stub, model_url),
         StepProxy("127.0.0.1", port_of(url), lambda step: made[0].reached(step)) as proxy,
     ):
         assert await bus.wait_connected(10)
         stub.answer = _answer
         settings: dict[str, object] = {
-            "home": home,
+            "home": model_home(),
             "nats_url": nats_url,
             "dream_port": 0,
             "dream_lease_seconds": 1.0,
@@ -137,7 +143,7 @@ async def open_walk(database: Database, nats_url: str, home: str) -> AsyncIterat
             "llm_url": f"{model_url}/v1",
             "llm_model": "stub",
         }
-        made.append(Walk(store, dream_parts(store), bus, workers, proxy, settings))
+        made.append(Walk(store, dream_parts(store), bus, workers, log, proxy, settings))
         yield made[0]
 
 

@@ -47,15 +47,8 @@ def start() -> Iterator[Start]:
         up.clean_up()
 
 
-@pytest.mark.parametrize("user", USERS)
-def test_up_works_for_every_user_below_a_closed_folder_and_ctrl_c_leaves_no_process(
-    start: Start, test_run: TestRun, user: str
-) -> None:
-    closed = test_run.new_folder("closed")
-    closed.chmod(0o700)
-    os.chown(closed, pwd.getpwnam(user).pw_uid, -1)
-    up = start(closed / "home", prefix=as_user(user))
-    up.ready()
+def _in_use(up: Up) -> set[int]:
+    """Holds that its parts are there and well; answers all processes."""
     status = up.command("status", "--json")
     found = json.loads(status.stdout)
     assert (status.returncode, found["ready"]) == (0, True), found
@@ -63,19 +56,54 @@ def test_up_works_for_every_user_below_a_closed_folder_and_ctrl_c_leaves_no_proc
     assert up.command("doctor").returncode == 0
     everyone = up.descendants()
     assert set(up.pids().values()) <= everyone
-    code, said = up.end(signal.SIGINT)
-    assert (code, said) == (0, "")
+    return everyone
+
+
+def _ctrl_c_leaves_nothing(up: Up, everyone: set[int]) -> None:
+    assert up.end(signal.SIGINT) == (0, "")
     assert gone(everyone)
     assert up.command("status", *NOWHERE).returncode == 3
 
 
-def test_kill_9_of_the_supervisor_ends_the_services_and_the_next_up_adopts_the_servers(
-    start: Start, reverie_home: Path
+def _closed(test_run: TestRun, user: str) -> Path:
+    """A home in a folder that nobody else may enter."""
+    closed = test_run.new_folder("closed")
+    closed.chmod(0o700)
+    os.chown(closed, pwd.getpwnam(user).pw_uid, -1)
+    return closed / "home"
+
+
+def _key(home: Path) -> str:
+    return (home / "secrets" / "api_key").read_text().strip()
+
+
+@pytest.mark.parametrize("user", USERS[1:])
+def test_up_works_for_other_users_below_a_closed_folder_and_ctrl_c_leaves_no_process(
+    start: Start, test_run: TestRun, user: str
 ) -> None:
-    first = start(reverie_home)
-    gateway = first.ready()["gateway"]
-    key = (reverie_home / "secrets" / "api_key").read_text().strip()
+    up = start(_closed(test_run, user), prefix=as_user(user))
+    up.ready()
+    _ctrl_c_leaves_nothing(up, _in_use(up))
+
+
+def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_the_servers(
+    start: Start, test_run: TestRun
+) -> None:
+    home = _closed(test_run, USERS[0])
+    first = start(home)
+    addresses = first.ready()
+    _in_use(first)
+    gateway, key = addresses["gateway"], _key(home)
+    post(f"{gateway}/v1/remember", key, {"content": "Herons nest behind the mill."})
     post(f"{gateway}/v1/remember", key, {"content": "The lighthouse keeper prefers oolong."})
+    before = first.pids()
+    for name in KILLED:
+        os.kill(before[name], signal.SIGKILL)
+    until(lambda: all(pid != before[name] for name, pid in first.pids().items() if name in KILLED))
+    until(lambda: all(ask_ready(url).ready for url in addresses["services"].values()))
+    found = post(f"{gateway}/v1/recall", key, {"query": "where do herons nest"})
+    assert "mill" in found["memories"][0]["content"]
+
     before = first.pids()
     first.process.kill()
     first.process.wait()
@@ -84,28 +112,14 @@ def test_kill_9_of_the_supervisor_ends_the_services_and_the_next_up_adopts_the_s
     assert alive(before["postgres"])
     assert alive(before["nats"])
 
-    second = start(reverie_home)
+    second = start(home)
     gateway = second.ready()["gateway"]
     after = second.pids()
     assert (after["postgres"], after["nats"]) == (before["postgres"], before["nats"])
     found = post(f"{gateway}/v1/recall", key, {"query": "what does the lighthouse keeper prefer"})
     assert "oolong" in found["memories"][0]["content"]
-    assert second.end(signal.SIGTERM)[0] == 0
-    assert gone(set(after.values()))
-
-
-def test_what_dies_is_started_again_and_the_data_is_there(start: Start, reverie_home: Path) -> None:
-    up = start(reverie_home)
-    addresses = up.ready()
-    key = (reverie_home / "secrets" / "api_key").read_text().strip()
-    post(f"{addresses['gateway']}/v1/remember", key, {"content": "Herons nest behind the mill."})
-    before = up.pids()
-    for name in KILLED:
-        os.kill(before[name], signal.SIGKILL)
-    until(lambda: all(pid != before[name] for name, pid in up.pids().items() if name in KILLED))
-    until(lambda: all(ask_ready(url).ready for url in addresses["services"].values()))
-    found = post(f"{addresses['gateway']}/v1/recall", key, {"query": "where do herons nest"})
-    assert "mill" in found["memories"][0]["content"]
+    everyone = second.descendants() | set(after.values())
+    _ctrl_c_leaves_nothing(second, everyone)
 
 
 def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: Path) -> None:
@@ -130,7 +144,7 @@ def test_two_urls_run_the_services_without_any_embedded_server(
     assert not (reverie_home / "postgres").exists()
     answer = post(f"{gateway}/v1/remember", "rv_chosen_by_me_0123456789", {"content": "Elsewhere."})
     assert answer["status"] == "created"
-    assert up.end()[0] == 0
+    assert up.end(signal.SIGTERM)[0] == 0
 
 
 def test_a_setting_that_cannot_be_is_one_line_and_leaves_nothing(
@@ -140,4 +154,4 @@ def test_a_setting_that_cannot_be_is_one_line_and_leaves_nothing(
     assert code == 1
     assert json.loads(said)["detail"].startswith("host: cannot listen on 203.0.113.7")
     assert len(said.splitlines()) == 1
-    assert not (reverie_home / "postgres" / "postmaster.pid").exists()
+    assert not (reverie_home / "postgres").exists()

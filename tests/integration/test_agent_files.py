@@ -12,6 +12,7 @@ from typing import Any
 
 from reverie.agent.rule_sync import Sync, blocks_in
 from reverie.client import AsyncReverie
+from tests.command import command
 from tests.stack import Stack, eventually
 
 RULES = "# Rules\n\nPrices are kept in cents.\n\n## Deploys\n\nOnly on Thursdays.\n"
@@ -45,12 +46,9 @@ async def _run(
 
 
 async def _command(stack: Stack, root: Path, *words: str) -> tuple[int, str]:
-    command = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "reverie.cli.main", *words,
-        "-C", str(root), env=_environment(stack, root.parent), stdout=PIPE,
-    )  # fmt: skip
-    said, _ = await command.communicate()
-    return command.returncode or 0, said.decode()
+    env = _environment(stack, root.parent)
+    code, said, _ = await command(env, *words, "-C", str(root))
+    return code, said
 
 
 async def _memories(stack: Stack) -> dict[str, dict[str, Any]]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
+from tests.command import command
 from tests.stack import Stack
 
 
 async def _run(stack: Stack, *words: str) -> tuple[int, str]:
     port = stack.url.rsplit(":", 1)[1]
-    env = {**os.environ, "REVERIE_API_KEY": stack.key, "REVERIE_RECALL_PORT": port}
-    command = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "reverie.cli.main", *words, env=env, stdout=PIPE
-    )
-    said, _ = await command.communicate()
-    return command.returncode or 0, said.decode()
+    env = {"REVERIE_API_KEY": stack.key, "REVERIE_RECALL_PORT": port}
+    code, said, _ = await command(env, *words)
+    return code, said
 
 
 async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
 from typing import Any
 
+from tests.command import command
 from tests.stack import Stack
 
 
@@ -19,15 +17,8 @@ async def _admin(stack: Stack, nats_url: str, *words: str) -> Any:
 
 async def _run(stack: Stack, nats_url: str, *words: str) -> tuple[int, str, str]:
     """The exit code of the command, and what it said."""
-    running = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "reverie.cli.main", "admin", *words, "--json"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "REVERIE_DATABASE_URL": stack.admin_url, "REVERIE_NATS_URL": nats_url},
-    )
-    shown, said = await running.communicate()
-    return running.returncode or 0, shown.decode(), said.decode()
+    env = {"REVERIE_DATABASE_URL": stack.admin_url, "REVERIE_NATS_URL": nats_url}
+    return await command(env, "admin", *words, "--json")
 
 
 async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(

@@ -17,6 +17,7 @@ from reverie.domain.access import Role
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
 from tests.clone import Clone, new_clone, numbered
+from tests.command import command
 from tests.stack import Stack, eventually, running_stack
 from tests.tables import rows, value
 
@@ -47,6 +48,8 @@ async def _run(
     env: dict[str, str], *words: str, given: str = "", cwd: Path | None = None
 ) -> tuple[int, str, str]:
     """The exit code of a command, and what it said."""
+    if cwd is None:
+        return await command(env, *words, given=given)
     running = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "reverie.cli.main", *words),
         stdin=asyncio.subprocess.PIPE,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
+from tests.command import command
 from tests.stack import Stack
 from tests.unit.transcript_samples import AIDER, CLAUDE, CODEX, SPECSTORY, lines
 
@@ -18,17 +15,11 @@ TOKEN = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
 
 async def _run(stack: Stack, folder: Path, *words: str) -> tuple[int, str, str]:
     env = {
-        **os.environ,
         "REVERIE_GATEWAY_URL": stack.url,
         "REVERIE_API_KEY": stack.key,
         "REVERIE_HOME": str(folder / "home"),
     }
-    command = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "reverie.cli.main", "import", "transcripts", *words,
-        env=env, stdout=PIPE, stderr=PIPE,
-    )  # fmt: skip
-    out, err = await command.communicate()
-    return command.returncode or 0, out.decode(), err.decode()
+    return await command(env, "import", "transcripts", *words)
 
 
 def _written(folder: Path) -> Path:

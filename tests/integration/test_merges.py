@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reverie.bus.connection import connect
 from reverie.dream.worker import Worker
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
@@ -39,7 +41,7 @@ async def _memory(stack: Stack, id: str) -> Any:
 
 
 async def test_a_merge_waits_for_a_worker_who_promotes_what_the_branch_knew_and_keeps_a_record(
-    idle: Stack, database: Database
+    idle: Stack, database: Database, nats_url: str
 ) -> None:
     shop = Shop(idle)
     git = {"branch": "feat/x", "files": ["app.py"]}
@@ -60,8 +62,9 @@ async def test_a_merge_waits_for_a_worker_who_promotes_what_the_branch_knew_and_
     standing = await _memory(idle, own)
     assert (standing["scope"], standing["status"]) == (branch, "active")
 
-    async with open_store(database) as store:
-        await Worker(dream_parts(store)).dream_all()
+    async with open_store(database) as store, connect(nats_url, "dream") as bus:
+        assert await bus.wait_connected(20)
+        await Worker(replace(dream_parts(store), bus=bus)).dream_all()
     await shop.applied()
     detail = await _memory(idle, own)
     promoted = detail["metadata"]["promoted"]

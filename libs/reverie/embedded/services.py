@@ -96,6 +96,11 @@ def choose_ports(settings: Settings) -> dict[str, int]:
     return chosen
 
 
+def check_host(settings: Settings) -> None:
+    """Raises `Misconfigured` where the host is none of this machine's."""
+    _choose(0, settings.host, set())
+
+
 def _choose(preferred: int, host: str, taken: set[int]) -> int:
     try:
         return ports.choose(preferred, host, taken)

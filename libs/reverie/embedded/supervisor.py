@@ -21,6 +21,7 @@ from reverie.embedded.report import Report
 from reverie.embedded.services import (
     GRPC,
     ServiceProcess,
+    check_host,
     choose_ports,
     end_leftovers,
     environment,
@@ -100,6 +101,7 @@ async def _live(
     after_ready: AfterReady | None,
     report: Report,
 ) -> None:
+    check_host(settings)
     write_note(home, "up", {"pid": os.getpid()})
     key = await _prepare(settings, home, stack, report)
     _check(stop)
