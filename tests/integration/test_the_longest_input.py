@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import AsyncIterator
 from itertools import cycle
 from typing import Any
 
 import pytest
 
-from tests.stack import Stack, eventually
-from tests.tables import Tables, value
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
+from tests.stack import Stack, eventually, running_stack
+from tests.tables import Tables, rows, value
 
 CHANCE = random.Random(7)
 LIMIT = 65_536
@@ -44,16 +47,40 @@ async def _idle(stack: Stack) -> None:
         tables.close()
 
 
+@pytest.fixture
+async def front(database: Database, nats_url: str) -> AsyncIterator[Stack]:
+    """A stack that takes memories and derives nothing of them."""
+    async with running_stack(database, nats_url, model_home(), ingest_role="api") as made:
+        yield made
+
+
+async def _taken(stack: Stack, content: str) -> None:
+    body = {"content": content, "scope": "project/shop"}
+    made = await stack.post("/v1/remember", body)
+    assert made["status"] == "created"
+    kept = await stack.get(f"/v1/memories/{made['id']}")
+    assert kept["content"] == body["content"].strip() or made["redactions"]
+
+
 @pytest.mark.timeout(240)
-async def test_contents_of_any_letters_up_to_the_limit_are_taken(stack: Stack) -> None:
+async def test_contents_of_any_letters_up_to_the_limit_are_taken(front: Stack) -> None:
     for alphabet in ALPHABETS:
         content = "x" + _of(alphabet, LIMIT - 8) + "x"
-        body = {"content": content[: LIMIT - 8], "scope": "project/shop"}
-        made = await stack.post("/v1/remember", body)
-        assert made["status"] == "created"
-        kept = await stack.get(f"/v1/memories/{made['id']}")
-        assert kept["content"] == body["content"].strip() or made["redactions"]
-        await stack.post("/v1/recall", {"query": content[:20_000]})
+        await _taken(front, content[: LIMIT - 8])
+        await front.post("/v1/recall", {"query": content[:20_000]})
+
+
+@pytest.mark.timeout(240)
+async def test_a_content_of_all_letters_up_to_the_limit_goes_the_slow_way_too(stack: Stack) -> None:
+    each = LIMIT // len(ALPHABETS) - 8
+    content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
+    assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
+    await _taken(stack, content)
+    await _idle(stack)
+    chunks = "select count(*), max(stop) from chunk"
+    [(count, end)] = rows(stack.admin_url, chunks)
+    assert count > len(ALPHABETS)
+    assert end > len(content) * 0.9
 
 
 @pytest.mark.timeout(240)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.resources import as_file, files
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -34,10 +35,13 @@ def migrate(url: str) -> list[str]:
             as_file(files("reverie.store") / "migrations") as folder,
             get_backend(_yoyo_url(url)) as backend,
         ):
+            # A connection for each migration takes as long as what most of them do.
+            backend.copy = partial(nullcontext, backend)
             # Of the server and gone with its session, unlike yoyo's own lock: a row, which a
             # killed process leaves behind.
             backend.execute("set lock_timeout = 0")
             backend.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
+            backend.execute("reset lock_timeout")
             backend.break_lock()
             pending = backend.to_apply(read_migrations(str(folder)))
             backend.apply_migrations(pending)
