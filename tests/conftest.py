@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from reverie.inference import slot
 from reverie.runtime import forward
@@ -64,9 +65,14 @@ def _is_long(config: pytest.Config, item: pytest.Item) -> bool:
 def one_process() -> Iterator[None]:
     """All services of a worker's tests share the loaded models, and one event loop at a time.
 
-    So a gateway waits longer for a connection than it would for a service of its own.
+    So a gateway waits longer for a connection than it would for a service of its own. What they log
+    goes past `sys.stdout`, to which a command in this process may be writing its answer.
     """
-    with pytest.MonkeyPatch.context() as patch:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        open(1, "w", buffering=1, encoding="utf-8", closefd=False) as logged,
+    ):
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(logged))
         patch.setattr(slot, "load_embedder", models.loaded_once)
         patch.setattr(slot, "load_sparse", models.sparse_once)
         patch.setattr(forward, "_CONNECT_SECONDS", 20.0)

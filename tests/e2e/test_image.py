@@ -65,10 +65,24 @@ def image(test_run: TestRun) -> Path:
         check=True,
     )
     shutil.rmtree(source)
-    # The image has its modules compiled; here the first to import one keeps it for the others.
+    compiled(folder / "venv")
+    # Of the rest the first to import one keeps it for the others.
     for place, _, _ in os.walk(folder / "venv" / "lib"):
         shutil.chown(place, USER)
     return folder / "venv"
+
+
+def compiled(image: Path) -> None:
+    """The image has its modules compiled; here it gets what this environment has of the same.
+
+    Python takes it where the source is of the same size and time, as a file linked by uv is.
+    """
+    [there] = image.glob("lib/python*/site-packages")
+    here = Path(pytest.__file__).parents[1]
+    for cache in here.rglob("__pycache__"):
+        place = there / cache.parent.relative_to(here)
+        if place.is_dir():
+            shutil.copytree(cache, place / cache.name, dirs_exist_ok=True)
 
 
 def command_of(image: Path, *arguments: str) -> list[str]:
