@@ -102,7 +102,6 @@ def schemas_read_once() -> Iterator[None]:
     """They are megabytes, and else read anew for every manifest."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(utils, "schema_contents", cache(utils.schema_contents))
-        patch.setattr(utils, "all_versions", cache(utils.all_versions))
         yield
 
 
