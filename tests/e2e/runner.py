@@ -23,7 +23,7 @@ from reverie.testing.models import model_home
 
 ANY_PORT = [
     flag
-    for name in ("recall", "ingest", "dream", "staleness", "postgres", "nats")
+    for name in ("recall", "ingest", "dream", "staleness", "grpc", "postgres", "nats")
     for flag in ("--set", f"{name}_port=0")
 ]
 COMMAND = [sys.executable, "-P", "-m", "reverie.cli.main"]

@@ -15,7 +15,7 @@ from reverie.embedded.processes import alive
 from reverie.testing.models import model_home
 from tests.mcp_clients import COMMAND, call, over_stdio, refused
 
-PORTS = ("recall", "ingest", "dream", "staleness", "postgres", "nats")
+PORTS = ("recall", "ingest", "dream", "staleness", "grpc", "postgres", "nats")
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
