@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -26,6 +28,8 @@ class Door:
     """When it answered, in seconds of the monotonic clock."""
 
     answered: list[float] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    """What came in place of an answer, by the code of the problem."""
 
     def longest(self) -> float:
         """The longest time between two answers, in seconds."""
@@ -57,14 +61,17 @@ class Watch:
     async def _stand_at(self, name: str) -> None:
         method, path, body = DOORS[name]
         auth = {"Authorization": f"Bearer {self.key}"}
+        door = self.doors[name]
         while True:
             try:
                 async with self.http.request(
                     method, self.gateway + path, json=body, headers=auth, timeout=LATE
                 ) as answer:
-                    await answer.read()
+                    text = await answer.text()
                     if answer.status < 300:
-                        self.doors[name].answered.append(time.monotonic())
-            except (aiohttp.ClientError, TimeoutError, OSError):
-                pass
+                        door.answered.append(time.monotonic())
+                    else:
+                        door.refused[f"{answer.status} {json.loads(text)['code']}"] += 1
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
+                door.refused[type(error).__name__] += 1
             await asyncio.sleep(PAUSE)

@@ -32,9 +32,12 @@ def report(result: Result) -> str:
         ),
         "",
         *table(
-            ("door", "back after a fault, at most", "without an answer, at most"),
+            ("door", "back after a fault, at most", "without an answer, at most", "else"),
             [
-                (door, f"{result.back().get(door, 0):.1f} s", f"{most:.1f} s")
+                (
+                    *(door, f"{result.back().get(door, 0):.1f} s", f"{most:.1f} s"),
+                    ", ".join(f"{why} {n}" for why, n in sorted(result.refused[door].items())),
+                )
                 for door, most in result.shut.items()
             ],
         ),

@@ -63,6 +63,8 @@ class Result:
     strikes: list[Strike] = field(default_factory=list)
     shut: dict[str, float] = field(default_factory=dict)
     """By door, the longest time between two answers, in seconds."""
+    refused: dict[str, Counter[str]] = field(default_factory=dict)
+    """By door, what came in place of an answer."""
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     settled: float = 0.0

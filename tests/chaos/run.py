@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import faulthandler
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -72,6 +73,7 @@ async def break_it(folder: Path, result: Result) -> None:
             notes.write()
             result.seconds = result.seconds or time.monotonic() - result.began
             result.shut = {name: door.longest() for name, door in watch.doors.items()}
+            result.refused = {name: door.refused for name, door in watch.doors.items()}
 
 
 def missing(system: System) -> tuple[str, ...]:
@@ -202,6 +204,8 @@ def main() -> None:
     result = Result(Plan(**given | {"strikes": tuple(given["strikes"])}))
     folder = Path(tempfile.mkdtemp(prefix="reverie-chaos-"))
     folder.chmod(0o711)
+    # Told to end, it ends as by Ctrl-C: what was started is taken down, and what is known is told.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     faulthandler.dump_traceback_later(result.plan.minutes * 60 + LAST_RESORT, exit=True)
     try:
         asyncio.run(break_it(folder, result))
