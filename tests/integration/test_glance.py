@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.errors import Crowded
 from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
 from reverie.runtime.glance import Turnstile, size_of
-from reverie.runtime.malformed import TURNSTILE, Runner
+from reverie.runtime.malformed import TURNSTILE, Connection, Runner
 from reverie.runtime.service import create_app
 from reverie.runtime.settings import Settings
 from tests.integration.runtime_sample import KEY, Sample
@@ -134,12 +134,18 @@ async def test_a_full_door_answers_what_it_refused_before_without_reading_it() -
             json.loads(known[2])["detail"]
             == "1 requests are under way and 1 wait: try again shortly"
         )
+        # Nobody hangs up on who was only ever turned away.
+        async with _line(runner) as another:
+            assert (await another.asks(asked))[0] == 503
+            assert runner.server.requests_count == read + 1
+            told = runner.server.connections
+            assert all(isinstance(one, Connection) and one.spoke for one in told)
         async with _line(runner) as probe:
             assert (await probe.asks(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"))[0] == 200
-            told = await probe.asks(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            metrics = await probe.asks(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         counted = [
             float(one.split()[-1])
-            for one in told[2].decode().splitlines()
+            for one in metrics[2].decode().splitlines()
             if one.startswith("reverie_http_requests_total") and '"503"' in one
         ]
         assert sum(counted) >= 5

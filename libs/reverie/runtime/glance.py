@@ -81,15 +81,17 @@ class Turnstile:
 class Glancing(web.RequestHandler):
     """A connection whose requests are looked at before they are read.
 
+    `spoke`: a whole head of a request has come over it.
     `_owed`: bytes of a body that are yet to come; below 0: where requests begin is not known.
     `_answer`: what a request gets whose body nobody reads, once that is over.
     """
 
-    __slots__ = ("_answer", "_owed", "turnstile")
+    __slots__ = ("_answer", "_owed", "spoke", "turnstile")
 
     def __init__(self, *given: Any, turnstile: Turnstile | None = None, **more: Any) -> None:
         super().__init__(*given, **more)
         self.turnstile = turnstile
+        self.spoke = False
         self._owed = 0
         self._answer: bytes | None = None
 
@@ -114,10 +116,11 @@ class Glancing(web.RequestHandler):
         if size is None or self._owed < 0 or self.turnstile is None or not self._is_idle():
             return False
         self._answer = self.turnstile.refusal(data, size)
-        if self._answer is not None:
-            self._passed_over(b"")
-            return True
-        return False
+        if self._answer is None:
+            return False
+        self.spoke = True
+        self._passed_over(b"")
+        return True
 
     def _is_idle(self) -> bool:
         """Whether the next answer on this connection is that to the next request."""

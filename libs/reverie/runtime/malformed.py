@@ -41,13 +41,9 @@ class _Server(web.Server):
 
 
 class Connection(Glancing):
-    """One connection; `spoke`: a whole head of a request has come over it."""
+    """One connection, and what it says where nothing can be understood."""
 
-    __slots__ = ("spoke",)
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.spoke = False
+    __slots__ = ()
 
     def handle_error(
         self,
