@@ -15,6 +15,7 @@ from reverie.embedded import postgres
 from reverie.embedded.ports import free_port
 from reverie.store.migrate import migrate, pending_migrations
 from reverie.testing.servers import Database, TestRun, shared_postgres
+from tests.chaos.forker import Forker
 from tests.chaos.older import KEPT, KEY, first_schema, migrate_by, path_of, previous_release
 from tests.chaos.served import Served, World, quick_streams, served
 from tests.chaos.walk import ALL
@@ -29,11 +30,12 @@ SERVICES = ("ingest", "recall", "dream") if ALL else ("ingest",)
 
 @pytest.fixture
 async def old_world(
-    empty_database: Database, nats_url: str, test_run: TestRun
+    empty_database: Database, nats_url: str, test_run: TestRun, forker: Forker
 ) -> AsyncIterator[World]:
     """A database without a schema yet; the key is one of those that it will hold."""
     async with aiohttp.ClientSession() as http:
-        yield World(empty_database, nats_url, KEY, test_run.new_folder("upgraded"), http)
+        folder = test_run.new_folder("upgraded")
+        yield World(empty_database, nats_url, KEY, folder, http, forker)
 
 
 async def _write(client: AsyncReverie, writer: int, stop: asyncio.Event) -> dict[str, str]:
@@ -137,6 +139,6 @@ async def _started(stack: AsyncExitStack, world: World, port: int, **env: str) -
     async def one(name: str) -> Served:
         own: dict[str, Any] = {"model": "none", "recall_sparse": "off"}
         own |= {"ingest_port": port} if name == "ingest" else {}
-        return await stack.enter_async_context(served(world, name, env=env, **own))
+        return await stack.enter_async_context(served(world, name, env or None, **own))
 
     return dict(zip(SERVICES, await asyncio.gather(*map(one, SERVICES)), strict=True))
