@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from reverie.bus.permissions import ACCOUNT, PUBLISHES
 from reverie.embedded import binaries, privileges, processes
 from reverie.embedded.ports import free_port
 from reverie.store import admin
@@ -99,6 +100,16 @@ class Cluster:
             f"nats://reverie:{self.password}@127.0.0.1:{one}" for one, _, _ in self.ports
         )
 
+    @property
+    def passwords(self) -> dict[str, str]:
+        """What the servers are told: the same word for each user."""
+        users = ["NATS", *(f"NATS_{user.upper()}" for user in PUBLISHES)]
+        return {f"{user}_PASSWORD": self.password for user in users}
+
+    def url_of(self, user: str) -> str:
+        """All three, as a service is told."""
+        return self.url.replace("nats://reverie:", f"nats://{user}:")
+
     def start(self, number: int) -> None:
         """One server, on its own ports and store."""
         client, route, monitor = self.ports[number]
@@ -106,6 +117,7 @@ class Cluster:
             f"nats://route:{self.password}@127.0.0.1:{port}" for _, port, _ in self.ports
         )
         config = self.root / f"nats-{number}.conf"
+        shutil.copy(DEPLOY / "nats" / "users.conf", self.root)
         text = (DEPLOY / "nats" / "cluster.conf").read_text()
         config.write_text(text.replace("/data", str(self.root / f"store-{number}")))
         flags = {
@@ -116,7 +128,7 @@ class Cluster:
         self.children[number] = processes.spawn(
             [str(binaries.nats_server()), *command],
             self.root / f"nats-{number}.log",
-            env={"NATS_NAME": f"nats-{number}", "NATS_PASSWORD": self.password},
+            env={"NATS_NAME": f"nats-{number}", **self.passwords},
         )
 
     def kill(self, number: int) -> None:
@@ -139,7 +151,7 @@ class Cluster:
         """
         for number in self.children:
             monitor = self.ports[number][2]
-            url = f"http://127.0.0.1:{monitor}/jsz?acc=$G&consumers=true&config=true"
+            url = f"http://127.0.0.1:{monitor}/jsz?acc={ACCOUNT}&consumers=true&config=true"
             with urllib.request.urlopen(url, timeout=5) as answer:
                 told = json.load(answer)
             for one in told["account_details"][0].get("stream_detail", []):

@@ -31,7 +31,7 @@ class Pair:
     @property
     def read_url(self) -> str:
         """Where services read."""
-        return self.replica.service_url()
+        return self.replica.reader_url()
 
     def tell(self, statement: str) -> None:
         """Runs a statement on the replica, as its operator."""
@@ -66,7 +66,8 @@ def replicated(run: TestRun) -> Iterator[Pair]:
     other = copied(home, run.new_folder("replica"), conninfo)
     primary = postgres.start(postgres.PostgresSpec(home, primary.port, options=OPTIONS))
     replica = postgres.start(postgres.PostgresSpec(other, options=OPTIONS))
-    database = Database(postgres.DATABASE, primary.admin_url(), primary.service_url())
+    urls = primary.admin_url(), primary.service_url(), primary.reader_url()
+    database = Database(postgres.DATABASE, *urls)
     pair = Pair(database, replica, other, conninfo)
     try:
         yield pair

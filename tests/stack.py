@@ -14,6 +14,7 @@ import aiohttp
 from pydantic import SecretStr
 
 from reverie.bus.streams import ensure_streams
+from reverie.contracts.trust import trusting
 from reverie.domain.access import Role
 from reverie.dream import app as dream
 from reverie.ingest import app as ingest
@@ -133,6 +134,7 @@ async def running_stack(
     settings = Settings(
         home=model_home,
         database_url=SecretStr(database.service_url),
+        reader_database_url=SecretStr(database.reader_url),
         nats_url=SecretStr(nats_url),
         **{**SETTINGS, **overrides},
     )
@@ -147,7 +149,8 @@ async def running_stack(
         service = await stack.enter_async_context(recall.open_service(gateway))
         routes["recall"] = service.routes
         urls["recall"] = await stack.enter_async_context(running(service, gateway))
-        http = await stack.enter_async_context(aiohttp.ClientSession())
+        trust = aiohttp.TCPConnector(ssl=trusting(settings.ca))
+        http = await stack.enter_async_context(aiohttp.ClientSession(connector=trust))
         made = Stack(urls["recall"], urls, database.admin_url, http, key, routes)
         for url in urls.values():
             await eventually(lambda url=url: _ready(http, url))  # type: ignore[misc]

@@ -99,6 +99,7 @@ class System:
     environment: dict[str, str]
     http: aiohttp.ClientSession
     url: str
+    own: dict[str, dict[str, str]]
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {KEY}"}
@@ -130,7 +131,7 @@ def containers(system: System, folder: Path) -> Iterator[dict[str, subprocess.Po
             with (folder / f"{name}.log").open("w") as log:
                 running[name] = subprocess.Popen(
                     command_of(system.image, *json.loads(said)),
-                    env=system.environment,
+                    env={**system.environment, **system.own.get(name, {})},
                     cwd="/",
                     stdout=log,
                     stderr=log,
@@ -165,6 +166,7 @@ async def installed(
         "model_dir": model_home() / "models",
         "model_pull": False,
         "database_url": postgres.replace("postgres:an-administrator", "reverie_service:a-service"),
+        "reader_database_url": postgres.replace("postgres:an-", "reverie_reader:an-"),
         "nats_url": cluster.url,
         "nats_replicas": 3,
         "grpc": False,
@@ -174,7 +176,10 @@ async def installed(
     }
     async with aiohttp.ClientSession() as http:
         url = f"http://127.0.0.1:{ports['recall_port']}"
-        yield System(image, environment_of(folder, told), http, url)
+        # Each as a user of its own on the bus; recall is told of none.
+        users = ("staleness", "dream", "ingest")
+        own = {name: {"REVERIE_NATS_URL": cluster.url_of(name)} for name in users}
+        yield System(image, environment_of(folder, told), http, url, own)
 
 
 async def ready(system: System, path: str = "/ready") -> bool:
@@ -208,7 +213,7 @@ async def test_the_image_works_on_servers_that_stand_elsewhere(
         async with installed(image, folder, postgres, cluster) as system:
             system.environment |= {"REVERIE_MIGRATE_DATABASE_URL": postgres, "REVERIE_API_KEY": KEY}
             system.run("migrate", "--wait", "30", "--login")
-            for name in ("REVERIE_MIGRATE_DATABASE_URL", "REVERIE_API_KEY"):
+            for name in ("REVERIE_MIGRATE_DATABASE_URL", "REVERIE_API_KEY", "REVERIE_NATS_URL"):
                 del system.environment[name]
             assert "nothing is missing" in system.run("migrate", "--check")
             assert await copies(cluster) == {stream.name: 3 for stream in STREAMS}

@@ -83,6 +83,8 @@ def shell(folder: Path) -> Iterator[Shell]:
         "REVERIE_MODEL_PULL": "false",
         "REVERIE_RECALL_SPARSE": "off",
         "REVERIE_INGEST_ROLE": "both",
+        # Every door speaks TLS, and every command trusts it by itself.
+        "REVERIE_TLS": "self-signed",
         "BACKUPS": str(folder / "backups"),
         **{f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS},
     }

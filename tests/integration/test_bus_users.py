@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
+from nats.js.errors import NotFoundError
 
 from reverie.bus.connection import connect
-from reverie.bus.permissions import KEEPER, PUBLISHES, inbox_of, users
+from reverie.bus.credentials import Credentials
+from reverie.bus.permissions import ACCOUNT, KEEPER, PUBLISHES, inbox_of, users
 from reverie.bus.port import Bus
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ensure_streams
-from reverie.embedded import nats
+from reverie.domain.errors import Misconfigured
+from reverie.embedded import binaries, nats, processes
+from reverie.embedded.home import open_home
+from reverie.embedded.ports import free_port, is_free
 from reverie.testing.servers import NatsServer
+from tests.nats_operator import Operator, user_key
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "nats" / "users.conf"
 
@@ -22,10 +31,14 @@ DEPLOYED = Path(__file__).parents[2] / "deploy" / "nats" / "users.conf"
 def _url(server: NatsServer, user: str) -> str:
     found = nats.find(server.home)
     assert found is not None
-    return found.url_of(server.home, user)
+    url = found.url_of(server.home, user)
+    assert url is not None
+    return url
 
 
-async def _refusals(url: str, publish: list[str], subscribe: list[str]) -> list[str]:
+async def _refusals(
+    url: str, publish: list[str], subscribe: list[str], creds: Path | None = None
+) -> list[str]:
     """What the server would not let this user do."""
     told: list[str] = []
 
@@ -33,7 +46,7 @@ async def _refusals(url: str, publish: list[str], subscribe: list[str]) -> list[
         told.append(str(error).lower())
 
     client = Client()
-    await client.connect(url, error_cb=note, allow_reconnect=False)
+    await client.connect(url, error_cb=note, allow_reconnect=False, user_credentials=creds)
     for subject in publish:
         await client.publish(subject, b"{}")
     for subject in subscribe:
@@ -87,6 +100,114 @@ async def _one(bus: Bus, user: str) -> None:
         async for delivery in bus.deliveries(spec):
             await delivery.ack()
             return
+
+
+@contextmanager
+def _served(folder: Path, config: str) -> Iterator[str]:
+    """The address of a server of its own, by a whole configuration."""
+    port, file = free_port(), folder / "nats.conf"
+    head = f"listen: 127.0.0.1:{port}\njetstream {{ store_dir: {json.dumps(str(folder))} }}\n"
+    file.write_text(head + config)
+    log = folder / "nats.log"
+    child = processes.spawn([str(binaries.nats_server()), "-c", str(file)], log)
+    try:
+        processes.await_ready(child, lambda: not is_free(port, "127.0.0.1"), "NATS", log)
+        yield f"127.0.0.1:{port}"
+    finally:
+        processes.stop(child.pid, [(signal.SIGKILL, 5.0)], child)
+
+
+async def test_another_account_sees_neither_streams_nor_messages_of_ours(tmp_path: Path) -> None:
+    ours = users(dict.fromkeys((KEEPER, *PUBLISHES), "word"))
+    other = "accounts { OTHER: { jetstream: enabled, users: [{ user: other, password: word }] } }\n"
+    both = ours.replace("accounts {", other.removesuffix("}\n").rstrip(), 1)
+    with _served(tmp_path, both) as place:
+        await ensure_streams(f"nats://{KEEPER}:word@{place}")
+        async with connect(f"nats://ingest:word@{place}", "ingest") as bus:
+            assert await bus.wait_connected(10)
+            stranger = Client()
+            await stranger.connect(f"nats://other:word@{place}", allow_reconnect=False)
+            try:
+                hears = await stranger.subscribe("memory.>")
+                await stranger.flush()
+                await bus.send("memory.acme.remembered", b"{}", {})
+                assert await bus.held("MEMORY") == 1
+                assert await stranger.jetstream().streams_info() == []
+                with pytest.raises(NotFoundError):
+                    await stranger.jetstream().stream_info("MEMORY")
+                # What it says on subjects of ours reaches nobody of us.
+                await stranger.publish("memory.acme.remembered", b"own")
+                assert (await hears.next_msg(timeout=10)).data == b"own"
+                assert hears.pending_msgs == 0
+                assert await bus.held("MEMORY") == 1
+            finally:
+                await stranger.close()
+
+
+async def test_services_log_in_by_credentials_files_and_by_seeds(tmp_path: Path) -> None:
+    operator = Operator()
+    creds, seed = tmp_path / "dream.creds", tmp_path / "dream.nk"
+    creds.write_text(operator.creds("dream", PUBLISHES["dream"], [f"{inbox_of('dream')}.>"]))
+    keeper = tmp_path / "keeper.creds"
+    keeper.write_text(operator.creds("keeper", [">"], [">"]))
+    with _served(tmp_path, operator.config()) as place:
+        url = f"nats://{place}"
+        await ensure_streams(url, credentials=Credentials(creds=keeper))
+        async with connect(url, "ingest", credentials=Credentials(creds=keeper)) as bus:
+            assert await bus.wait_connected(10)
+            await bus.send("dream.acme.abc.requested", b"{}", {})
+        await _works_as_dream(url, Credentials(creds=creds))
+        assert await _refusals(url, ["git.acme.shop.changed"], ["memory.>"], creds) != []
+    key, public = user_key()
+    seed.write_text(key)
+    lines = users(dict.fromkeys((KEEPER, *PUBLISHES), "word"))
+    by_key = lines.replace("user: dream, password: word", f"nkey: {public}")
+    (tmp_path / "static").mkdir()
+    with _served(tmp_path / "static", by_key) as place:
+        await ensure_streams(f"nats://{KEEPER}:word@{place}")
+        async with connect(f"nats://ingest:word@{place}", "ingest") as bus:
+            assert await bus.wait_connected(10)
+            await bus.send("dream.acme.abc.requested", b"{}", {})
+        await _works_as_dream(f"nats://{place}", Credentials(nkey=seed))
+        # Whoever has neither is turned away.
+        async with connect(f"nats://{place}", "dream") as bus:
+            assert not await bus.wait_connected(0.5)
+    for wrong in (Credentials(tmp_path / "none"), Credentials(creds, seed)):
+        with pytest.raises(Misconfigured, match="nats_creds"):
+            connect("nats://127.0.0.1:1", "dream", credentials=wrong)
+
+
+async def _works_as_dream(url: str, who: Credentials) -> None:
+    async with connect(url, "dream", credentials=who) as bus:
+        assert await bus.wait_connected(10)
+        await _one(bus, "dream")
+        assert await bus.lag(DREAM_WORKERS) == 0
+
+
+def test_streams_of_a_release_without_accounts_are_found_again(tmp_path: Path) -> None:
+    server = nats.start(nats.NatsSpec(open_home(tmp_path)))
+    asyncio.run(_said_once(server.url))
+    nats.stop(server)
+    place = tmp_path / "nats" / "jetstream" / "jetstream"
+    (place / ACCOUNT).rename(place / "$G")
+    server = nats.start(nats.NatsSpec(open_home(tmp_path)))
+    try:
+        assert asyncio.run(_held(server.url)) == 1
+    finally:
+        nats.stop(server)
+
+
+async def _said_once(url: str) -> None:
+    await ensure_streams(url)
+    async with connect(url, "ingest") as bus:
+        assert await bus.wait_connected(10)
+        await bus.send("memory.acme.remembered", b"{}", {})
+
+
+async def _held(url: str) -> int:
+    async with connect(url, "ingest") as bus:
+        assert await bus.wait_connected(10)
+        return await bus.held("MEMORY")
 
 
 def test_the_users_that_are_deployed_are_these() -> None:

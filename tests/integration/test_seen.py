@@ -195,6 +195,11 @@ def _logs_name_tenants_and_traces_and_quote_nothing(seen: Seen) -> None:
     assert all(len(line["trace_id"]) == 32 for line in answered)
     with_key = [line for line in answered if line["route"] in {"/v1/recall", "/v1/turns"}]
     assert {line["tenant"] for line in with_key} == {"default"}
+    # A call that the gateway passes on is told twice under its trace, both times with its tenant.
+    passed = {line["trace_id"] for line in with_key if line["route"] == "/v1/turns"}
+    told = [(line["trace_id"], line.get("tenant")) for line in answered]
+    assert passed
+    assert all(told.count((trace, "default")) >= 2 for trace in passed)
     assert set(seen.tour.traces.values()) - {seen.tour.traces["mcp"]} <= {
         line["trace_id"] for line in answered
     }
@@ -215,7 +220,7 @@ def _histograms_name_traces(seen: Seen, scraped: list[Sample]) -> None:
     assert ("reverie_grpc_call_seconds_bucket", seen.tour.traces["grpc"]) in named
     assert ("reverie_mcp_call_seconds_bucket", seen.tour.traces["mcp"]) in named
     traces = set(seen.tour.traces.values())
-    for name in ("http_request", "http_client", "bus_message", "recall_stage", "dream"):
+    for name in ("http_request", "http_client", "bus_message", "recall_stage", "dream", "llm_call"):
         found = {trace for told, trace in named if told == f"reverie_{name}_seconds_bucket"}
         assert found & traces, name
 

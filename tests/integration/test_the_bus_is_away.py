@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from reverie.testing.models import model_home
 from reverie.testing.proxy import ChaosProxy
 from reverie.testing.servers import Database, NatsServer
 from tests import stack as parts
-from tests.ports import at_port, port_of
+from tests.ports import behind_port, port_of
 from tests.stack import Reply, Stack, eventually, running_stack
 from tests.tables import Tables, rows, value
 
@@ -143,7 +142,7 @@ async def _behind_a_proxy(
 ) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
     """The system with a misbehaving network before its Postgres."""
     async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
-        behind = replace(database, service_url=at_port(database.service_url, proxy.port))
+        behind = behind_port(database, proxy.port)
         async with running_stack(behind, nats_url, model_home(), **overrides) as stack:
             yield stack, proxy
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import aiohttp
+import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from reverie.domain.errors import Misconfigured
+from reverie.agent.hook_gateway import Away, Gateway, find_gateway
+from reverie.cli.asking import Desk
+from reverie.client import AsyncReverie
+from reverie.contracts import reverie_pb2 as pb
+from reverie.contracts.reverie_pb2_grpc import ReverieStub
+from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.embedded.certificates import ensure, names_of
+from reverie.embedded.ports import free_port
 from reverie.runtime.service import running
 from reverie.runtime.settings import Settings
 from reverie.runtime.tls import certificate_of
+from reverie.testing.models import model_home
+from reverie.testing.servers import Database
 from tests.integration.runtime_sample import KEY, Sample
+from tests.stack import running_stack
 
 
 def _write(cert: Path, key: Path, name: str) -> None:
@@ -37,6 +49,56 @@ def _write(cert: Path, key: Path, name: str) -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     ))  # fmt: skip
+
+
+async def test_every_door_and_every_caller_speaks_tls_by_the_authority_of_the_home_folder(
+    database: Database, nats_url: str, tmp_path: Path
+) -> None:
+    files, port = ensure(tmp_path / "tls", names_of("127.0.0.1")), free_port()
+    tls = {"tls_cert": files.cert, "tls_key": files.key, "ca": files.ca}
+    async with running_stack(
+        database, nats_url, model_home(), grpc=True, grpc_port=port, **tls
+    ) as stack:
+        assert {url.partition("://")[0] for url in stack.urls.values()} == {"https"}
+        # REST, passed on to another service by its own TLS.
+        kept = await stack.post("/v1/remember", {"content": "The mole keeps the ferry's bell."})
+        for url in stack.urls.values():
+            with pytest.raises(aiohttp.ClientError):
+                await stack.http.get(f"http{url[5:]}/health")
+        async with AsyncReverie(stack.url, stack.key, ca=files.ca) as client:
+            assert (await client.memory(kept["id"])).content.startswith("The mole")
+        async with AsyncReverie(stack.url, stack.key, tries=1) as client:
+            with pytest.raises(Unavailable):
+                await client.memory(kept["id"])
+        # gRPC and MCP, whose calls come back to REST.
+        trust = grpc.ssl_channel_credentials(files.ca.read_bytes())
+        async with grpc.aio.secure_channel(f"localhost:{port}", trust) as channel:
+            asked = pb.RecallRequest(query="who keeps the bell")
+            who = (("authorization", f"Bearer {stack.key}"),)
+            found = await ReverieStub(channel).Recall(asked, metadata=who, timeout=20)
+            assert [one.id for one in found.memories] == [kept["id"]]
+        asks = {"name": "recall", "arguments": {"query": "who keeps the bell"}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asks}
+        accepts = {"Accept": "application/json, text/event-stream"}
+        reply = await stack.call("POST", "/mcp", call, headers=accepts)
+        assert "ferry's bell" in str(reply.body)
+        # What runs beside an agent: the command line and the hooks.
+        path = f"/v1/memories/{kept['id']}"
+        for ca in (files.ca, None):
+            desk = Desk(stack.url, stack.key, 10, None, ca)
+            hook = Gateway(stack.url, stack.key, 10, str(ca or ""))
+            for ask, away in ((desk.ask, Unavailable), (hook.ask, Away)):
+                if ca is None:
+                    with pytest.raises(away):
+                        await asyncio.to_thread(ask, "GET", path)
+                else:
+                    assert (await asyncio.to_thread(ask, "GET", path))["id"] == kept["id"]
+        # A hook and a command of that home folder find its authority by themselves.
+        told = {"REVERIE_HOME": str(tmp_path), "REVERIE_API_KEY": stack.key}
+        at = find_gateway({**told, "REVERIE_GATEWAY_URL": stack.url}, 10)
+        assert at is not None
+        assert at.ca == str(files.ca)
+        assert Settings(home=tmp_path).authority == files.ca
 
 
 async def test_https_is_answered_with_the_certificate_and_http_is_not(tmp_path: Path) -> None:
@@ -68,6 +130,8 @@ def test_renewed_files_are_taken_up_and_broken_ones_are_not(tmp_path: Path) -> N
     assert held.renew()
     cert.write_text("no certificate")
     assert not held.renew()
+    with pytest.raises(Misconfigured, match="for `reverie up`"):
+        certificate_of(None, None, "self-signed")
     for given in ((cert, None), (None, key), (tmp_path / "none.pem", key)):
         with pytest.raises(Misconfigured, match="tls_cert"):
             certificate_of(*given)

@@ -24,6 +24,7 @@ from kubernetes_validate import utils
 from pydantic import SecretStr
 from tests.tools import helm
 
+from reverie.bus.permissions import PUBLISHES
 from reverie.bus.streams import DREAM_WORKERS, STREAMS
 from reverie.embedded.binaries import nats_server
 from reverie.runtime.settings import PREFIX, Settings, is_typed
@@ -37,7 +38,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "default": (),
     "trial": ("-f", "values-trial.yaml"),
     "production": ("-f", "values-production.yaml"),
-    # Beside the three that are kept: what they leave out.
+    "secured": ("-f", "values-production.yaml", "-f", "values-secured.yaml"),
+    # Beside those that are kept: what they leave out.
     "prometheus": (
         *("-f", "values-production.yaml", "--set", "dream.keda.trigger=prometheus"),
         *("--set", "dream.keda.authenticationRef=prometheus-token"),
@@ -51,8 +53,9 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         *("--set", "recall.autoscaling.enabled=false,settings.grpc=false,tests.enabled=false"),
     ),
 }
-KEPT = ("default", "trial", "production")
+KEPT = ("default", "trial", "production", "secured")
 OF_OTHERS = {
+    "cert-manager.io/v1": "cloudcoil.models.cert_manager.v1",
     "keda.sh/v1alpha1": "cloudcoil.models.keda.v1alpha1",
     "monitoring.coreos.com/v1": "cloudcoil.models.prometheus_operator.v1",
 }
@@ -280,7 +283,9 @@ def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Pa
     file.write_text(config["data"]["nats.conf"])
     [server] = [one for name, one in of_kind("trial", "StatefulSet").items() if "nats" in name]
     [one] = server["spec"]["template"]["spec"]["containers"]
-    environment = {"POD_NAME": "reverie-nats-0", "NATS_PASSWORD": "a-word"}
+    named = {v["name"] for v in one["env"] if v["name"].startswith("NATS_")}
+    assert {f"NATS_{user.upper()}_PASSWORD" for user in PUBLISHES} <= named
+    environment = {"POD_NAME": "reverie-nats-0", **dict.fromkeys(named, "a-word")}
     flags = [flag.replace("$(NATS_PASSWORD)", "a-word") for flag in one["args"]]
     flags[flags.index("/etc/nats/nats.conf")] = str(file)
     command = [str(nats_server()), *flags, "-t"]
@@ -349,6 +354,9 @@ def test_probes_mean_what_they_say_and_stopping_takes_its_time() -> None:
         ("secret.name=", "name"),
         ("dream.keda.enabled=true", "dream.door.enabled"),
         ("recall.port=70000", "port"),
+        ("oidc.issuer=https://login.example.com", "audience"),
+        ("limits.speed=3", "speed"),
+        ("tls.certificate.enabled=true", "name"),
     ],
 )
 def test_values_that_cannot_be_are_refused_by_name(wrong: str, why: str) -> None:

@@ -21,7 +21,11 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 DOCKERFILE = DEPLOY / "Dockerfile"
 SERVICES = {"recall", "ingest", "dream", "staleness"}
-WORDS = ("POSTGRES_PASSWORD", "SERVICES_PASSWORD", "NATS_PASSWORD", "GRAFANA_PASSWORD")
+USERS = ("INGEST", "DREAM", "STALENESS")
+WORDS = (
+    *("POSTGRES_PASSWORD", "SERVICES_PASSWORD", "READER_PASSWORD", "GRAFANA_PASSWORD"),
+    *("NATS_PASSWORD", *(f"NATS_{user}_PASSWORD" for user in USERS)),
+)
 KEYS = ("REVERIE_API_KEY", "REVERIE_VAULT_KEY")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", **dict.fromkeys((*WORDS, *KEYS), "a-word")}
 
@@ -79,6 +83,10 @@ def test_the_compose_file_is_whole_and_every_variable_in_it_is_a_setting() -> No
         assert services[name]["read_only"] is True
         assert services[name]["command"] == ["serve", name]
         assert "REVERIE_MIGRATE_DATABASE_URL" not in services[name]["environment"]
+        # Each as a user of its own on the bus, and recall as none.
+        bus = services[name]["environment"].get("REVERIE_NATS_URL", "")
+        assert bus.partition("://")[2].partition(":")[0] == ("" if name == "recall" else name)
+    assert "reverie_reader" in services["recall"]["environment"]["REVERIE_READER_DATABASE_URL"]
     telemetry = {name for name, one in services.items() if one.get("profiles") == ["telemetry"]}
     assert telemetry == {"collector", "jaeger", "prometheus", "grafana"}
 
@@ -108,11 +116,19 @@ def test_new_passwords_are_for_their_owner_alone_and_are_never_written_over(
     assert all(re.fullmatch(r"[\w+/=-]{40,}", word) for word in told.values())
     run("sh", copy)
     assert (tmp_path / ".env").read_text() == made
+    # One of a release that knew fewer keeps what it has, and gets what it lacks.
+    (tmp_path / ".env").write_text("NATS_PASSWORD=kept\nGRAFANA_PASSWORD=too")
+    run("sh", copy)
+    later = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines())
+    assert later.keys() == told.keys()
+    assert (later["NATS_PASSWORD"], later["GRAFANA_PASSWORD"]) == ("kept", "too")
 
 
 def test_the_configurations_of_nats_are_valid() -> None:
-    for file in (DEPLOY / "nats").glob("*.conf"):
-        told = dict.fromkeys(re.findall(r"\$(NATS_\w+)", file.read_text()), "a-word")
+    files = list((DEPLOY / "nats").glob("*.conf"))
+    named = re.findall(r"\$(NATS_\w+)", "".join(file.read_text() for file in files))
+    told = dict.fromkeys(named, "a-word")
+    for file in files:
         run(nats_server(), "-c", file, "-t", env=told)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 import stat
 from pathlib import Path
 
@@ -12,14 +13,15 @@ import pytest
 from pydantic import SecretStr
 
 from reverie.domain.errors import Conflict, Misconfigured
-from reverie.embedded import binaries, home, ports, postgres, privileges
+from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
 from reverie.embedded.backing import without_password
 from reverie.embedded.home import open_home
 from reverie.embedded.lock import is_held, only_one
 from reverie.embedded.probe import Health, ask_ready
 from reverie.embedded.processes import LOG_LIMIT, append_to, last_lines
-from reverie.embedded.services import environment
+from reverie.embedded.services import Servers, environment
 from reverie.embedded.supervisor import _with_vault_key
+from reverie.embedded.tls import tls_of
 from reverie.embedded.watch import LONGEST_PAUSE, watch
 from reverie.inference.catalogue import DEFAULT_MODEL
 from reverie.inference.resolver import is_elsewhere
@@ -155,12 +157,66 @@ def test_services_are_not_told_what_they_do_not_need(monkeypatch: pytest.MonkeyP
     settings = Settings.model_validate(
         {"api_key": "rv_secret", "migrate_database_url": "postgresql://root@h/d", "pool_max": 3}
     )
-    told = environment(settings, "postgresql://h/d", "nats://h", {"recall": 1})
+    told = environment(settings, {"recall": 1})
     assert "rv_secret" not in str(told)
     assert "root@h" not in str(told)
     assert told["REVERIE_POOL_MAX"] == "3"
     assert told["REVERIE_RECALL_PORT"] == "1"
     assert told["REVERIE_LIFELINE"] == "1"
+    servers = Servers("postgresql://h/d", "postgresql://reads@h/d", {"dream": "nats://dream@h"}.get)
+    assert servers.told_to("dream") == {
+        "REVERIE_DATABASE_URL": "postgresql://h/d",
+        "REVERIE_NATS_URL": "nats://dream@h",
+    }
+    assert servers.told_to("recall") == {
+        "REVERIE_DATABASE_URL": "postgresql://h/d",
+        "REVERIE_READER_DATABASE_URL": "postgresql://reads@h/d",
+    }
+
+
+def test_a_certificate_is_made_once_and_anew_where_it_ends_soon_or_names_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = certificates.names_of("127.0.0.1", "memory.example, ")
+    files = certificates.ensure(tmp_path / "tls", names)
+    kept = [path.read_bytes() for path in (files.ca, files.cert, files.key)]
+    modes = {path.name: path.stat().st_mode & 0o777 for path in files.cert.parent.iterdir()}
+    assert modes == {"ca.pem": 0o644, "cert.pem": 0o644, "key.pem": 0o600, "ca-key.pem": 0o600}
+    ssl.create_default_context(cafile=str(files.ca))
+    certificates.ensure(tmp_path / "tls", names)
+    assert [path.read_bytes() for path in (files.ca, files.cert, files.key)] == kept
+    # Another name, and an end that is near: the certificate alone is made anew.
+    certificates.ensure(tmp_path / "tls", [*names, "other.example"])
+    ca, cert, key = (path.read_bytes() for path in (files.ca, files.cert, files.key))
+    assert (ca, key) == (kept[0], kept[2])
+    assert cert != kept[1]
+    monkeypatch.setattr(certificates, "LEAST_DAYS", certificates.DAYS + 1)
+    certificates.ensure(tmp_path / "tls", names)
+    assert files.cert.read_bytes() != cert
+    assert files.ca.read_bytes() == ca
+    # An authority that ends takes its certificates with it.
+    monkeypatch.setattr(certificates, "CA_LEAST_DAYS", certificates.CA_DAYS + 1)
+    certificates.ensure(tmp_path / "tls", names)
+    assert files.ca.read_bytes() != ca
+
+
+def test_files_of_the_settings_are_those_of_the_gateway_and_the_others_show_their_own(
+    tmp_path: Path,
+) -> None:
+    place = open_home(tmp_path)
+    assert tls_of(Settings(home=tmp_path), place) is None
+    own = tls_of(Settings(home=tmp_path, tls="self-signed"), place)
+    assert own is not None
+    assert own.told_to("recall")["TLS_CERT"] == own.told_to("dream")["TLS_CERT"]
+    given = Settings(home=tmp_path, tls_cert=Path("/c"), tls_key=Path("/k"), ca=Path("/a"))
+    files = tls_of(given, place)
+    assert files is not None
+    assert (files.told_to("recall")["TLS_CERT"], files.told_to("recall")["TLS_KEY"]) == ("/c", "/k")
+    assert files.told_to("dream")["TLS_CERT"] == str(own.own.cert)
+    assert (files.told_to("recall")["CA"], files.told_to("dream")["CA"]) == (str(own.own.ca), "/a")
+    for half in ({"tls_cert": Path("/c")}, {"tls_key": Path("/k")}):
+        with pytest.raises(Misconfigured, match="beside it"):
+            tls_of(Settings.model_validate({"home": tmp_path, **half}), place)
 
 
 def test_an_address_is_shown_without_its_password() -> None:

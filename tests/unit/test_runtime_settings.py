@@ -220,6 +220,7 @@ def test_every_setting_is_documented() -> None:
         "database_url",
         "database_read_url",
         "migrate_database_url",
+        "reader_database_url",
         "nats_url",
         "vault_key",
         "api_key",

@@ -5,15 +5,26 @@
 {{- $full := include "reverie.fullname" $root -}}
 {{- $keys := include "reverie.over" (list $root.Values.secret.keys ($own.secretKeys | default dict)) | fromYaml -}}
 {{- $recall := eq .service "recall" -}}
+{{- $files := dict "root" $root "component" .component "own" $own "keys" $keys "tls" true "bus" (not $recall) -}}
 {{- $addresses := dict "host" "0.0.0.0" (printf "%s_port" .service) $own.port -}}
+{{- if $root.Values.tls.enabled -}}
+{{- $_ := set $addresses "tls_cert" "/etc/reverie/tls/tls.crt" -}}
+{{- $_ := set $addresses "tls_key" "/etc/reverie/tls/tls.key" -}}
+{{- with $root.Values.tls.caKey -}}
+{{- $_ := set $addresses "ca" (printf "/etc/reverie/tls/%s" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $value := $root.Values.oidc -}}
+{{- $_ := set $addresses (printf "oidc_%s" $name) $value -}}
+{{- end -}}
 {{- if $recall -}}
 {{- $_ := set $addresses "grpc_port" $own.grpcPort -}}
 {{- range $other := list "ingest" "dream" "staleness" -}}
 {{- $port := (index $root.Values $other).port -}}
-{{- $_ := set $addresses (printf "%s_url" $other) (printf "http://%s-%s:%v" $full $other $port) -}}
+{{- $_ := set $addresses (printf "%s_url" $other) (printf "%s://%s-%s:%v" (include "reverie.scheme" $root) $full $other $port) -}}
 {{- end -}}
 {{- end -}}
-{{- $settings := include "reverie.over" (list $addresses $root.Values.settings $own.settings (.settings | default dict)) | fromYaml -}}
+{{- $settings := include "reverie.over" (list $addresses $root.Values.limits $root.Values.settings $own.settings (.settings | default dict)) | fromYaml -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -39,7 +50,7 @@ spec:
     metadata:
       {{- include "reverie.podMeta" . | nindent 6 }}
     spec:
-      {{- include "reverie.podSpec" . | nindent 6 }}
+      {{- include "reverie.podSpec" $files | nindent 6 }}
       terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | default (add $root.Values.drainSeconds (ceil ($settings.shutdown_seconds | default 6)) 10) }}
       {{- with $root.Values.topologySpread }}
       topologySpreadConstraints:
@@ -54,7 +65,7 @@ spec:
       {{- end }}
       initContainers:
         - name: await-schema
-          {{- include "reverie.container" $root | nindent 10 }}
+          {{- include "reverie.container" (dict "root" $root) | nindent 10 }}
           args: [migrate, --check, --wait, {{ $root.Values.migrate.waitSeconds | quote }}]
           env:
             {{- include "reverie.servers" (dict "root" $root "keys" $keys "noBus" true) | trim | nindent 12 }}
@@ -65,10 +76,10 @@ spec:
             {{- toYaml $root.Values.migrate.resources | nindent 12 }}
       containers:
         - name: {{ .service }}
-          {{- include "reverie.container" $root | nindent 10 }}
+          {{- include "reverie.container" $files | nindent 10 }}
           args: [serve, {{ .service }}]
           env:
-            {{- include "reverie.servers" (dict "root" $root "keys" $keys "noBus" $recall) | trim | nindent 12 }}
+            {{- include "reverie.servers" (dict "root" $root "keys" $keys "service" .service "noBus" $recall) | trim | nindent 12 }}
             {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_MODEL_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
             {{- with index $keys $name }}
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
@@ -86,11 +97,11 @@ spec:
               containerPort: {{ $own.grpcPort }}
             {{- end }}
           startupProbe:
-            {{- include "reverie.probe" (dict "path" "/ready" "times" $root.Values.probes.startup) | nindent 12 }}
+            {{- include "reverie.probe" (dict "root" $root "path" "/ready" "times" $root.Values.probes.startup) | nindent 12 }}
           readinessProbe:
-            {{- include "reverie.probe" (dict "path" "/ready?own=true" "times" $root.Values.probes.readiness) | nindent 12 }}
+            {{- include "reverie.probe" (dict "root" $root "path" "/ready?own=true" "times" $root.Values.probes.readiness) | nindent 12 }}
           livenessProbe:
-            {{- include "reverie.probe" (dict "path" "/health" "times" $root.Values.probes.liveness) | nindent 12 }}
+            {{- include "reverie.probe" (dict "root" $root "path" "/health" "times" $root.Values.probes.liveness) | nindent 12 }}
           {{- if $root.Values.drainSeconds }}
           lifecycle:
             preStop:

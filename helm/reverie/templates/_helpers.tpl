@@ -50,7 +50,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
       key: {{ .key }}
 {{- end -}}
 
-{{/* Where the servers are. Given: root, keys, migrate (whether with the rights of the Job), noBus. */}}
+{{/* Where the servers are. Given: root, keys, migrate (whether with the rights of the Job), service,
+     noBus. Recall reads as who may only read; each service is a user of its own on the bus. */}}
 {{- define "reverie.servers" -}}
 {{- $root := .root -}}
 {{- $full := include "reverie.fullname" $root -}}
@@ -64,22 +65,79 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "SERVICES_PASSWORD" "key" $words.services) }}
 - name: REVERIE_DATABASE_URL
   value: postgresql://reverie_service:$(SERVICES_PASSWORD)@{{ $full }}-postgres:5432/reverie
+{{- if or .migrate (eq (.service | default "") "recall") }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "READER_PASSWORD" "key" $words.reader) }}
+- name: REVERIE_READER_DATABASE_URL
+  value: postgresql://reverie_reader:$(READER_PASSWORD)@{{ $full }}-postgres:5432/reverie
+{{- end }}
 {{- if not .noBus }}
-{{ include "reverie.fromSecret" (dict "root" $root "variable" "NATS_PASSWORD" "key" $words.nats) }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "NATS_PASSWORD" "key" (ternary $words.nats (index $words (printf "nats%s" (title (.service | default "")))) (not .service))) }}
 - name: REVERIE_NATS_URL
-  value: nats://reverie:$(NATS_PASSWORD)@{{ $full }}-nats:4222
+  value: nats://{{ .service | default "reverie" }}:$(NATS_PASSWORD)@{{ $full }}-nats:4222
 {{- end }}
 {{- else -}}
 {{- if and .migrate .keys.migrateDatabaseUrl }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_MIGRATE_DATABASE_URL" "key" .keys.migrateDatabaseUrl) }}
 {{- end }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_URL" "key" (required "secret.keys.databaseUrl names the key of the Secret that says where Postgres is" .keys.databaseUrl)) }}
+{{- if or .migrate (eq (.service | default "") "recall") }}
+{{- with .keys.readerDatabaseUrl }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_READER_DATABASE_URL" "key" .) }}
+{{- end }}
+{{- end }}
 {{- with .keys.databaseReadUrl }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_READ_URL" "key" .) }}
 {{- end }}
 {{- if not .noBus }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_NATS_URL" "key" (required "secret.keys.natsUrl names the key of the Secret that says where NATS is" .keys.natsUrl)) }}
+{{- range $name, $variable := dict "natsCreds" "REVERIE_NATS_CREDS" "natsNkey" "REVERIE_NATS_NKEY" }}
+{{- if index $.keys $name }}
+- name: {{ $variable }}
+  value: /etc/reverie/nats/{{ $name }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The Secret with the certificate of the pods. */}}
+{{- define "reverie.tlsSecret" -}}
+{{- .Values.tls.secretName | default (printf "%s-tls" (include "reverie.fullname" .)) -}}
+{{- end -}}
+
+{{/* http or https. */}}
+{{- define "reverie.scheme" -}}
+{{- ternary "https" "http" .Values.tls.enabled -}}
+{{- end -}}
+
+{{/* Files of Secrets that a pod has. Given: root, keys, tls, bus: whether it has those. */}}
+{{- define "reverie.fileVolumes" -}}
+{{- if and .tls .root.Values.tls.enabled }}
+- name: tls
+  secret:
+    secretName: {{ include "reverie.tlsSecret" .root }}
+    defaultMode: 288
+{{- end }}
+{{- if and .bus (not .root.Values.trial.enabled) (or .keys.natsCreds .keys.natsNkey) }}
+- name: nats
+  secret:
+    secretName: {{ .root.Values.secret.name }}
+    defaultMode: 288
+    items:
+      {{- range $name := list "natsCreds" "natsNkey" }}
+      {{- with index $.keys $name }}
+      - key: {{ . }}
+        path: {{ $name }}
+      {{- end }}
+      {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "reverie.fileMounts" -}}
+{{- range $one := include "reverie.fileVolumes" . | fromYamlArray }}
+- name: {{ $one.name }}
+  mountPath: /etc/reverie/{{ $one.name }}
+  readOnly: true
 {{- end }}
 {{- end -}}
 
@@ -138,25 +196,32 @@ volumes:
   - name: tmp
     emptyDir:
       sizeLimit: {{ .root.Values.scratch.sizeLimit }}
+  {{- with include "reverie.fileVolumes" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
   {{- with .root.Values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end -}}
 
+{{/* Given: root, and what reverie.fileVolumes takes. */}}
 {{- define "reverie.container" -}}
-image: {{ include "reverie.image" . }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+image: {{ include "reverie.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
+  {{- toYaml .root.Values.securityContext | nindent 2 }}
 volumeMounts:
   - name: home
     mountPath: /var/lib/reverie
   - name: tmp
     mountPath: /tmp
-  {{- with .Values.extraVolumeMounts }}
+  {{- with include "reverie.fileMounts" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+  {{- with .root.Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- with .Values.extraEnvFrom }}
+{{- with .root.Values.extraEnvFrom }}
 envFrom:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -166,6 +231,9 @@ envFrom:
 httpGet:
   path: {{ .path }}
   port: http
+  {{- if .root.Values.tls.enabled }}
+  scheme: HTTPS
+  {{- end }}
 {{ toYaml .times }}
 {{- end -}}
 

@@ -36,9 +36,10 @@ class Refused(Exception):
 
 
 class Gateway:
-    """A gateway, its key, and how many seconds a call may take."""
+    """A gateway, its key, how many seconds a call may take, and a file of authorities to trust."""
 
-    def __init__(self, url: str, key: str, seconds: float) -> None:
+    def __init__(self, url: str, key: str, seconds: float, ca: str = "") -> None:
+        self.ca = ca
         self.url = url.rstrip("/")
         self.key = key
         self.seconds = seconds
@@ -125,10 +126,14 @@ def _read(wire: socket.socket) -> tuple[int, bytes]:
 def _by_tls(
     gateway: Gateway, method: str, path: str, data: bytes, headers: Mapping[str, str]
 ) -> tuple[int, bytes]:
+    import ssl
     from http.client import HTTPException, HTTPSConnection
 
     where = gateway.url.partition("://")[2].partition("/")[0]
-    wire = HTTPSConnection(where, timeout=gateway.seconds)
+    context = ssl.create_default_context()
+    if gateway.ca:
+        context.load_verify_locations(gateway.ca)
+    wire = HTTPSConnection(where, timeout=gateway.seconds, context=context)
     try:
         wire.request(method, path, data or None, dict(headers))
         answer = wire.getresponse()
@@ -158,7 +163,18 @@ def find_gateway(environ: Mapping[str, str], seconds: float) -> Gateway | None:
         key = key or _text_of(os.path.join(home, "secrets", "api_key"))
     else:
         url = environ.get("REVERIE_GATEWAY_URL") or kept.get("gateway_url") or ADDRESS
-    return Gateway(str(url), str(key), seconds) if url and key else None
+    if not url or not key:
+        return None
+    return Gateway(str(url), str(key), seconds, _authority(environ, kept, home))
+
+
+def _authority(environ: Mapping[str, str], kept: Mapping[str, Any], home: str) -> str:
+    """The file of authorities that is set, else the one that the home folder holds, if any."""
+    given = environ.get("REVERIE_CA") or kept.get("ca")
+    own = os.path.join(home, "tls", "ca.pem")
+    if given:
+        return os.path.join(home, os.path.expanduser(str(given)))
+    return own if os.path.exists(own) else ""
 
 
 def _runs(home: str) -> bool:

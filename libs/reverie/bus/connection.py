@@ -21,6 +21,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from prometheus_client import CollectorRegistry
 
+from reverie.bus.credentials import NOBODY, Credentials
 from reverie.bus.delivery import NatsDelivery
 from reverie.bus.meters import BusMeters
 from reverie.bus.permissions import inbox_of, user_in
@@ -87,12 +88,16 @@ class NatsBus(Bus):
         max_payload: int,
         heartbeat: float,
         meters: BusMeters,
+        credentials: Credentials,
     ):
         self.max_payload = max_payload
         self.meters = meters
         meters.connected(lambda: self.connected)
         self._servers = servers(url)
-        self._inbox = inbox_of(user_in(url))
+        self._inbox = inbox_of(name if credentials.named else user_in(url))
+        self._credentials = credentials
+        self._url = url
+        credentials.options(url)
         self._name = name
         self._replicas = replicas
         self._heartbeat = heartbeat
@@ -297,6 +302,7 @@ class NatsBus(Bus):
                 connect_timeout=CONNECT_SECONDS,
                 reconnect_time_wait=0,
                 max_reconnect_attempts=1,
+                **self._credentials.options(self._url),
             )
         # The keeper must outlive whatever the driver raises: nobody else would connect again.
         except Exception as error:
@@ -341,15 +347,16 @@ def connect(
     max_payload: int = MAX_PAYLOAD,
     heartbeat: float = 5.0,
     registry: CollectorRegistry | None = None,
+    credentials: Credentials = NOBODY,
 ) -> NatsBus:
     """A bus that connects in the background and for ever; needs a running loop, never waits.
 
     `url` may name several servers, separated by commas. `heartbeat`: seconds between checks
-    that the server answers. `registry` takes what is counted. Raises `Misconfigured` for a
-    malformed `url`.
+    that the server answers. `registry` takes what is counted. `credentials`: who connects, where
+    `url` does not say. Raises `Misconfigured` for a malformed `url` and files that are missing.
     """
     meters = BusMeters(registry or CollectorRegistry())
-    return NatsBus(url, name, replicas, max_payload, heartbeat, meters)
+    return NatsBus(url, name, replicas, max_payload, heartbeat, meters, credentials)
 
 
 def _down() -> Unavailable:

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ConsumerSpec
 
+ACCOUNT = "REVERIE"
+"""The account of all of them: what it keeps and says, no other account sees or hears."""
 KEEPER = "reverie"
 """The user of migrations and operators, who makes streams; it may do everything."""
 
@@ -48,12 +50,13 @@ def user_in(url: str) -> str:
 
 
 def users(passwords: Mapping[str, str]) -> str:
-    """The `authorization` block of the server's configuration; `passwords` as they are written."""
-    lines = [f"    {{ user: {KEEPER}, password: {passwords[KEEPER]} }}"]
+    """The accounts of the server's configuration; `passwords` as they are written."""
+    lines = [f"      {{ user: {KEEPER}, password: {passwords[KEEPER]} }}"]
     for user, subjects in PUBLISHES.items():
         heard = json.dumps([f"{inbox_of(user)}.>"])
         may = f"publish: {json.dumps(subjects)}, subscribe: {heard}"
         lines.append(
-            f"    {{ user: {user}, password: {passwords[user]}, permissions: {{ {may} }} }}"
+            f"      {{ user: {user}, password: {passwords[user]}, permissions: {{ {may} }} }}"
         )
-    return "authorization {\n  users: [\n" + "\n".join(lines) + "\n  ]\n}\n"
+    inner = "\n".join(["    jetstream: enabled", "    users: [", *lines, "    ]"])
+    return f"accounts {{\n  {ACCOUNT}: {{\n{inner}\n  }}\n}}\n"

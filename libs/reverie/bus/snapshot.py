@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import nats.errors
 from nats.aio.client import Client
 
+from reverie.bus.credentials import NOBODY, Credentials
 from reverie.bus.streams import STREAMS, servers
 from reverie.domain.errors import Conflict, Unavailable
 
@@ -22,13 +23,13 @@ SECONDS = 15.0
 """That the server may take for one piece."""
 
 
-async def take_all(url: str, folder: Path) -> dict[str, int]:
+async def take_all(url: str, folder: Path, credentials: Credentials = NOBODY) -> dict[str, int]:
     """Writes each stream of ours, with its consumers, to `folder`; messages by stream.
 
     Raises `Unavailable`.
     """
     taken = {}
-    async with _connected(url) as client:
+    async with _connected(url, credentials) as client:
         for spec in STREAMS:
             told = await _taken(client, spec.name, folder / f"{spec.name}.snapshot")
             (folder / f"{spec.name}.json").write_text(json.dumps(told, indent=2) + "\n")
@@ -36,13 +37,13 @@ async def take_all(url: str, folder: Path) -> dict[str, int]:
     return taken
 
 
-async def give_all(url: str, folder: Path) -> dict[str, int]:
+async def give_all(url: str, folder: Path, credentials: Credentials = NOBODY) -> dict[str, int]:
     """Puts each stream in `folder` in place of that of the server; messages by stream.
 
     Raises `Unavailable`, and `Conflict` where the server does not take one.
     """
     given = {}
-    async with _connected(url) as client:
+    async with _connected(url, credentials) as client:
         for described in (folder / f"{spec.name}.json" for spec in STREAMS):
             told = json.loads(described.read_text())
             await _asked(client, f"STREAM.DELETE.{described.stem}", {}, missing=True)
@@ -94,11 +95,15 @@ async def _asked(
 
 
 @asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Client]:
+async def _connected(url: str, credentials: Credentials) -> AsyncIterator[Client]:
     client = Client()
     try:
         await client.connect(
-            servers(url), name="reverie-backup", allow_reconnect=False, connect_timeout=5
+            servers(url),
+            name="reverie-backup",
+            allow_reconnect=False,
+            connect_timeout=5,
+            **credentials.options(url),
         )
         yield client
     except (nats.errors.Error, OSError, TimeoutError) as error:

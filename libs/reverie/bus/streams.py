@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 
+from reverie.bus.credentials import NOBODY, Credentials
 from reverie.contracts import events
 from reverie.domain.errors import Misconfigured, Unavailable
 
@@ -120,7 +121,10 @@ def matches(pattern: str, subject: str) -> bool:
 
 
 async def ensure_streams(
-    nats_url: str, replicas: int = 1, consumers: Iterable[ConsumerSpec] = CONSUMERS
+    nats_url: str,
+    replicas: int = 1,
+    consumers: Iterable[ConsumerSpec] = CONSUMERS,
+    credentials: Credentials = NOBODY,
 ) -> None:
     """Create or update every stream and consumer; safe to repeat while services run.
 
@@ -130,7 +134,9 @@ async def ensure_streams(
     addresses = servers(nats_url)
     client = Client()
     try:
-        await asyncio.wait_for(_connect(client, addresses), CONNECT_SECONDS)
+        await asyncio.wait_for(
+            _connect(client, addresses, credentials.options(nats_url)), CONNECT_SECONDS
+        )
         await ensure(client.jetstream(), replicas, consumers)
     except nats.js.errors.APIError as error:
         raise Misconfigured("nats_url", error.description or str(error)) from error
@@ -151,7 +157,7 @@ def servers(url: str) -> list[str]:
     raise Misconfigured("nats_url", "expected nats://host:port (or tls, ws, wss)")
 
 
-async def _connect(client: Client, addresses: list[str]) -> None:
+async def _connect(client: Client, addresses: list[str], who: Mapping[str, Any]) -> None:
     async def quiet(_: Exception) -> None:
         """The last failure is raised; the ones before it are tries."""
 
@@ -163,6 +169,7 @@ async def _connect(client: Client, addresses: list[str]) -> None:
         connect_timeout=CONNECT_SECONDS // 2,
         reconnect_time_wait=1,
         max_reconnect_attempts=3,
+        **who,
     )
 
 

@@ -233,7 +233,7 @@ async def _work(settings: Settings, make: Callable[[Any], Sync], work: Work) -> 
 
     url, key = gateway_of(settings)
     async with AsyncReverie(
-        url, key, timeout=settings.request_timeout, agent="reverie-files"
+        url, key, timeout=settings.request_timeout, agent="reverie-files", ca=settings.authority
     ) as at:
 
         async def ask(

@@ -29,11 +29,14 @@ class Refusal(ReverieError):
 class Desk:
     """Where the commands of one run ask: the gateway, the key to it, and the folder's project."""
 
-    def __init__(self, url: str, key: str, seconds: float, project: str | None) -> None:
+    def __init__(
+        self, url: str, key: str, seconds: float, project: str | None, ca: Path | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self.project = project
         self._key = key
         self._seconds = seconds
+        self._ca = ca
 
     def ask(
         self,
@@ -136,8 +139,12 @@ class Desk:
         from http.client import HTTPConnection, HTTPSConnection
 
         where = urlsplit(self.url)
-        kind = HTTPSConnection if where.scheme == "https" else HTTPConnection
-        return kind(where.hostname or "", where.port, timeout=self._seconds)
+        place, seconds = (where.hostname or "", where.port), self._seconds
+        if where.scheme != "https":
+            return HTTPConnection(*place, timeout=seconds)
+        from reverie.contracts.trust import trusting
+
+        return HTTPSConnection(*place, timeout=seconds, context=trusting(self._ca))
 
 
 def desk(home: Path | None, sets: Sequence[str] | None, project: str | None = None) -> Desk:
@@ -145,7 +152,7 @@ def desk(home: Path | None, sets: Sequence[str] | None, project: str | None = No
     from reverie.cli.near import near
 
     found = near(home, sets)
-    return Desk(found.url, found.key, found.seconds, project or found.project)
+    return Desk(found.url, found.key, found.seconds, project or found.project, found.ca)
 
 
 def refusal(status: int, found: Any) -> Refusal:

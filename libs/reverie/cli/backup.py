@@ -35,7 +35,7 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
     from pathlib import Path
 
     from reverie.bus.snapshot import take_all
-    from reverie.cli.place import admin_url, bus_url
+    from reverie.cli.place import admin_url, bus_credentials, bus_url
     from reverie.runtime.health import package_version
     from reverie.store.dump import dump
 
@@ -45,7 +45,7 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
     (place / STREAMS).mkdir(parents=True, exist_ok=True, mode=0o700)
     place.chmod(0o700)
     # The streams first: what they tell of is in the database then, or it is told again.
-    taken = asyncio.run(take_all(bus_url(settings), place / STREAMS))
+    taken = asyncio.run(take_all(bus_url(settings), place / STREAMS, bus_credentials(settings)))
     dump(admin_url(settings), _programs(settings), place / DUMP)
     note = {
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -74,6 +74,7 @@ def restore(
     from pathlib import Path
 
     from reverie.bus.snapshot import give_all
+    from reverie.cli.place import bus_credentials
     from reverie.store.dump import restore as put_back
 
     settings, place = settings_from(home, sets), Path(folder).expanduser().absolute()
@@ -83,7 +84,7 @@ def restore(
         raise typer.Exit(1)
     with _servers(settings) as (database, bus):
         applied = put_back(database, _programs(settings), place / DUMP)
-        given = asyncio.run(give_all(bus, place / STREAMS))
+        given = asyncio.run(give_all(bus, place / STREAMS, bus_credentials(settings)))
     if json:
         print_json({"folder": str(place), "applied": applied, "messages": given})
         return

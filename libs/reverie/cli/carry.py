@@ -221,10 +221,15 @@ async def _gateway(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with the gateway that runs on these settings. Raises `Unavailable`."""
     import aiohttp
 
+    from reverie.contracts.trust import trusting
+
     url, key = gateway_of(settings)
     timeout = aiohttp.ClientTimeout(total=settings.transfer_timeout, sock_connect=5)
     headers = {"Authorization": f"Bearer {key}"}
-    async with aiohttp.ClientSession(url, headers=headers, timeout=timeout) as http:
+    connector = aiohttp.TCPConnector(ssl=trusting(settings.authority))
+    async with aiohttp.ClientSession(
+        url, headers=headers, timeout=timeout, connector=connector
+    ) as http:
         try:
             yield http
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -235,7 +240,7 @@ def gateway_of(settings: Settings) -> tuple[str, str]:
     """Where the gateway of these settings answers, and the key for it. Raises as `place_of`."""
     from reverie.cli.near import place_of
 
-    said = settings.model_dump(include={"home", "gateway_url", "host", "recall_port"})
+    said = settings.model_dump(include={"home", "gateway_url", "host", "recall_port", "tls_cert"})
     key = settings.api_key.get_secret_value() if settings.api_key else None
     return place_of({**said, "api_key": key})
 

@@ -94,12 +94,14 @@ async def on_bus_now(settings: Settings, work: Callable[[Bus], Awaitable[T]]) ->
     import sys
 
     from reverie.bus.connection import connect
-    from reverie.cli.place import bus_url
+    from reverie.cli.place import bus_credentials, bus_url
     from reverie.runtime.logs import configure_logs
 
     # Standard output is for the answer, and how the connection goes is no news to a person.
     configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
-    async with connect(bus_url(settings), "reverie-cli") as bus:
+    async with connect(
+        bus_url(settings), "reverie-cli", credentials=bus_credentials(settings)
+    ) as bus:
         if not await bus.wait_connected(CONNECT_SECONDS):
             raise Unavailable("NATS", "is it running, and is nats_url right?")
         return await work(bus)

@@ -67,7 +67,9 @@ def _player(settings: Settings, screen: Screen, once: bool) -> AfterReady:
         if addresses.api_key is None:
             raise Misconfigured("REVERIE_API_KEY", "the sample day needs a key that may write")
         spans = settings.spans_file.parent if settings.spans_file else None
-        shown = await play(addresses.gateway, addresses.api_key, spans, screen.console)
+        shown = await play(
+            addresses.gateway, addresses.api_key, spans, screen.console, settings.authority
+        )
         if once:
             raise _Enough(shown)
 

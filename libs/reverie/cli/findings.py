@@ -97,7 +97,8 @@ def folder(settings: Settings, home: Home | None) -> Iterable[Finding]:
 
 
 def _modes(home: Home) -> Iterable[Finding]:
-    for path in (home.secrets, *home.secrets.iterdir()):
+    keys = (home.root / "tls").glob("*key.pem")
+    for path in (home.secrets, *home.secrets.iterdir(), *keys):
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             what = f"other users can read {short_home(path)}"
             yield Finding("error", what, f"chmod go= {short_home(path)}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from reverie.cli.finding import Finding
 from reverie.cli.parts import describe_nats, look, nats_address
-from reverie.cli.place import admin_url
+from reverie.cli.place import admin_url, bus_credentials
 from reverie.domain.errors import Unavailable
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_held
@@ -75,6 +75,24 @@ def _role(settings: Settings) -> Iterable[Finding]:
         yield Finding(
             "note", f"the services' role {facts.role} may bypass row-level security", mend
         )
+    elif facts.owns_schema:
+        mend = "Give the services a login of their own: `reverie migrate --login` makes it."
+        yield Finding("note", f"the services' role {facts.role} owns the schema", mend)
+    yield from _reader(settings)
+
+
+def _reader(settings: Settings) -> Iterable[Finding]:
+    given = settings.reader_database_url
+    if given is None:
+        return
+    try:
+        facts = server_facts(given.get_secret_value())
+    except Unavailable as error:
+        yield Finding("error", f"REVERIE_READER_DATABASE_URL is refused: {error.hint}")
+        return
+    if not facts.only_reads:
+        mend = "It should be a member of reverie_read alone: `reverie migrate --login` makes it."
+        yield Finding("note", f"the role {facts.role} of recall's reads may write", mend)
 
 
 def bus(settings: Settings, home: Home | None) -> Iterable[Finding]:
@@ -96,15 +114,15 @@ def bus(settings: Settings, home: Home | None) -> Iterable[Finding]:
         yield Finding("error", f"NATS {version} has no JetStream", "Start it with JetStream.")
     else:
         yield Finding("ok", f"NATS {version} with JetStream")
-        yield from asyncio.run(_consumers(url))
+        yield from asyncio.run(_consumers(url, settings))
 
 
-async def _consumers(url: str) -> list[Finding]:
+async def _consumers(url: str, settings: Settings) -> list[Finding]:
     from reverie.bus.connection import connect
     from reverie.bus.streams import CONSUMERS
 
     found: list[Finding] = []
-    async with connect(url, "reverie-doctor") as client:
+    async with connect(url, "reverie-doctor", credentials=bus_credentials(settings)) as client:
         if not await client.wait_connected(5.0):
             return [Finding("error", "NATS refuses our connection", "Is the password right?")]
         for spec in CONSUMERS:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -63,11 +64,13 @@ def is_starting(settings: Settings) -> bool:
     return home is not None and is_held(home)
 
 
-def start(settings: Settings, sets: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def start(
+    settings: Settings, sets: Sequence[str] = (), given: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Starts `reverie up` on the home folder, beside this process and beyond its end.
 
     What it says goes to `logs/up.log`. One that is being started already makes this one end.
-    `sets`: settings as `--set` takes them.
+    `sets`: settings as `--set` takes them; `given`: what it finds in its environment beside ours.
     """
     from reverie.embedded.home import open_home
 
@@ -79,9 +82,50 @@ def start(settings: Settings, sets: Sequence[str] = ()) -> subprocess.Popen[byte
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            env={**os.environ, **(given or {})},
             cwd=home.root,
             start_new_session=True,
         )
+
+
+def awaited(
+    settings: Settings, up: subprocess.Popen[bytes], seconds: float = 120.0
+) -> dict[str, Any]:
+    """What a process that was just started notes once all is up. Raises `Unavailable`."""
+    from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+    from reverie.embedded.home import open_home, read_note
+
+    home = open_home(settings.home)
+
+    def look() -> dict[str, Any] | None:
+        # Read before it is looked whether it ended, which takes the note away.
+        note = read_note(home, "up")
+        if note.get("pid") == up.pid and note.get("gateway"):
+            return note
+        return {} if up.poll() is not None else None
+
+    tries = Retrying(
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(LOOK_SECONDS),
+        retry=retry_if_result(lambda note: note is None),
+    )
+    try:
+        found = tries(look)
+    except RetryError:
+        found = None
+    if not found:
+        raise Unavailable("Reverie", why_not(settings, found is None))
+    return found
+
+
+def why_not(settings: Settings, starting: bool) -> str:
+    """What `up.log` says of a start that led to nothing, or not yet."""
+    log = settings.home / "logs" / LOG
+    if starting:
+        return f"it is still starting: try again later; {log} may say more"
+    said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return f"`reverie up` ended: {_detail(said[-1]) if said else 'it said nothing'} ({log})"
 
 
 def _running(settings: Settings, home: Home) -> Place | None:
@@ -98,8 +142,9 @@ def _running(settings: Settings, home: Home) -> Place | None:
 def _set_url(settings: Settings) -> str:
     from reverie.runtime.settings import base_url
 
-    given = settings.gateway_url
-    return str(given).rstrip("/") if given else base_url(settings.host, settings.recall_port)
+    if settings.gateway_url:
+        return str(settings.gateway_url).rstrip("/")
+    return base_url(settings.host, settings.recall_port, settings.tls_cert is not None)
 
 
 class LocalGateway:
@@ -184,7 +229,7 @@ class LocalGateway:
         look: tuple[Place | None, bool] = await tries(asyncio.to_thread, self._look)
         found, starting = look
         if found is None:
-            raise Unavailable("Reverie", self._why_not(starting))
+            raise Unavailable("Reverie", why_not(self._settings, starting))
         return found
 
     def _look(self) -> tuple[Place | None, bool]:
@@ -192,13 +237,6 @@ class LocalGateway:
         ours = self._up is not None and self._up.poll() is None
         starting = ours or is_starting(self._settings)
         return find(self._settings), starting
-
-    def _why_not(self, starting: bool) -> str:
-        log = self._settings.home / "logs" / LOG
-        if starting:
-            return f"it is still starting: try again later; {log} may say more"
-        said = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-        return f"`reverie up` ended: {_detail(said[-1]) if said else 'it said nothing'} ({log})"
 
 
 def _detail(line: str) -> str:
@@ -212,4 +250,5 @@ def _caller(place: Place, settings: Settings) -> Caller:
     """Imports the HTTP client away from the event loop."""
     from reverie.client import Caller
 
-    return Caller(place.url, place.key, timeout=settings.request_timeout, agent="reverie-mcp")
+    seconds, ca = settings.request_timeout, settings.authority
+    return Caller(place.url, place.key, timeout=seconds, agent="reverie-mcp", ca=ca)

@@ -178,7 +178,9 @@ async def _gateway(settings: Settings) -> AsyncIterator[Send]:
     from reverie.client import AsyncReverie, Refused
 
     url, key = gateway_of(settings)
-    async with AsyncReverie(url, key, timeout=settings.request_timeout, agent="reverie-git") as at:
+    async with AsyncReverie(
+        url, key, timeout=settings.request_timeout, agent="reverie-git", ca=settings.authority
+    ) as at:
 
         async def send(document: dict[str, Any]) -> bool:
             try:

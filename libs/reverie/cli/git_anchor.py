@@ -53,7 +53,9 @@ def anchor(
 
     async def work() -> list[dict[str, Any]]:
         timeout = settings.request_timeout
-        async with AsyncReverie(url, key, timeout=timeout, agent="reverie-git") as at:
+        async with AsyncReverie(
+            url, key, timeout=timeout, agent="reverie-git", ca=settings.authority
+        ) as at:
             return [one async for one in _anchored(at, clone, name, dry_run)]
 
     found = asyncio.run(work())

@@ -107,7 +107,9 @@ async def _work(settings: Settings | None, found: Found, project: str | None) ->
     from reverie.client import Caller
 
     url, key = gateway_of(settings)
-    async with Caller(url, key, timeout=settings.request_timeout, agent="reverie-import") as at:
+    async with Caller(
+        url, key, timeout=settings.request_timeout, agent="reverie-import", ca=settings.authority
+    ) as at:
 
         async def ask(path: str, body: dict[str, Any]) -> tuple[int, Any]:
             answer = await at.call("POST", path, body=body)

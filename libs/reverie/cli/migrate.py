@@ -11,6 +11,8 @@ from reverie.cli.common import FAILED, Home, Json, Sets, err, out, print_json, s
 from reverie.domain.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from reverie.runtime.settings import Settings
 
 T = TypeVar("T")
@@ -22,7 +24,11 @@ Wait = Annotated[
     typer.Option("--wait", min=0, metavar="SECONDS", help="Try so long for servers to answer."),
 ]
 Login = Annotated[
-    bool, typer.Option("--login", help="Make the login that REVERIE_DATABASE_URL names.")
+    bool,
+    typer.Option(
+        "--login",
+        help="Make the logins that REVERIE_DATABASE_URL and REVERIE_READER_DATABASE_URL name.",
+    ),
 ]
 Check = Annotated[
     bool, typer.Option("--check", help="Change nothing: succeed once nothing is pending.")
@@ -67,29 +73,44 @@ def migrate(
 
 def _schema(settings: Settings, login: bool) -> list[str]:
     from reverie.cli.place import admin_url
-    from reverie.store.admin import APP_ROLE, ensure_login
+    from reverie.store.admin import ensure_login
     from reverie.store.bootstrap import ensure_key
     from reverie.store.migrate import migrate as bring_up
 
     url = admin_url(settings)
-    user = _login(settings, url) if login else None
+    users = _logins(settings, url) if login else []
     applied = bring_up(url)
-    if user is not None:
-        ensure_login(url, *user, APP_ROLE)
+    for user in users:
+        ensure_login(url, *user)
     if settings.api_key is not None:
         ensure_key(url, settings.api_key.get_secret_value())
     return applied
 
 
-def _login(settings: Settings, url: str) -> tuple[str, str]:
-    """User and password of `database_url`, which row-level security is to hold."""
+def _logins(settings: Settings, url: str) -> list[tuple[str, str, str]]:
+    """User, password and role of the logins that row-level security is to hold."""
+    from reverie.store.admin import APP_ROLE, READ_ROLE
+
+    logins = [(*_login("database_url", settings.database_url, url), APP_ROLE)]
+    if (reader := settings.reader_database_url) is not None:
+        user, password = _login("reader_database_url", reader, url)
+        if user == logins[0][0]:
+            raise Misconfigured(
+                "reader_database_url", "names the user of database_url: choose another"
+            )
+        logins.append((user, password, READ_ROLE))
+    return logins
+
+
+def _login(setting: str, given: SecretStr | None, url: str) -> tuple[str, str]:
+    """User and password of an address, who must be another than who migrates."""
     from urllib.parse import unquote, urlsplit
 
-    named = urlsplit(settings.database_url.get_secret_value() if settings.database_url else "")
+    named = urlsplit(given.get_secret_value() if given else "")
     if not named.username or not named.password:
-        raise Misconfigured("database_url", "names no user and password to make a login of")
+        raise Misconfigured(setting, "names no user and password to make a login of")
     if named.username == urlsplit(url).username:
-        raise Misconfigured("database_url", "names the user that migrates: give services their own")
+        raise Misconfigured(setting, "names the user that migrates: give services their own")
     return unquote(named.username), unquote(named.password)
 
 
@@ -99,8 +120,10 @@ def _streams(settings: Settings) -> bool:
     import asyncio
 
     from reverie.bus.streams import ensure_streams
+    from reverie.cli.place import bus_credentials
 
-    asyncio.run(ensure_streams(settings.nats_url.get_secret_value(), settings.nats_replicas))
+    url, who = settings.nats_url.get_secret_value(), bus_credentials(settings)
+    asyncio.run(ensure_streams(url, settings.nats_replicas, credentials=who))
     return True
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reverie.cli.common import pairs
+from reverie.contracts.trust import authority
 from reverie.domain.errors import Invalid, Misconfigured, Unavailable
 
 PREFIX = "REVERIE_"
@@ -28,6 +29,7 @@ class Near:
     key: str
     seconds: float
     project: str | None
+    ca: Path | None = None
 
 
 def near(home: Path | None, sets: Sequence[str] | None) -> Near:
@@ -35,7 +37,8 @@ def near(home: Path | None, sets: Sequence[str] | None) -> Near:
     said = settings_near(home, sets)
     url, key = place_of(said)
     project = said.get("project")
-    return Near(url, key, _seconds(said), str(project) if project else None)
+    ca = authority(said.get("ca"), Path(str(said["home"])))
+    return Near(url, key, _seconds(said), str(project) if project else None, ca)
 
 
 def place_of(said: Mapping[str, Any]) -> tuple[str, str]:
@@ -99,7 +102,8 @@ def _with_scheme(url: str) -> str:
 def _set_url(said: Mapping[str, Any]) -> str:
     host = str(said.get("host") or "127.0.0.1")
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104
-    return f"http://{host}:{said.get('recall_port') or 3456}"
+    scheme = "https" if said.get("tls_cert") else "http"
+    return f"{scheme}://{host}:{said.get('recall_port') or 3456}"
 
 
 def _running(root: Path) -> tuple[bool, str | None, str | None]:

@@ -70,7 +70,8 @@ def service_urls(settings: Settings, home: Home | None) -> dict[str, str]:
 def _set_url(settings: Settings, name: str) -> str:
     from reverie.runtime.settings import base_url
 
-    return base_url(settings.host, int(getattr(settings, f"{name}_port")))
+    port = int(getattr(settings, f"{name}_port"))
+    return base_url(settings.host, port, settings.tls_cert is not None)
 
 
 def _service(name: str, url: str) -> Part:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reverie.domain.errors import Unavailable
 
 if TYPE_CHECKING:
+    from reverie.bus.credentials import Credentials
     from reverie.runtime.settings import Settings
 
 
@@ -43,3 +44,10 @@ def bus_url(settings: Settings) -> str:
     if found is None:
         raise Unavailable("NATS", f"run `reverie up` (nothing runs on {settings.home})")
     return found.url
+
+
+def bus_credentials(settings: Settings) -> Credentials:
+    """Who an operator's command is on that NATS, where its address does not say."""
+    from reverie.bus.credentials import Credentials
+
+    return Credentials(settings.nats_creds, settings.nats_nkey, settings.ca)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from pydantic import BaseModel
@@ -31,10 +32,11 @@ class Base:
         timeout: float = 30.0,
         tries: int = 4,
         agent: str = "reverie-client",
+        ca: Path | str | None = None,
     ) -> None:
         from reverie.client.calls import Caller
 
-        self._caller = Caller(url, key, timeout=timeout, tries=tries, agent=agent)
+        self._caller = Caller(url, key, timeout=timeout, tries=tries, agent=agent, ca=ca)
 
     async def __aenter__(self: Self) -> Self:
         return self

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, TypeAlias
 from urllib.parse import urlencode
@@ -23,6 +24,7 @@ from tenacity import (
 )
 
 from reverie.client.errors import refused
+from reverie.contracts.trust import trusting
 from reverie.domain.errors import Unavailable
 from reverie.domain.positions import further
 
@@ -63,11 +65,19 @@ class Caller:
     POST, are made again where the gateway does not answer: a POST carries an `Idempotency-Key`,
     so that its effects happen once. PATCH, PUT and DELETE are made again only where the gateway
     was not reached at all, or said that nothing was changed (503). What is too many (429) is
-    asked again where there is room within ten seconds.
+    asked again where there is room within ten seconds. `ca`: a PEM file with authorities to trust
+    beside the system's.
     """
 
     def __init__(
-        self, url: str, key: str, *, timeout: float = 30.0, tries: int = 4, agent: str = "reverie"
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = 30.0,
+        tries: int = 4,
+        agent: str = "reverie",
+        ca: Path | str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._key = key
@@ -76,6 +86,7 @@ class Caller:
         )
         self.tries = tries
         self._agent = agent
+        self._ca = ca
         self._http: aiohttp.ClientSession | None = None
         self._written: str | None = None
 
@@ -191,7 +202,10 @@ class Caller:
         if self._http is None or self._http.closed:
             headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
             self._http = aiohttp.ClientSession(
-                headers=headers, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar()
+                headers=headers,
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                connector=aiohttp.TCPConnector(ssl=trusting(self._ca) if self._ca else True),
             )
         return self._http
 

@@ -9,6 +9,7 @@ from reverie.client.portal import Portal
 from reverie.client.reverie import AsyncReverie
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from pydantic import BaseModel
@@ -29,8 +30,9 @@ class SyncBase:
         timeout: float = 30.0,
         tries: int = 4,
         agent: str = "reverie-client",
+        ca: Path | str | None = None,
     ) -> None:
-        self._reverie = AsyncReverie(url, key, timeout=timeout, tries=tries, agent=agent)
+        self._reverie = AsyncReverie(url, key, timeout=timeout, tries=tries, agent=agent, ca=ca)
         self._portal = Portal()
 
     def __enter__(self: Self) -> Self:

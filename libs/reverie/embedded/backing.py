@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from reverie.bus.credentials import Credentials
 from reverie.bus.streams import ensure_streams
 from reverie.domain.errors import Misconfigured
 from reverie.embedded.home import Home, read_secret, write_secret
@@ -41,6 +42,7 @@ class Database:
         self.parts: list[Part] = []
         self.admin_url = ""
         self.service_url = ""
+        self.reader_url: str | None = None
 
     def open(self) -> None:
         """Start the embedded server unless one is given; bring the schema up to date."""
@@ -49,6 +51,7 @@ class Database:
             self._open_embedded()
         else:
             self.service_url = given.get_secret_value()
+            self.reader_url = _value(self._settings.reader_database_url)
             self.admin_url = _value(self._settings.migrate_database_url) or self.service_url
             migrate(self.admin_url)
 
@@ -64,6 +67,7 @@ class Database:
         self.service_url = part.server.service_url()
         migrate(self.admin_url)
         postgres.allow_services(part.server)
+        self.reader_url = part.server.reader_url()
 
     def ensure_key(self) -> Key:
         """The first key stands; answers its text where this machine may know it."""
@@ -105,6 +109,12 @@ class Bus:
         self._part: NatsPart | None = None
 
     @property
+    def credentials(self) -> Credentials:
+        """Who operates it, where its address does not say."""
+        settings = self._settings
+        return Credentials(settings.nats_creds, settings.nats_nkey, settings.ca)
+
+    @property
     def replicas(self) -> int:
         """The copies of each stream; the embedded server is one."""
         return 1 if self.parts else self._settings.nats_replicas
@@ -114,8 +124,8 @@ class Bus:
         given = _value(self._settings.nats_url)
         self.url = given if given is not None else self._open_embedded()
 
-    def url_of(self, service: str) -> str:
-        """The address for a service: of the embedded server, as a user of its own."""
+    def url_of(self, service: str) -> str | None:
+        """Where a service finds it: the embedded server as a user of its own, if it needs one."""
         return self._part.server.url_of(self._home, service) if self._part else self.url
 
     def _open_embedded(self) -> str:
@@ -142,7 +152,7 @@ async def open_both(database: Database, bus: Bus) -> None:
 
 async def _open_bus(bus: Bus) -> None:
     await asyncio.to_thread(bus.open)
-    await ensure_streams(bus.url, bus.replicas)
+    await ensure_streams(bus.url, bus.replicas, credentials=bus.credentials)
 
 
 def without_password(url: str) -> str:

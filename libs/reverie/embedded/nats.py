@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.bus.permissions import KEEPER, PUBLISHES, users
+from reverie.bus.permissions import ACCOUNT, KEEPER, PUBLISHES, users
 from reverie.domain.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
 from reverie.embedded.greeting import greet
@@ -57,10 +57,10 @@ class Nats:
         """The URL of the user that may do everything, with its password."""
         return f"nats://{USER}:{self.password}@{self.host}:{self.port}"
 
-    def url_of(self, home: Home, service: str) -> str:
-        """The URL for a service, as the user that may do what it needs; none for one without."""
+    def url_of(self, home: Home, service: str) -> str | None:
+        """The URL for a service, as the user that may do what it needs; None for one without."""
         if service not in PUBLISHES:
-            return self.url
+            return None
         return f"nats://{service}:{secret(home, _secret(service))}@{self.host}:{self.port}"
 
 
@@ -146,8 +146,16 @@ def _start(spec: NatsSpec) -> Nats:
     return server
 
 
+def _move_into_account(store: Path) -> None:
+    """Streams of a release that had no accounts lie in the one that a server has by itself."""
+    before, now = (store / "jetstream" / name for name in ("$G", ACCOUNT))
+    if before.is_dir() and not now.exists():
+        before.rename(now)
+
+
 def _write_config(spec: NatsSpec, port: int) -> None:
     store = spec.home.nats / "jetstream"
+    _move_into_account(store)
     text = CONFIG.format(
         listen=json.dumps(f"{spec.host}:{port}"),
         store=json.dumps(str(store)),

@@ -19,6 +19,7 @@ from reverie.store import admin
 
 ADMIN = "reverie"
 SERVICE = "reverie_service"
+READER = "reverie_reader"
 DATABASE = "reverie"
 
 INITDB = (
@@ -74,6 +75,7 @@ class Postgres:
     adopted: bool
     password: str = field(repr=False)
     service_password: str = field(repr=False)
+    reader_password: str = field(repr=False)
     child: processes.Child | None = field(default=None, repr=False, compare=False)
 
     def admin_url(self, database: str = DATABASE) -> str:
@@ -83,6 +85,10 @@ class Postgres:
     def service_url(self, database: str = DATABASE) -> str:
         """The URL for the services: bound by row-level security."""
         return self._url(SERVICE, self.service_password, database)
+
+    def reader_url(self, database: str = DATABASE) -> str:
+        """The URL for recall's reads: as the services', and it may write nothing."""
+        return self._url(READER, self.reader_password, database)
 
     def _url(self, user: str, password: str, database: str) -> str:
         return f"postgresql://{user}:{password}@{self.host}:{self.port}/{database}"
@@ -130,14 +136,15 @@ def running(server: Postgres) -> bool:
 
 
 def allow_services(server: Postgres, database: str = DATABASE) -> None:
-    """Make the role that services log in as. The migrations must have made `reverie_app`."""
+    """Make the roles that services log in as. The migrations must have made whom they belong to."""
     url = server.admin_url(database)
     admin.ensure_login(url, SERVICE, server.service_password, admin.APP_ROLE)
+    admin.ensure_login(url, READER, server.reader_password, admin.READ_ROLE)
 
 
 def _described(home: Home, pid: int, host: str, port: int) -> Postgres:
-    own, service = secret(home, "postgres-admin"), secret(home, "postgres-service")
-    return Postgres(pid, host, port, True, own, service)
+    own, service, reader = (secret(home, f"postgres-{w}") for w in ("admin", "service", "reader"))
+    return Postgres(pid, host, port, True, own, service, reader)
 
 
 def _start(spec: PostgresSpec) -> Postgres:

@@ -10,14 +10,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from reverie.domain.errors import Misconfigured
 from reverie.embedded import ports, processes
-from reverie.embedded.addresses import DERIVE, SERVICES
+from reverie.embedded.addresses import DERIVE, GATEWAY, SERVICES
 from reverie.embedded.home import Home, read_note, write_note
+from reverie.embedded.tls import Tls
 from reverie.runtime.settings import PREFIX, Settings
 
 STOPS = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 0.5))
@@ -28,10 +30,34 @@ SPARING = {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
 """What glibc is told: a process with threads else keeps an arena for each, which grow for hours."""
 GRPC = "grpc"
 """The gateway's other door, which has a port of its own."""
-KEPT_BACK = {"api_key", "migrate_database_url", "tls_cert", "tls_key"}
-"""Settings that no service needs."""
+KEPT_BACK = {
+    *("api_key", "tls", "tls_cert", "tls_key", "grpc_cert", "grpc_key"),
+    *("database_url", "migrate_database_url", "reader_database_url", "nats_url"),
+}
+"""Settings that no service needs, or not every one."""
 _SERVES = {DERIVE: "ingest"}
 """What a process serves, where it is not called by that."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where the servers are for each service: as a user that may do what it needs, and no more."""
+
+    database_url: str = field(repr=False)
+    reader_url: str | None = field(repr=False)
+    bus_of: Callable[[str], str | None] = field(repr=False)
+    tls: Tls | None = None
+
+    def told_to(self, service: str) -> dict[str, str]:
+        """What a service is told of them."""
+        given = {
+            "DATABASE_URL": self.database_url,
+            "READER_DATABASE_URL": self.reader_url if service == GATEWAY else None,
+            "NATS_URL": self.bus_of(service),
+        }
+        if self.tls is not None:
+            given |= self.tls.told_to(service)
+        return {PREFIX + name: url for name, url in given.items() if url}
 
 
 class ServiceProcess:
@@ -113,18 +139,14 @@ def moved(settings: Settings, chosen: Mapping[str, int]) -> list[str]:
     return [n for n, port in chosen.items() if _port(settings, n) not in {0, port}]
 
 
-def environment(
-    settings: Settings, database_url: str, nats_url: str, chosen: Mapping[str, int]
-) -> dict[str, str]:
-    """What a service process is told: all settings that were given, and where things are."""
+def environment(settings: Settings, chosen: Mapping[str, int]) -> dict[str, str]:
+    """What every service process is told: the settings that were given, and where services are."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     told = {PREFIX + k.upper(): _text(v) for k, v in _told(given)}
     told |= {f"{PREFIX}{n.upper()}_PORT": str(p) for n, p in chosen.items() if n not in _SERVES}
     told |= {
         "REVERIE_HOME": str(settings.home),
-        "REVERIE_DATABASE_URL": database_url,
-        "REVERIE_NATS_URL": nats_url,
         "REVERIE_SHUTDOWN_SECONDS": str(min(settings.shutdown_seconds, GRACE)),
         "REVERIE_LIFELINE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -136,10 +158,10 @@ def own_environment(
     name: str,
     common: Mapping[str, str],
     chosen: Mapping[str, int],
-    bus_of: Callable[[str], str],
+    servers: Servers,
 ) -> dict[str, str]:
-    """What one process is told beside that: its user on the bus, its role, where ingest is two."""
-    common = {**common, f"{PREFIX}NATS_URL": bus_of(_served(name))}
+    """What one process is told beside that: its users of the servers, its role of ingest's two."""
+    common = {**common, **servers.told_to(_served(name))}
     if DERIVE not in chosen or _served(name) != "ingest":
         return common
     role = {f"{PREFIX}INGEST_ROLE": DERIVE if name == DERIVE else "api"}

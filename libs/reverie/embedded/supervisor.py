@@ -20,6 +20,7 @@ from reverie.embedded.probe import ask_ready
 from reverie.embedded.report import Report
 from reverie.embedded.services import (
     GRPC,
+    Servers,
     ServiceProcess,
     check_host,
     choose_ports,
@@ -30,6 +31,7 @@ from reverie.embedded.services import (
     own_environment,
     process_names,
 )
+from reverie.embedded.tls import Tls, tls_of
 from reverie.embedded.watch import Part, pause, watch
 from reverie.inference.catalogue import DEFAULT_MODEL
 from reverie.inference.resolver import is_elsewhere, resolve
@@ -53,6 +55,7 @@ class _Stack:
     database: Database
     bus: Bus
     services: list[ServiceProcess]
+    tls: Tls | None = None
 
     @property
     def parts(self) -> list[Part]:
@@ -152,14 +155,16 @@ def _start_services(
     settings: Settings, home: Home, stack: _Stack, read_end: int, report: Report
 ) -> dict[str, int]:
     report.step("the four services")
-    chosen = choose_ports(settings)
+    chosen, stack.tls = choose_ports(settings), tls_of(settings, home)
     for name in moved(settings, chosen):
         report.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
     settings = _with_vault_key(settings, home)
-    env = environment(settings, stack.database.service_url, stack.bus.url, chosen)
+    urls = stack.database.service_url, stack.database.reader_url
+    servers = Servers(*urls, stack.bus.url_of, stack.tls)
+    env = environment(settings, chosen)
     drop_note(home, "services")
     for name in process_names(settings):
-        own = own_environment(name, env, chosen, stack.bus.url_of)
+        own = own_environment(name, env, chosen, servers)
         service = ServiceProcess(name, home, own, read_end)
         stack.services.append(service)
         service.start()
@@ -179,7 +184,10 @@ def _addresses(
     key_file = home.secrets / API_KEY
     return Addresses(
         home=home.root,
-        services={name: base_url(settings.host, chosen[name]) for name in process_names(settings)},
+        services={
+            name: base_url(settings.host, chosen[name], stack.tls is not None)
+            for name in process_names(settings)
+        },
         grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
         if settings.grpc
         else None,
@@ -189,10 +197,6 @@ def _addresses(
         key_file=key_file if key_file.exists() and settings.api_key is None else None,
         new_key=key.new,
     )
-
-
-def _place(host: str, port: int) -> str:
-    return base_url(host, port).removeprefix("http://")
 
 
 async def _await_ready(
@@ -231,7 +235,9 @@ async def _stay(
     after_ready: AfterReady | None,
     report: Report,
 ) -> None:
-    watching = asyncio.create_task(watch(stack.parts, stop, report))
+    works = [watch(stack.parts, stop, report)]
+    works += [stack.tls.keep_fresh(stop, report)] if stack.tls else []
+    watching = asyncio.gather(*works)
     try:
         if after_ready is not None:
             await _unless(stop, after_ready(addresses))

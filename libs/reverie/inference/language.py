@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import structlog
@@ -96,10 +97,12 @@ class LanguageModel:
             raise Refused("it failed too often and rests")
         if not await self._ledger.take(tenant):
             raise Refused("the budget of the day is spent")
-        spent = Spent()
+        spent, begun = Spent(), perf_counter()
         failed = 1
         try:
             async with self._slots:
+                # What it waits for its turn is not the model's.
+                begun = perf_counter()
                 answer = await wire.ask(prompt.text, text, shape, prompt.name, spent)
             failed = 0
             self._breaker.worked()
@@ -111,7 +114,9 @@ class LanguageModel:
         finally:
             calls = max(spent.requests, 1)
             tally.add(calls, failed, spent)
-            self._meters.asked(prompt.name, "failed" if failed else "answered", spent)
+            self._meters.asked(
+                prompt.name, "failed" if failed else "answered", spent, perf_counter() - begun
+            )
             await self._ledger.book(tenant, calls - 1, failed, spent.sent, spent.received)
 
     async def _opened(self) -> Wire:

@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -23,14 +24,17 @@ from aiohttp import (
 )
 from multidict import CIMultiDict
 from opentelemetry import trace
+from structlog.contextvars import bind_contextvars
 from yarl import URL
 
+from reverie.contracts.trust import trusting
 from reverie.domain.errors import ReverieError, Unavailable
 from reverie.domain.idempotency import StoredReply
 from reverie.runtime.admission import Admission
 from reverie.runtime.auth import bearer_of
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.endless import until_over
+from reverie.runtime.observe import ASKED, TENANT
 from reverie.runtime.positions import POSITION
 from reverie.runtime.problems import route_of
 from reverie.runtime.routes import read_body
@@ -121,12 +125,13 @@ class Passing:
     admit: Callable[[str], Admission]
     doors: dict[object, Admission]
     passed_on: PassedOn = lambda _asked, _answered: None
+    authority: Path | None = None
 
 
 def add_forwards(app: web.Application, forwards: Sequence[Forward], passing: Passing) -> None:
     """Adds the routes, the longest prefix first, and the client session behind them."""
     app[PASSED_ON] = passing.passed_on
-    app.cleanup_ctx.append(partial(_session, passing.seconds, passing.meters))
+    app.cleanup_ctx.append(partial(_session, passing))
     services = {name: passing.admit(name) for name in sorted({one.service for one in forwards})}
     for forward in sorted(forwards, key=lambda one: -len(one.prefix)):
         door = services[forward.service]
@@ -141,17 +146,15 @@ def lasting(forward: Forward) -> bool:
     return forward.endless or forward.stream_limit > 0
 
 
-async def _session(
-    seconds: float, meters: ClientMeters, app: web.Application
-) -> AsyncIterator[None]:
-    timeout = ClientTimeout(total=seconds, sock_connect=_CONNECT_SECONDS)
+async def _session(passing: Passing, app: web.Application) -> AsyncIterator[None]:
+    timeout = ClientTimeout(total=passing.seconds, sock_connect=_CONNECT_SECONDS)
     # How many are under way at once is bounded where they are let in.
     async with ClientSession(
         timeout=timeout,
-        connector=TCPConnector(limit=0),
+        connector=TCPConnector(limit=0, ssl=trusting(passing.authority)),
         auto_decompress=False,
         cookie_jar=DummyCookieJar(),
-        trace_configs=[meters.trace()],
+        trace_configs=[passing.meters.trace()],
     ) as session:
         app[SESSION] = session
         yield
@@ -184,6 +187,8 @@ async def _pass_on(
             # The client hides why a body ended early.
             raise (refused[0] if refused else _down(forward, error)) from error
         span.set_attribute("http.response.status_code", answer.status)
+    if tenant := answer.headers.get(TENANT):
+        bind_contextvars(tenant=tenant)
     request.app[PASSED_ON](request.headers, answer.headers)
     async with answer:
         if _is_here(request, answer):
@@ -291,7 +296,7 @@ async def _send_back(
 
 def _headers_on(request: web.Request) -> CIMultiDict[str]:
     headers = _picked(request.headers, _SENT_ON)
-    headers.update(inject_headers())
+    headers.update({**inject_headers(), TENANT: ASKED})
     return headers
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
@@ -68,12 +68,22 @@ class LimitSettings(BaseSettings):
         description="scopes of tokens that name none, separated by commas, as * for all; unset: "
         "none",
     )
+    tls: Literal["files", "self-signed"] = Field(
+        "files",
+        description="where certificates of the services come from: files (tls_cert; without it no "
+        "TLS), or self-signed: for trial, made and renewed by `reverie up` in the home folder",
+    )
     tls_cert: Path | None = Field(
         None,
         description="a PEM file with the certificate (and its chain) for HTTP, read again when it "
-        "is renewed; for `reverie serve`",
+        "is renewed; under `reverie up` that of the gateway",
     )
     tls_key: Path | None = Field(None, description="a PEM file with the key of tls_cert")
+    ca: Path | None = Field(
+        None,
+        description="a PEM file with authorities that commands, hooks, MCP and services which call "
+        "each other trust beside the system's; unset: that of the home folder, if it has one",
+    )
     allowed_hosts: str = Field(
         "",
         description="names under which services are reached, separated by commas; others are "

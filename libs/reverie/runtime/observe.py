@@ -23,6 +23,9 @@ from reverie.runtime.telemetry import current_trace_id, extract, inject_headers,
 log = structlog.get_logger()
 
 TRACE_HEADER = "X-Trace-Id"
+TENANT = "Reverie-Tenant"
+"""By which a gateway asks whose call it passed on was, for its own log, and is told."""
+ASKED = "?"
 LATER: web.RequestKey[list[AfterReply]] = web.RequestKey("LATER", list)
 LEFT: web.RequestKey[dict[str, str]] = web.RequestKey("LEFT", dict)
 """What the key has left, as headers of the response."""
@@ -157,6 +160,9 @@ async def sign_response(request: web.Request, response: web.StreamResponse) -> N
     response.headers["Server"] = "reverie"
     response.headers.update(request.get(LEFT, {}))
     response.headers["X-Content-Type-Options"] = "nosniff"
+    tenant = structlog.contextvars.get_contextvars().get("tenant")
+    if tenant and request.headers.get(TENANT) == ASKED:
+        response.headers[TENANT] = tenant
     trace_id = current_trace_id()
     if trace_id is not None:
         response.headers[TRACE_HEADER] = trace_id

@@ -144,7 +144,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     if service.forwards:
         meters = service.client_meters or ClientMeters(service.registry)
         limits = settings.body_limit, settings.request_timeout
-        passing = Passing(*limits, meters, admit, doors, service.positions.passed_on)
+        told = service.positions.passed_on
+        passing = Passing(*limits, meters, admit, doors, told, settings.authority)
         add_forwards(app, service.forwards, passing)
     app.cleanup_ctx.append(partial(_after_work, after))
     return app
@@ -211,7 +212,7 @@ async def running(
     Leaving it stops accepting, lets requests in flight finish within `shutdown_seconds`,
     waits for work after replies, and stops the background tasks.
     """
-    certificate = certificate_of(settings.tls_cert, settings.tls_key)
+    certificate = certificate_of(settings.tls_cert, settings.tls_key, settings.tls)
     fresh = [certificate.keep_fresh] if certificate else []
     app = create_app(service, settings)
     own = app[OWN_URL] = []

@@ -24,9 +24,9 @@ class Places(BaseSettings):
     grpc: bool = Field(True, description="whether the gateway answers gRPC")
     grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
     grpc_cert: Path | None = Field(
-        None, description="a PEM file with the certificate for gRPC; unset: no TLS"
+        None, description="a PEM file with the certificate for gRPC; unset: tls_cert"
     )
-    grpc_key: Path | None = Field(None, description="a PEM file with the key of the certificate")
+    grpc_key: Path | None = Field(None, description="a PEM file with the key of grpc_cert")
     grpc_backlog: Count = Field(
         1000, description="events that a watcher over gRPC may be behind before it is told so"
     )
@@ -49,6 +49,11 @@ class Places(BaseSettings):
     migrate_database_url: SecretStr | None = Field(
         None, description="the same database as a role that may create tables and roles"
     )
+    reader_database_url: SecretStr | None = Field(
+        None,
+        description="the same database as a role that may only read (a member of reverie_read), "
+        "which recall's reads log in as; unset: database_url",
+    )
     database_read_url: SecretStr | None = Field(
         None,
         description="a streaming replica of it that recall reads from; writes then answer with "
@@ -65,6 +70,13 @@ class Places(BaseSettings):
     )
     nats_url: SecretStr | None = Field(
         None, description="an external NATS (2.10+ with JetStream); unset: the embedded one"
+    )
+    nats_creds: Path | None = Field(
+        None,
+        description="a credentials file (.creds) of the user on NATS, where nats_url names none",
+    )
+    nats_nkey: Path | None = Field(
+        None, description="a file with the seed of the user on NATS (an nkey), in place of that"
     )
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
         1, description="copies that the servers of a NATS cluster keep of each stream: 1, 3 or 5"
@@ -92,7 +104,9 @@ class Places(BaseSettings):
         None, description="where the gateway passes git changes on; unset: host and staleness_port"
     )
 
-    @field_validator("database_url", "migrate_database_url", "database_read_url")
+    @field_validator(
+        "database_url", "migrate_database_url", "reader_database_url", "database_read_url"
+    )
     @classmethod
     def _postgres(cls, url: SecretStr | None) -> SecretStr | None:
         return with_scheme(url, "postgres://", "postgresql://")

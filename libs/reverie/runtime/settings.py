@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource
 
+from reverie.contracts.trust import authority
 from reverie.domain.audit import AuditMode
 from reverie.domain.dreaming import Limits
 from reverie.runtime.limit_settings import LimitSettings
@@ -274,7 +275,10 @@ class Settings(Places, LimitSettings):
         """Only what is passed: `load_settings` does the layering, so that it can name sources."""
         return (init_settings,)
 
-    @field_validator("home", "model_dir", "rerank_dir", "spans_file", "postgres_bin", "nats_bin")
+    @field_validator(
+        *("home", "model_dir", "rerank_dir", "spans_file", "postgres_bin", "nats_bin"),
+        *("tls_cert", "tls_key", "grpc_cert", "grpc_key", "ca", "nats_creds", "nats_nkey"),
+    )
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
@@ -300,7 +304,14 @@ class Settings(Places, LimitSettings):
     def url_of(self, service: ServiceName) -> str:
         """The base URL of a service, without a slash at the end."""
         given = getattr(self, f"{service}_url", None)
-        return str(given).rstrip("/") if given else base_url(self.host, self.port_of(service))
+        if given:
+            return str(given).rstrip("/")
+        return base_url(self.host, self.port_of(service), self.tls_cert is not None)
+
+    @property
+    def authority(self) -> Path | None:
+        """The file of authorities to trust beside the system's."""
+        return authority(self.ca, self.home)
 
 
 def dream_limits(settings: Settings) -> Limits:
@@ -314,11 +325,11 @@ def dream_limits(settings: Settings) -> Limits:
     )
 
 
-def base_url(host: str, port: int) -> str:
+def base_url(host: str, port: int, tls: bool = False) -> str:
     """The URL at which a server that listens on `host` is reached from this machine."""
     reached = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
     bracketed = f"[{reached}]" if ":" in reached and not reached.startswith("[") else reached
-    return f"http://{bracketed}:{port}"
+    return f"{'https' if tls else 'http'}://{bracketed}:{port}"
 
 
 def is_typed(key: str, wanted: type) -> bool:

@@ -59,9 +59,13 @@ class Certificate:
         return [(one.st_mtime_ns, one.st_ino) for one in found]
 
 
-def certificate_of(cert: Path | None, key: Path | None) -> Certificate | None:
+def certificate_of(
+    cert: Path | None, key: Path | None, source: str = "files"
+) -> Certificate | None:
     """The certificate of the settings; None without. Raises `Misconfigured`."""
     if cert is None and key is None:
+        if source != "files":
+            raise Misconfigured("tls", f"{source} is for `reverie up`: name tls_cert and tls_key")
         return None
     if cert is None or key is None:
         raise Misconfigured("tls_cert", "needs tls_key beside it, and that needs tls_cert")

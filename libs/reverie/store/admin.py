@@ -15,16 +15,23 @@ from reverie.domain.errors import Unavailable
 CONNECT_SECONDS = 5
 APP_ROLE = "reverie_app"
 """The role with the services' grants; migrations make it."""
+READ_ROLE = "reverie_read"
+"""The role of what only reads; migrations make it too."""
 
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """A server as seen by the role of a URL. `pgvector` is the version that can be had."""
+    """A server as seen by the role of a URL. `pgvector` is the version that can be had.
+
+    `only_reads`: the role is a member of `reverie_read` and of no role that writes.
+    """
 
     version: int
     pgvector: str | None
     role: str
     bypasses_rls: bool
+    owns_schema: bool
+    only_reads: bool
 
 
 def answers(url: str) -> bool:
@@ -41,11 +48,16 @@ def server_facts(url: str) -> ServerFacts:
     with _session(url) as db:
         found = db.execute(
             "select current_user, rolsuper or rolbypassrls, (select coalesce(installed_version,"
-            " default_version) from pg_available_extensions where name = 'vector')"
+            " default_version) from pg_available_extensions where name = 'vector'),"
+            " exists (select from pg_namespace where nspname = 'reverie'"
+            "         and pg_has_role(nspowner, 'member')),"
+            " (select array_agg(rolname::text) from pg_roles m where pg_has_role(m.oid, 'member'))"
             " from pg_roles where rolname = current_user"
         ).fetchone()
-        role, bypasses, pgvector = found or ("", False, None)
-        return ServerFacts(db.info.server_version // 10_000, pgvector, role, bypasses)
+        role, bypasses, pgvector, owns, member = found or ("", False, None, False, [])
+        reads = READ_ROLE in member and APP_ROLE not in member
+        version = db.info.server_version // 10_000
+        return ServerFacts(version, pgvector, role, bypasses, owns, reads)
 
 
 def ensure_database(url: str, name: str) -> None:
@@ -70,7 +82,10 @@ def drop_database(url: str, name: str) -> None:
 
 
 def ensure_login(url: str, role: str, password: str, group: str) -> None:
-    """Make `role` a member of `group` that logs in and is bound by row-level security."""
+    """Make `role` a member of `group` that logs in and is bound by row-level security.
+
+    One that only reads begins each transaction so, beside having no right to write.
+    """
     rights = sql.SQL("{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}")
     with _session(url) as db:
         known = db.execute("select from pg_roles where rolname = %s", [role]).fetchone() is not None
@@ -80,6 +95,8 @@ def ensure_login(url: str, role: str, password: str, group: str) -> None:
         secret = db.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
         db.execute(rights.format(verb, name, sql.Literal(secret.decode())))
         db.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), name))
+        if group == READ_ROLE:
+            db.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
 
 
 @contextmanager

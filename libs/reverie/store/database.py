@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Unauthenticated, Unavailable
 from reverie.store.pool_meters import PoolMeters
-from reverie.store.pools import OUTAGES, Reader, open_pool, unmigrated
+from reverie.store.pools import OUTAGES, Reader, open_pool, unmigrated, visiting
 from reverie.store.queries import query, settled
 from reverie.store.replica import Replica, ReplicaSpec
 from reverie.store.steady import Steady
@@ -205,12 +205,12 @@ class Database:
         """A transaction that writes nothing, and is therefore never committed."""
 
         def first(connection: Connection) -> Awaitable[object]:
-            return connection.execute(f"{begin}; set local reverie.tenant = '{int(tenant)}'")
+            return connection.execute(f"{begin}; {visiting(tenant)}")
 
         async with AsyncExitStack() as stack:
             connection = await self._of_replica(stack, first)
             if connection is None:
-                connection = await stack.enter_async_context(self._connection())
+                connection = await stack.enter_async_context(self._connection(self._readers))
                 await first(connection)
             try:
                 yield Tenant(connection, tenant)
@@ -272,16 +272,20 @@ async def open_database(
     readers: int = 0,
     registry: CollectorRegistry | None = None,
     replica: ReplicaSpec | None = None,
+    reader_url: str | None = None,
 ) -> AsyncIterator[Database]:
     """A warm pool of at most `size` connections, one of `readers` beside it, one on a replica.
 
-    `registry` takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
+    `reader_url`: the same database as who may only read, for `readers`; unset: `url`. `registry`
+    takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
     """
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(open_pool(url, size, min_size))
         reading = None
         if readers:
-            reading = await stack.enter_async_context(open_pool(url, readers, min_size, Reader))
+            who = (reader_url, "reader_database_url") if reader_url else (url, "database_url")
+            pooled = open_pool(who[0], readers, min_size, Reader, who[1])
+            reading = await stack.enter_async_context(pooled)
         other = await stack.enter_async_context(_replica(replica, readers)) if replica else None
         meters = PoolMeters(registry) if registry else None
         yield Database(pool, acquire_timeout, reading, meters, other)
@@ -290,7 +294,7 @@ async def open_database(
 @asynccontextmanager
 async def _replica(spec: ReplicaSpec, size: int) -> AsyncIterator[Replica]:
     """It need not be there: nothing is opened before the first read."""
-    async with open_pool(spec.url, size, 0, Reader) as pool:
+    async with open_pool(spec.url, size, 0, Reader, "database_read_url") as pool:
         yield Replica(pool, spec)
 
 

@@ -11,13 +11,14 @@ import asyncpg
 from pgvector.asyncpg import register_vector
 
 from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.store.admin import APP_ROLE, READ_ROLE
 from reverie.store.migrate import SCHEMA
 from reverie.store.steady import PLANS_KEPT_SECONDS
 
 # A plan for any tenant reads every partition, and one tenant's plan is not another's: one is made
 # for each call, and kept only where the tenant is written into the statement.
 SERVER_SETTINGS = {
-    "role": "reverie_app",
+    "role": APP_ROLE,
     "search_path": f"{SCHEMA},public",
     "plan_cache_mode": "force_custom_plan",
     "application_name": "reverie",
@@ -25,6 +26,14 @@ SERVER_SETTINGS = {
     # A filtered HNSW scan goes on until it has enough rows.
     "hnsw.iterative_scan": "relaxed_order",
 }
+# A login that may only read takes the role for that; one of the services, as for all they do.
+_TAKE_ROLE = f"""
+select set_config('role', coalesce(
+  (select r.rolname from pg_roles r
+   where r.rolname = '{READ_ROLE}' and pg_has_role(r.oid, 'member')), '{APP_ROLE}'), false)
+"""  # noqa: S608
+_NO_ROLE = f"the role {APP_ROLE} is missing: run `reverie migrate`"
+_READS_NOT = f"this login is no member of {READ_ROLE}: run `reverie migrate --login`"
 OUTAGES = (
     OSError,
     TimeoutError,
@@ -54,6 +63,14 @@ def entering(tenant: int, steady: bool) -> str:
     )
 
 
+def visiting(tenant: int) -> str:
+    """What a transaction says to see a tenant's rows, whomever its connection is with otherwise."""
+    return (
+        f"set local reverie.tenant = '{int(tenant)}'; set local enable_seqscan = on;"
+        " set local plan_cache_mode = force_custom_plan"
+    )
+
+
 class Reader(asyncpg.Connection):
     """A connection that only reads, and stays with the tenant it read last."""
 
@@ -73,30 +90,31 @@ async def open_pool(
     size: int,
     min_size: int,
     kind: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
+    setting: str = "database_url",
 ) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
+    """A pool of connections to the address of a setting. Raises `Misconfigured`, `Unavailable`."""
+    reads = kind is Reader
     try:
         pool = await asyncpg.create_pool(
             url,
             min_size=min(min_size, size),
             max_size=size,
             connection_class=kind,
-            init=prepare,
+            init=_prepare_reader if reads else prepare,
             reset=_reset,
-            server_settings=SERVER_SETTINGS,
+            server_settings={k: v for k, v in SERVER_SETTINGS.items() if not reads or k != "role"},
             command_timeout=60,
             timeout=10,
-            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if kind is Reader else 300,
+            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if reads else 300,
         )
     except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
-        raise Misconfigured("database_url", "Postgres refuses this user or password") from error
+        raise Misconfigured(setting, "Postgres refuses this user or password") from error
     except asyncpg.InvalidCatalogNameError as error:
-        raise Misconfigured("database_url", "there is no such database: create it") from error
+        raise Misconfigured(setting, "there is no such database: create it") from error
     except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
-        raise Misconfigured(
-            "database_url", "the role reverie_app is missing: run `reverie migrate`"
-        ) from error
+        raise Misconfigured(setting, _READS_NOT if reads else _NO_ROLE) from error
     except OUTAGES as error:
-        raise Unavailable("Postgres", "is it running, and is database_url right?") from error
+        raise Unavailable("Postgres", f"is it running, and is {setting} right?") from error
     try:
         yield pool
     finally:
@@ -111,6 +129,11 @@ async def prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     await connection.set_type_codec(
         "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
     )
+
+
+async def _prepare_reader(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    await connection.execute(_TAKE_ROLE)
+    await prepare(connection)
 
 
 def unmigrated() -> Misconfigured:

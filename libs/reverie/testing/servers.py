@@ -132,11 +132,17 @@ def shared_postgres(run: TestRun) -> postgres.Postgres:
 
 @dataclass(frozen=True)
 class Database:
-    """A database of a test's own: migrated, empty, with both roles' URLs."""
+    """A database of a test's own: migrated, empty, with the URLs of its roles."""
 
     name: str
     admin_url: str
     service_url: str
+    reader_url: str
+
+
+def _described(name: str, server: postgres.Postgres) -> Database:
+    urls = server.admin_url(name), server.service_url(name), server.reader_url(name)
+    return Database(name, *urls)
 
 
 @contextmanager
@@ -147,7 +153,7 @@ def fresh_database(run: TestRun) -> Iterator[Database]:
     name = f"t_{uuid4().hex[:12]}"
     admin.copy_database(server.admin_url("postgres"), name, TEMPLATE)
     try:
-        yield Database(name, server.admin_url(name), server.service_url(name))
+        yield _described(name, server)
     finally:
         admin.drop_database(server.admin_url("postgres"), name)
 
@@ -159,7 +165,7 @@ def empty_database(run: TestRun) -> Iterator[Database]:
     name = f"e_{uuid4().hex[:12]}"
     admin.ensure_database(server.admin_url("postgres"), name)
     try:
-        yield Database(name, server.admin_url(name), server.service_url(name))
+        yield _described(name, server)
     finally:
         admin.drop_database(server.admin_url("postgres"), name)
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
+from reverie.bus.credentials import Credentials
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.dream.extract import Rules
 from reverie.dream.handlers import on_ticket
@@ -71,6 +72,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             "dream",
             replicas=settings.nats_replicas,
             registry=registry,
+            credentials=Credentials(settings.nats_creds, settings.nats_nkey, settings.ca),
         ) as bus,
         open_language(
             language_endpoint(settings),

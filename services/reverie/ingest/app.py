@@ -8,6 +8,7 @@ from functools import partial
 
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
+from reverie.bus.credentials import Credentials
 from reverie.bus.dead import rescue
 from reverie.bus.relay import relay
 from reverie.bus.streams import DEAD_WATCH, INGEST_ENRICH
@@ -111,6 +112,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             "ingest",
             replicas=settings.nats_replicas,
             registry=registry,
+            credentials=Credentials(settings.nats_creds, settings.nats_nkey, settings.ca),
         ) as bus,
         open_language(
             language_endpoint(settings), ledger_of(settings, database), registry

@@ -84,6 +84,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             registry=registry,
             readers=settings.pool_max,
             replica=_replica(settings, registry),
+            reader_url=secret_text(settings.reader_database_url),
         ) as database,
         _reranker(settings) as reranker,
         open_language(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,6 +20,7 @@ from reverie.recall.rpc_calls import Own, message, session, unary
 from reverie.recall.rpc_carry import Carrying
 from reverie.recall.rpc_keys import Keyed
 from reverie.recall.rpc_seen import Seen
+from reverie.recall.rpc_tls import credentials_of
 from reverie.recall.rpc_watch import Watching
 from reverie.runtime.auth import Admit
 from reverie.runtime.call_meters import CallMeters
@@ -141,19 +141,11 @@ def _bind(server: Any, settings: Settings) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     where = f"{host}:{settings.grpc_port}"
     try:
-        if settings.grpc_cert is None:
+        credentials = credentials_of(settings)
+        if credentials is None:
             server.add_insecure_port(where)
         else:
-            server.add_secure_port(where, _credentials(settings.grpc_cert, settings.grpc_key))
+            server.add_secure_port(where, credentials)
     except RuntimeError:
         reason = f"cannot listen on {where}: stop who uses it or set REVERIE_GRPC_PORT"
         raise Misconfigured("grpc_port", reason) from None
-
-
-def _credentials(cert: Path, key: Path | None) -> Any:
-    if key is None:
-        raise Misconfigured("grpc_key", "is needed beside grpc_cert")
-    try:
-        return grpc.ssl_server_credentials([(key.read_bytes(), cert.read_bytes())])
-    except OSError as error:
-        raise Misconfigured("grpc_cert", f"cannot be read: {error.strerror}") from None

@@ -8,6 +8,7 @@ from functools import partial
 
 from reverie.bus.connection import connect
 from reverie.bus.consume import consume
+from reverie.bus.credentials import Credentials
 from reverie.bus.streams import STALENESS_CHANGES
 from reverie.domain.confidence import half_lives
 from reverie.runtime.audit import auditor_of
@@ -52,6 +53,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             "staleness",
             replicas=settings.nats_replicas,
             registry=registry,
+            credentials=Credentials(settings.nats_creds, settings.nats_nkey, settings.ca),
         ) as bus,
     ):
         sealer = sealer_of(secret_text(settings.vault_key))

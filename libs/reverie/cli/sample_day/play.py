@@ -20,12 +20,17 @@ from reverie.cli.sample_day.scenes import (
     the_trace,
 )
 from reverie.cli.sample_day.story import read_story
+from reverie.contracts.trust import trusting
 
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 
 
 async def play(
-    gateway_url: str, api_key: str, spans_file_folder: Path | None, console: Console
+    gateway_url: str,
+    api_key: str,
+    spans_file_folder: Path | None,
+    console: Console,
+    ca: Path | None = None,
 ) -> bool:
     """Plays the day through the gateway alone; True if every step showed what it should.
 
@@ -34,7 +39,10 @@ async def play(
     """
     start = time.perf_counter()
     headers = {"Authorization": f"Bearer {api_key}"}
-    async with aiohttp.ClientSession(gateway_url, headers=headers, timeout=TIMEOUT) as http:
+    connector = aiohttp.TCPConnector(ssl=trusting(ca))
+    async with aiohttp.ClientSession(
+        gateway_url, headers=headers, timeout=TIMEOUT, connector=connector
+    ) as http:
         try:
             await _scenes(Door(http), spans_file_folder, console)
         except Unshown as missed:

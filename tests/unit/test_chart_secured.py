@@ -1,0 +1,63 @@
+"""The chart's users, certificates and limits: who is who, and what speaks TLS by which names."""
+
+from __future__ import annotations
+
+import re
+
+from tests.unit.test_chart import of_kind, pod_specs, rendered
+
+from reverie.bus.permissions import PUBLISHES
+
+
+def test_each_service_is_a_user_of_its_own_and_only_recall_reads_as_who_may_only_read() -> None:
+    for variant in ("trial", "production", "secured"):
+        for name, spec in pod_specs(variant):
+            [one, *_] = spec["containers"]
+            told = {v["name"]: v for v in one.get("env", [])}
+            reads = "recall" in name or "migrate" in name
+            assert ("REVERIE_READER_DATABASE_URL" in told) is reads, (variant, name)
+            if "REVERIE_NATS_URL" not in told:
+                continue
+            user = next((user for user in PUBLISHES if user in one["args"][-1]), "reverie")
+            if variant == "trial":
+                assert told["REVERIE_NATS_URL"]["value"].startswith(f"nats://{user}:"), name
+            if variant == "production" and user != "reverie":
+                key = told["REVERIE_NATS_URL"]["valueFrom"]["secretKeyRef"]["key"]
+                assert key == f"nats-url-{user}", name
+            if variant == "secured":
+                [files] = [v["secret"] for v in spec["volumes"] if v["name"] == "nats"]
+                held = {"reverie": "keeper"}.get(user, user)
+                assert files["items"] == [{"key": f"{held}.creds", "path": "natsCreds"}], name
+                path = told["REVERIE_NATS_CREDS"]["value"]
+                assert path == "/etc/reverie/nats/natsCreds"
+                assert "/etc/reverie/nats" in {m["mountPath"] for m in one["volumeMounts"]}
+
+
+def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certificate() -> None:
+    [certificate] = of_kind("secured", "Certificate").values()
+    names = certificate["spec"]["dnsNames"]
+    for name, deployment in of_kind("secured", "Deployment").items():
+        spec = deployment["spec"]["template"]["spec"]
+        [one] = spec["containers"]
+        for probe in ("startup", "readiness", "liveness"):
+            assert one[f"{probe}Probe"]["httpGet"]["scheme"] == "HTTPS", name
+        told = {v["name"]: v.get("value") for v in one["env"]}
+        [tls] = [v["secret"]["secretName"] for v in spec["volumes"] if v["name"] == "tls"]
+        assert tls == certificate["spec"]["secretName"]
+        assert told["REVERIE_TLS_CERT"] == "/etc/reverie/tls/tls.crt"
+        assert told["REVERIE_CA"] == "/etc/reverie/tls/ca.crt"
+        assert told["REVERIE_OIDC_AUDIENCE"] == "reverie"
+        assert told["REVERIE_RATE_LIMIT"] == "600"
+        for variable, value in told.items():
+            if name == "reverie-recall" and re.fullmatch("REVERIE_(ING|DRE|STA).*_URL", variable):
+                assert re.fullmatch(r"https://([\w-]+):\d+", str(value))[1] in names  # type: ignore[index]
+    for kind in ("ServiceMonitor", "PodMonitor"):
+        for monitor in of_kind("secured", kind).values():
+            spec = monitor["spec"]
+            [scraped] = spec.get("endpoints") or spec["podMetricsEndpoints"]
+            assert scraped["scheme"] == "https"
+            assert scraped["tlsConfig"]["serverName"] in names
+    [pod] = of_kind("secured", "Pod").values()
+    told = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
+    assert told["REVERIE_GATEWAY_URL"] == "https://reverie-recall:3456"
+    assert "scheme" not in rendered("default")
