@@ -7,6 +7,7 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import grpc
@@ -23,6 +24,7 @@ from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.embedded.certificates import ensure, names_of
 from reverie.embedded.ports import free_port
+from reverie.embedded.probe import healthy
 from reverie.runtime.service import running
 from reverie.runtime.settings import Settings
 from reverie.runtime.tls import certificate_of
@@ -60,6 +62,8 @@ async def test_every_door_and_every_caller_speaks_tls_by_the_authority_of_the_ho
         database, nats_url, model_home(), grpc=True, grpc_port=port, **tls
     ) as stack:
         assert {url.partition("://")[0] for url in stack.urls.values()} == {"https"}
+        ports = [urlsplit(url).port or 0 for url in stack.urls.values()]
+        assert all([await asyncio.to_thread(healthy, one, True) for one in ports])
         # REST, passed on to another service by its own TLS.
         kept = await stack.post("/v1/remember", {"content": "The mole keeps the ferry's bell."})
         for url in stack.urls.values():

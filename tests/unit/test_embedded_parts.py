@@ -152,7 +152,9 @@ def test_a_log_is_bounded_and_its_end_can_be_read(tmp_path: Path) -> None:
     assert last_lines(log.with_name("dream.log.1"), 2) == "one\ntwo"
 
 
-def test_services_are_not_told_what_they_do_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_services_are_not_told_what_they_do_not_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("REVERIE_API_KEY", "rv_secret")
     settings = Settings.model_validate(
         {"api_key": "rv_secret", "migrate_database_url": "postgresql://root@h/d", "pool_max": 3}
@@ -163,10 +165,12 @@ def test_services_are_not_told_what_they_do_not_need(monkeypatch: pytest.MonkeyP
     assert told["REVERIE_POOL_MAX"] == "3"
     assert told["REVERIE_RECALL_PORT"] == "1"
     assert told["REVERIE_LIFELINE"] == "1"
-    servers = Servers("postgresql://h/d", "postgresql://reads@h/d", {"dream": "nats://dream@h"}.get)
+    urls = ("postgresql://h/d", "postgresql://reads@h/d", "nats://{}@h".format)
+    servers = Servers(*urls, bus_files={"NATS_CREDS": tmp_path, "NATS_NKEY": None})
     assert servers.told_to("dream") == {
         "REVERIE_DATABASE_URL": "postgresql://h/d",
         "REVERIE_NATS_URL": "nats://dream@h",
+        "REVERIE_NATS_CREDS": str(tmp_path),
     }
     assert servers.told_to("recall") == {
         "REVERIE_DATABASE_URL": "postgresql://h/d",

@@ -12,15 +12,16 @@ from rich.status import Status
 from rich.table import Table
 
 from reverie.cli.common import err, out, print_json, short_home
+from reverie.contracts.trust import OWN_CA
 from reverie.embedded.addresses import GATEWAY, Addresses
 
 MEGABYTE = 1_000_000
 
 TRY = """\
 [dim]export REVERIE_API_KEY={key}
-curl -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
+{curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"content": "We deploy on Thursdays, never on Fridays."}}' {gateway}/v1/remember
-curl -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
+{curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
   -d '{{"query": "When do we deploy?"}}' {gateway}/v1/recall[/]"""
 
 
@@ -80,7 +81,10 @@ class Screen:
         else:
             self.console.print("\nTry it:\n")
         key = f"$(cat {short_home(addresses.key_file)})" if addresses.key_file else "..."
-        self.console.print(TRY.format(key=key, gateway=addresses.gateway))
+        curl = "curl"
+        if addresses.gateway.startswith("https"):
+            curl += f" --cacert {short_home(addresses.home / OWN_CA)}"
+        self.console.print(TRY.format(key=key, gateway=addresses.gateway, curl=curl))
 
 
 def _table(addresses: Addresses) -> Table:

@@ -1,9 +1,10 @@
-"""Ask a service how it is."""
+"""Ask a service how it is. A container asks by `python -m reverie.embedded.probe PORT [own]`."""
 
 from __future__ import annotations
 
 import json
 import ssl
+import sys
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -39,15 +40,18 @@ class Health:
         return "; ".join(failed) or f"answers {self.status}"
 
 
-def ask_ready(url: str, seconds: float = 3.0) -> Health:
+def ask_ready(url: str, seconds: float = 3.0, own: bool = False) -> Health:
     """`GET /ready` of a service at its base URL; never raises.
+
+    `own`: what all replicas share, as Postgres, is left out.
 
     Whoever answers is believed, whatever its certificate: nothing secret is sent.
     """
     connection = _connection(url, seconds)
     parts = urlsplit(url)
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/ready")
+        path = f"{parts.path.rstrip('/')}/ready"
+        connection.request("GET", f"{path}?own=true" if own else path)
         answer = connection.getresponse()
         return Health(answer.status, _object(answer.read()))
     except (OSError, HTTPException):
@@ -78,3 +82,13 @@ def _object(body: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def healthy(port: int, own: bool = False) -> bool:
+    """Whether the service at a port of this machine is ready, be it by HTTPS or by HTTP."""
+    urls = (f"{scheme}://127.0.0.1:{port}" for scheme in ("http", "https"))
+    return any(ask_ready(url, own=own).ready for url in urls)
+
+
+if __name__ == "__main__":
+    sys.exit(not healthy(int(sys.argv[1]), "own" in sys.argv[2:]))

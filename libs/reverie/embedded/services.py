@@ -32,7 +32,8 @@ GRPC = "grpc"
 """The gateway's other door, which has a port of its own."""
 KEPT_BACK = {
     *("api_key", "tls", "tls_cert", "tls_key", "grpc_cert", "grpc_key"),
-    *("database_url", "migrate_database_url", "reader_database_url", "nats_url"),
+    *("database_url", "migrate_database_url", "reader_database_url"),
+    *("nats_url", "nats_creds", "nats_nkey"),
 }
 """Settings that no service needs, or not every one."""
 _SERVES = {DERIVE: "ingest"}
@@ -47,14 +48,17 @@ class Servers:
     reader_url: str | None = field(repr=False)
     bus_of: Callable[[str], str | None] = field(repr=False)
     tls: Tls | None = None
+    bus_files: Mapping[str, Path | None] = field(default_factory=dict)
 
     def told_to(self, service: str) -> dict[str, str]:
         """What a service is told of them."""
         given = {
             "DATABASE_URL": self.database_url,
             "READER_DATABASE_URL": self.reader_url if service == GATEWAY else None,
-            "NATS_URL": self.bus_of(service),
         }
+        if service != GATEWAY:
+            files = {name: str(path) for name, path in self.bus_files.items() if path}
+            given |= {"NATS_URL": self.bus_of(service), **files}
         if self.tls is not None:
             given |= self.tls.told_to(service)
         return {PREFIX + name: url for name, url in given.items() if url}

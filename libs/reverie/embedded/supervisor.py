@@ -160,7 +160,8 @@ def _start_services(
         report.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
     settings = _with_vault_key(settings, home)
     urls = stack.database.service_url, stack.database.reader_url
-    servers = Servers(*urls, stack.bus.url_of, stack.tls)
+    files = {"NATS_CREDS": settings.nats_creds, "NATS_NKEY": settings.nats_nkey}
+    servers = Servers(*urls, stack.bus.url_of, stack.tls, files)
     env = environment(settings, chosen)
     drop_note(home, "services")
     for name in process_names(settings):
