@@ -48,6 +48,9 @@ def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certific
         assert told["REVERIE_CA"] == "/etc/reverie/tls/ca.crt"
         assert told["REVERIE_OIDC_AUDIENCE"] == "reverie"
         assert told["REVERIE_RATE_LIMIT"] == "600"
+        # The gateway calls the others by the names of their Services.
+        assert "reverie-recall" in told.get("REVERIE_ALLOWED_HOSTS", "reverie-recall")
+        assert ("REVERIE_ALLOWED_HOSTS" in told) is (name == "reverie-recall")
         for variable, value in told.items():
             if name == "reverie-recall" and re.fullmatch("REVERIE_(ING|DRE|STA).*_URL", variable):
                 assert re.fullmatch(r"https://([\w-]+):\d+", str(value))[1] in names  # type: ignore[index]
