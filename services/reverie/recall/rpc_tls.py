@@ -24,7 +24,12 @@ def credentials_of(settings: Settings) -> Any:
         return None
     if key is None:
         raise Misconfigured("grpc_key", "is needed beside grpc_cert")
-    held = _Held(cert, key)
+    try:
+        held = _Held(cert, key)
+    except Misconfigured as error:
+        if settings.grpc_cert is None:
+            raise
+        raise Misconfigured("grpc_cert", error.reason) from None
     return grpc.dynamic_ssl_server_credentials(held.first, held.newest)
 
 
