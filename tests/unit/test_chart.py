@@ -24,9 +24,7 @@ from kubernetes_validate import utils
 from pydantic import SecretStr
 from tests.tools import helm
 
-from reverie.bus.permissions import PUBLISHES
 from reverie.bus.streams import DREAM_WORKERS, STREAMS
-from reverie.embedded.binaries import nats_server
 from reverie.runtime.settings import PREFIX, Settings, is_typed
 
 ROOT = Path(__file__).parents[2]
@@ -275,25 +273,6 @@ def test_workers_scale_by_the_one_consumer_that_the_migration_makes() -> None:
     assert service["spec"]["selector"]["app.kubernetes.io/component"] == "dream-door"
     door = of_kind("production", "Deployment")["reverie-dream-door"]["spec"]["template"]["spec"]
     assert {"name": "REVERIE_DREAM_WORK", "value": "false"} in door["containers"][0]["env"]
-
-
-def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Path) -> None:
-    [config] = of_kind("trial", "ConfigMap").values()
-    file = tmp_path / "nats.conf"
-    file.write_text(config["data"]["nats.conf"])
-    [server] = [one for name, one in of_kind("trial", "StatefulSet").items() if "nats" in name]
-    [one] = server["spec"]["template"]["spec"]["containers"]
-    named = {v["name"] for v in one["env"] if v["name"].startswith("NATS_")}
-    assert {f"NATS_{user.upper()}_PASSWORD" for user in PUBLISHES} <= named
-    environment = {"POD_NAME": "reverie-nats-0", **dict.fromkeys(named, "a-word")}
-    flags = [flag.replace("$(NATS_PASSWORD)", "a-word") for flag in one["args"]]
-    flags[flags.index("/etc/nats/nats.conf")] = str(file)
-    command = [str(nats_server()), *flags, "-t"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    routes = flags[flags.index("--routes") + 1].split(",")
-    names = [f"reverie-nats-{n}.{server['spec']['serviceName']}" for n in range(3)]
-    assert [url.split("@")[1] for url in routes] == [f"{name}:6222" for name in names]
 
 
 def test_where_some_ingest_only_answers_others_derive() -> None:

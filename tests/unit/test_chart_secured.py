@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 from tests.unit.test_chart import of_kind, pod_specs, rendered
 
 from reverie.bus.permissions import PUBLISHES
+from reverie.embedded.binaries import nats_server
 
 
 def test_each_service_is_a_user_of_its_own_and_only_recall_reads_as_who_may_only_read() -> None:
@@ -64,3 +67,22 @@ def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certific
     told = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
     assert told["REVERIE_GATEWAY_URL"] == "https://reverie-recall:3456"
     assert "scheme" not in rendered("default")
+
+
+def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Path) -> None:
+    [config] = of_kind("trial", "ConfigMap").values()
+    file = tmp_path / "nats.conf"
+    file.write_text(config["data"]["nats.conf"])
+    [server] = [one for name, one in of_kind("trial", "StatefulSet").items() if "nats" in name]
+    [one] = server["spec"]["template"]["spec"]["containers"]
+    named = {v["name"] for v in one["env"] if v["name"].startswith("NATS_")}
+    assert {f"NATS_{user.upper()}_PASSWORD" for user in PUBLISHES} <= named
+    environment = {"POD_NAME": "reverie-nats-0", **dict.fromkeys(named, "a-word")}
+    flags = [flag.replace("$(NATS_PASSWORD)", "a-word") for flag in one["args"]]
+    flags[flags.index("/etc/nats/nats.conf")] = str(file)
+    command = [str(nats_server()), *flags, "-t"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    routes = flags[flags.index("--routes") + 1].split(",")
+    names = [f"reverie-nats-{n}.{server['spec']['serviceName']}" for n in range(3)]
+    assert [url.split("@")[1] for url in routes] == [f"{name}:6222" for name in names]
