@@ -40,11 +40,16 @@ async def test_a_session_is_given_what_it_needs_and_hands_over_what_was_said(
     await stack.post(
         "/v1/remember", {"scope": "project/bookshop", "kind": "convention", "content": rule}
     )
+    for n, shelf in enumerate(("novels", "atlases", "plays", "diaries", "letters")):
+        more = f"Shelf {n} holds {shelf}: " + f"{shelf} are sorted by their authors' names. " * 7
+        body = {"scope": "project/bookshop", "kind": "convention", "content": more}
+        await stack.post("/v1/remember", body)
     agent = hooked(stack, tmp_path)
 
     context = await agent.fire("SessionStart", source="startup", model="some-model")
     assert "<reverie-memory>" in context
     assert "Prices are kept in cents" in context
+    assert len(context) > 1500
 
     asked = "Why do we keep prices in cents and not in euros?"
     given = await agent.fire("UserPromptSubmit", prompt=asked)

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -55,6 +56,17 @@ async def test_queries_and_paths_below_the_prefix_go_through(http: aiohttp.Clien
         assert (await response.json())["items"] == [0, 1]
     async with http.get("/v1/notes/no-uuid") as response:
         assert (response.status, (await response.json())["field"]) == (422, "id")
+
+
+async def test_a_long_answer_is_packed_for_who_asks_and_for_nobody_else(
+    http: aiohttp.ClientSession,
+) -> None:
+    for wanted, packing in ((None, None), ("identity", None), ("gzip", "gzip")):
+        headers = {"Accept-Encoding": wanted} if wanted else {}
+        skipped: Any = {"skip_auto_headers": ["Accept-Encoding"], "headers": headers}
+        async with http.post("/v1/notes", json={"text": "ab" * 1000}, **skipped) as response:
+            assert response.headers.get("Content-Encoding") == packing
+            assert (await response.json())["text"] == "ab" * 1000
 
 
 async def test_problems_come_back_as_they_were(http: aiohttp.ClientSession) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.diversity import diversify, likeness, tokens
@@ -30,6 +30,7 @@ def test_each_is_taken_once_and_the_best_first(items: list[tuple[float, str]], l
         assert scores[places[0]] == max(scores)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.text("abc ", max_size=9)), max_size=12))
 def test_it_takes_at_each_step_what_is_best_then(items: list[tuple[int, str]]) -> None:
     items.sort(reverse=True)

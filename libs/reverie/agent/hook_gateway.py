@@ -52,6 +52,7 @@ class Gateway:
         sent = {
             "Authorization": f"Bearer {self.key}",
             "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
             "User-Agent": "reverie-hook",
             **(headers or {}),
         }

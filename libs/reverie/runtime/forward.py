@@ -153,6 +153,8 @@ async def _session(passing: Passing, app: web.Application) -> AsyncIterator[None
         timeout=timeout,
         connector=TCPConnector(limit=0, ssl=trusting(passing.authority)),
         auto_decompress=False,
+        # Who asks for no packing gets none, nor is one named that is not known.
+        skip_auto_headers=("Accept-Encoding", "User-Agent"),
         cookie_jar=DummyCookieJar(),
         trace_configs=[passing.meters.trace()],
     ) as session:

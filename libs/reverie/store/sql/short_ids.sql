@@ -35,7 +35,9 @@ order by id desc limit 6;
 select id, left(query, 60) as label from recall_trace
 where tenant = $1 and covers_all($5, scopes)
   and ($6::text is null or agent = $6 or starts_with(agent, $6 || '/'))
-  and (id between $3 and $4 or right(replace(id::text, '-', ''), length($2)) = $2
+  and (id between $3 and $4
+       or right(id::text, least(length($2), 12)) = right($2, 12)
+         and right(replace(id::text, '-', ''), length($2)) = $2
        or trace between $3 and $4)
 order by id desc limit 6;
 
@@ -48,14 +50,17 @@ where r.tenant = $1 and covers($5, m.scope) and m.status <> 'deleted'
 order by r.id desc limit 6;
 
 -- name: link_named
--- Open edges both of whose ends the grants $5 cover, by a part of the id.
+-- Open edges both of whose ends the grants $5 cover, by a part of the id; of an end, what follows the
+-- last dash is compared first, which most edges fail at an eighth of the price.
 select e.id, e.kind as label
 from edge e
 join memory s on s.tenant = $1 and s.id = e.src
 join memory d on d.tenant = $1 and d.id = e.dst
 where e.tenant = $1 and e.known_to is null and covers($5, s.scope) and covers($5, d.scope)
   and s.status <> 'deleted' and d.status <> 'deleted'
-  and (e.id between $3 and $4 or right(replace(e.id::text, '-', ''), length($2)) = $2)
+  and (e.id between $3 and $4
+       or right(e.id::text, least(length($2), 12)) = right($2, 12)
+         and right(replace(e.id::text, '-', ''), length($2)) = $2)
 order by e.id desc limit 6;
 
 -- name: key_named
