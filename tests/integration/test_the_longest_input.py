@@ -35,14 +35,14 @@ EMOJI = "".join(chr(n) for n in range(0x1F300, 0x1F600))
 ALPHABETS = [CJK, RARE_CJK, CAMEL, WORDS, PATHS, EMOJI, "a", " a", "\u0301", "\u202e", "`", "#\n"]
 
 
-async def _idle(stack: Stack) -> None:
+async def _idle(stack: Stack, seconds: float = 60) -> None:
     tables = Tables(stack.admin_url)
 
     async def idle() -> bool:
         return tables.idle()
 
     try:
-        await eventually(idle, 60)
+        await eventually(idle, seconds)
     finally:
         tables.close()
 
@@ -76,7 +76,7 @@ async def test_a_content_of_all_letters_up_to_the_limit_goes_the_slow_way_too(st
     content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
     assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
     await _taken(stack, content)
-    await _idle(stack)
+    await _idle(stack, 200)
     chunks = "select count(*), max(stop) from chunk"
     [(count, end)] = rows(stack.admin_url, chunks)
     assert count > len(ALPHABETS)
