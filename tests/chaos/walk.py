@@ -135,7 +135,7 @@ async def open_walk(
             "home": model_home(),
             "nats_url": nats_url,
             "dream_port": 0,
-            "dream_lease_seconds": 1.0,
+            "dream_lease_seconds": 2.0,
             "model": "none",
             "log_level": "error",
             "outbox_grace": 0.5,

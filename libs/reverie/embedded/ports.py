@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterable
 
@@ -10,6 +11,9 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 LOOPBACK = "127.0.0.1"
 PATIENCE = 3.0
 """Seconds that a port used before is waited for."""
+UNGIVEN = range(20_000, 32_768)
+"""Below what Linux (32768) and others (49152) give to who connects, or listens on any port."""
+TRIES = 64
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
@@ -24,8 +28,15 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def free_port(host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
-    """A port that nobody listens on now."""
+    """A port that nobody listens on now.
+
+    One that the system gives to nobody by itself, where there is any: between the look and the
+    listening it stays free, unless somebody asks for that very port.
+    """
     taken = set(avoid)
+    for port in random.sample(UNGIVEN, TRIES):
+        if port not in taken and is_free(port, host):
+            return port
     while True:
         with socket.socket(_family(host)) as s:
             s.bind((host, 0))
