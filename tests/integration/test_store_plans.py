@@ -146,6 +146,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "vector_count": (COUNTED,),
         "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
         "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
+        "search_vectors_near": (loaded.vector, everything, active, 50, [1, 2], "9000000000", "gone"),
         "edges_around": (ids, everything, 8),
         "recall_facts": (ids, everything, active, None, None),
         "edges_among": (ids,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeAlias
@@ -144,10 +145,14 @@ class Database:
             async with self.tenant(tenant) as one:
                 yield one
             return
+        steady = self._steady.asks(tenant)
+        if self.replica is None:
+            async with self._connection(self._readers) as connection:
+                await connection.enter(tenant, steady)  # type: ignore[attr-defined]
+                yield Tenant(connection, tenant, steady)
+            return
         async with AsyncExitStack() as stack:
-            steady = self._steady.asks(tenant)
-            connection = await self._entered(stack, tenant, steady)
-            yield Tenant(connection, tenant, steady)
+            yield Tenant(await self._entered(stack, tenant, steady), tenant, steady)
 
     async def _entered(self, stack: AsyncExitStack, tenant: int, steady: bool) -> Connection:
         def enter(connection: Connection) -> Awaitable[None]:
@@ -248,7 +253,9 @@ class Database:
         meters = self._meters
         try:
             with meters.waiting(name) as begun:
-                lent = await (pool or self._pool).acquire(timeout=self._timeout)
+                # Its own timeout would take a task for each.
+                async with asyncio.timeout(self._timeout):
+                    lent = await (pool or self._pool).acquire()
             since = meters.free(name, begun)
             try:
                 yield lent  # type: ignore[misc]

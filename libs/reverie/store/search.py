@@ -19,6 +19,7 @@ from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.counts import Counts
 from reverie.store.database import FIRST_VECTORS, Database, Tenant
+from reverie.store.near import Near
 from reverie.store.weighted import sparse_vector
 
 NEAREST = 4
@@ -98,9 +99,11 @@ class Candidate(NamedTuple):
 class Search:
     """Searches within one tenant."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, vectors_mb: int = 0) -> None:
+        """`vectors_mb`: megabytes of vectors that are kept in memory."""
         self._db = database
         self._counts = Counts()
+        self.near = Near(database, vectors_mb)
 
     async def words(self, who: Principal, text: str, only: Filter, limit: int) -> list[Scored]:
         """Memories by BM25 of the prepared question `text`, best first."""
@@ -145,8 +148,10 @@ class Search:
         async with self._db.reading(who.tenant) as tenant:
             tenant.vectors = vectors
             count = await self._counts.vectors(tenant)
+            found: Sequence[tuple[Any, ...] | asyncpg.Record]
             if count.exact:
-                found = await _nearest(tenant, args, limit, count.own)
+                found = await self.near.search(tenant, vector, args, count.own)
+                found = found or await _nearest(tenant, args, limit, count.own)
             else:
                 found = await tenant.rows("search_vectors_index", *args)
         return [Scored(*row) for row in found]

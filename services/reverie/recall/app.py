@@ -117,7 +117,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             memories=Memories(database),
             edits=Edits(database),
             past=Past(database),
-            search=Search(database),
+            search=Search(database, settings.recall_vectors_mb),
             models=Models(database),
             sessions=Sessions(database),
             ids=ShortIds(database),
@@ -163,6 +163,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             checks={"postgres": database.check, "model": parts.model.check},
             background=[
                 parts.model.keep_loaded,
+                parts.search.near.keep_reading,
                 parts.recorder.keep_writing,
                 parts.used.keep_writing,
                 protocol.keep_open,
