@@ -1,7 +1,9 @@
 """Prints how well redaction finds credentials, what it disturbs, and how long a mebibyte takes.
 
 Run from the root of the project: `python -m tests.bench.redaction [file ...]`. Files named are
-redacted too, and what would be taken out of them is counted by kind.
+redacted too, and what would be taken out of them is counted by kind. Last come the slowest of
+some hundred texts that are mixed at random of the hostile ones, always the same
+(`python -m tests.bench.redaction mixes COUNT SEED` prints those of another seed alone).
 """
 
 from __future__ import annotations
@@ -62,6 +64,8 @@ HOSTILE = (
     "PuTTY-User-Key-File-3: Private-Lines: 3 ",
     "sk-sk-sk-sk-sk-sk-sk-sk-sk-connect(",
     'login("a", "b7c8"); password = "a1b2"; ://a:b@c <key>a</key> mysql -p x1y2 sk-aaaa\n',
+    "PRIVATE KEY",
+    "k = {0x1,0x2,0x3,0x4,0x5,0x6,0x7,0x8}\n",
 )
 DISTINCT = {
     "passwords": "PASSWORD={}\n",
@@ -79,6 +83,17 @@ DISTINCT = {
     "calls and passwords": ':AA:AA:AA jwt.sign(a, "{}Z")\npw={}1 ' + 'token("' * 9,
     "in a log": "INFO request {} handled by worker 3 path=/api/v1/items\n" * 5 + "token={}Zk7\n",
     "among labels": "".join(f"token_{{0}}_{n}: value {n}\n" for n in range(9)) + "pw={0}Zk7\n",
+    "names of none": "token_{}x: a1b2\n",
+    "queries": "pw={}&",
+    "tokens in addresses": "://{}aaaaaaaaaaa@ ",
+    "users in addresses": "://{0}aaaaaaaaaaa:a@ ",
+    "cookies": "cookie: sid={0}{0}\n",
+    "arrays": "key{}={{0x1,0x2,0x3,0x4,0x5,0x6,0x7,0x8}}\n",
+    "private keys": "-----BEGIN PRIVATE KEY-----aaaaaaaaaaaaaaaaa {}",
+    "elements beside": "<key>{}</key><string>ab</string>",
+    "logins of both": 'login("{}", "ab{0}")\n',
+    "schemes": "authorization: aaaaa{}\n",
+    "said": "token is {} ",
 }
 """Texts in which no value stands twice."""
 
@@ -90,6 +105,15 @@ BAITS = (
 )
 """Words that each wake an expression; what follows them is then sought for all."""
 BAITED = ("a", "a:", '"', " ", "https ", "curl ", "mysql ", "aB3", ":1234:a:a:", "echo a| ")
+
+
+PIECES = (
+    *("x y ", "\n", " ", '"', "token_label_1_2: value 2\n", "sk-proj-aB3dE5gH7jK9mNpQ2rS4"),
+    *("password=hunter2Zk7\n", "api_key: 'aB3dE5gH7jK9'", "secret_key = get(x)\n"),
+    "--token abc ",
+)
+"""What else stands in mixed texts."""
+MIXES = 200
 
 
 FLOOR = re.compile("password|secret|token|key|auth")
@@ -126,6 +150,36 @@ def report_time() -> None:
         print(f"  {name[:40]!r:42} {took * 1000:5.0f} ms/MiB  {took / floor:5.1f} x a plain pass")
 
 
+def report_mixes(count: int = MIXES, seed: int = 1, shown: int = 5) -> None:
+    """The slowest of texts that repeat a few of the hostile pieces."""
+    dice = random.Random(seed)
+    took = []
+    for _ in range(count):
+        unit = mixed(dice)
+        text = repeated(unit)
+        took.append((least(redact, text, 1), unit, text))
+        took = sorted(took, reverse=True)[: 2 * shown]
+    slowest = sorted(((least(redact, text), unit) for _, unit, text in took), reverse=True)
+    print(f"the slowest of {count} mixed texts:")
+    for seconds, unit in slowest[:shown]:
+        print(f"  {unit[:60]!r:62} {seconds * 1000:5.0f} ms/MiB")
+
+
+def mixed(dice: random.Random) -> str:
+    """Two to six pieces, some of them several times; `{}` stands for what differs each time."""
+    shapes = [shape.replace("{{", "{").replace("}}", "}") for shape in DISTINCT.values()]
+    pieces = (*HOSTILE, *shapes, *BAITS.split(), *PIECES)
+    parts = (dice.choice(pieces) * dice.choice((1, 1, 2, 9)) for _ in range(dice.randint(2, 6)))
+    return "".join(parts)
+
+
+def repeated(unit: str, size: int = MEBIBYTE) -> str:
+    """A text of that size, of the unit with another value each time."""
+    parts = unit.replace("{0}", "{}").split("{}")
+    values = (f"{place * 7919:07x}Zk" for place in range(size // max(1, len(unit.encode())) + 1))
+    return "".join(value.join(parts) for value in values)[:size]
+
+
 def plain_pass(text: str) -> int:
     """How many of the words there are."""
     return sum(1 for _ in FLOOR.finditer(text))
@@ -156,6 +210,8 @@ def least(run: Callable[[str], object], text: str, times: int = 3) -> float:
 
 def report_files(paths: list[str]) -> None:
     """Redactions by kind in the files named."""
+    if not paths:
+        return
     kinds: Counter[str] = Counter()
     for path in paths:
         found = redact(Path(path).read_text("utf-8", "replace"))
@@ -164,7 +220,10 @@ def report_files(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    report_labelled()
-    report_time()
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] == ["mixes"]:
+        report_mixes(*map(int, sys.argv[2:]))
+    else:
+        report_labelled()
+        report_time()
+        report_mixes()
         report_files(sys.argv[1:])

@@ -26,7 +26,7 @@ async def _facts(world: World) -> Fields:
 
 async def _asked(world: World) -> Fields:
     made = await world.memory("The anchor number {} weighs two tons.")
-    asked = {"query": made["_content"], "limit": 50}
+    asked = {"query": made["_content"], "limit": 3}
 
     async def known() -> bool:
         """Whether its meaning is known too, as that of others like it."""

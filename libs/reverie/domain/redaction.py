@@ -15,11 +15,13 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from reverie.domain.known_secrets import VAULT, is_number, without_known
-from reverie.domain.redaction_assignments import Judged, assigned, name_kind
+from reverie.domain.redaction_assignments import Judged, assigned
 from reverie.domain.redaction_calls import called
 from reverie.domain.redaction_commands import commanded
-from reverie.domain.redaction_names import WEAK
+from reverie.domain.redaction_names import WEAK, name_kind
 from reverie.domain.redaction_patterns import (
+    BESIDE,
+    LISTED,
     PASSWORD,
     SECRET,
     Span,
@@ -33,13 +35,12 @@ from reverie.domain.redaction_values import Form, is_secret
 _MAX_ROUNDS = 8
 _NEAR = 400
 """Characters around a placeholder that are searched again: more than any expression looks over."""
-_AGAIN = 256 * 1024
-"""Characters that are searched again at most; where it would be more, only the lines of the
-placeholders are, and where it still is, credentials near each other count as one list."""
+_AGAIN = (128 * 1024, 64 * 1024, 32 * 1024)
+"""Characters that are searched at most in a second round, in a third, and in each after it; where
+it would be more, only the lines of the placeholders are, and where it still is, credentials near
+each other count as one list."""
 _BETWEEN = "\n\0\n"
 """What keeps apart parts of a text that are searched together: no expression reaches over it."""
-_MANY, _BESIDE = 4096, 128
-"""Credentials in a text from which they are a list, and characters between two of a list."""
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
@@ -68,17 +69,17 @@ def redact(text: str) -> Redacted:
     """
     text, count = without_known(text)
     kinds = {VAULT} if count else set[str]()
-    judged: Judged = {}
+    judged = Judged()
     windows = [(0, len(text))]
     # A placeholder can lay bare what stood beside it: again around each, until nothing is found.
-    for _ in range(_MAX_ROUNDS):
+    for done in range(_MAX_ROUNDS):
         spans = _found_in(text, windows, judged)
         if not spans:
             break
         count += len(spans)
         kinds |= {kind for _, _, kind in spans}
-        text, windows = _mended(text, spans)
-    return Redacted(text, count, tuple(sorted(kinds)))
+        text, windows = _mended(text, spans, _AGAIN[min(done, len(_AGAIN) - 1)])
+    return Redacted(text, count + judged.beside, tuple(sorted(kinds)))
 
 
 def redact_value(value: Any) -> RedactedValue:
@@ -102,13 +103,16 @@ def _found_in(text: str, windows: list[tuple[int, int]], judged: Judged) -> list
     place = offset = 0
     found = _found(_BETWEEN.join(text[start:stop] for start, stop in windows), judged)
     for begin, end, kind in found:
-        while begin >= offset + windows[place][1] - windows[place][0] + len(_BETWEEN):
-            offset += windows[place][1] - windows[place][0] + len(_BETWEEN)
-            place += 1
-        start, stop = windows[place]
-        first, last = begin - offset + start, min(stop, end - offset + start)
-        if first < last:
-            spans.append((first, last, kind))
+        # A list may reach over several windows.
+        while begin < end:
+            start, stop = windows[place]
+            first, last = max(start, begin - offset + start), min(stop, end - offset + start)
+            if first < last:
+                spans.append((first, last, kind))
+            following = offset + stop - start + len(_BETWEEN)
+            if end < following:
+                break
+            offset, place, begin = following, place + 1, max(begin, following)
     return spans
 
 
@@ -148,17 +152,18 @@ def _merged(ranked: list[tuple[int, int, int, str]]) -> list[Span]:
     return [*merged, (first, last, name)] if last >= 0 else merged
 
 
-def _mended(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]:
-    """The text with placeholders for the spans, and the parts of it to be searched again."""
-    beside = _BESIDE if len(spans) > _MANY else 0
+def _mended(text: str, spans: list[Span], most: int) -> tuple[str, list[tuple[int, int]]]:
+    """The text with placeholders for the spans, and the parts of it to be searched again, of no
+    more than `most` characters."""
+    beside = BESIDE if len(spans) > LISTED else 0
     while True:
         spans = _packed(spans, beside)
         mended, places = _replaced(text, spans)
         for bounds in (_nearby, _line):
             windows = _around(mended, places, bounds)
-            if sum(stop - start for start, stop in windows) <= _AGAIN:
+            if sum(stop - start for start, stop in windows) <= most:
                 return mended, windows
-        beside = max(_BESIDE, beside * 4)
+        beside = max(BESIDE, beside * 4)
 
 
 def _packed(spans: list[Span], beside: int) -> list[Span]:

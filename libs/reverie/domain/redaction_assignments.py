@@ -6,31 +6,45 @@ The name says that a secret is meant; whether the value is one, `redaction_value
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from reverie.domain.redaction_names import KEYWORDS, WEAK
+from reverie.domain.redaction_names import FITTING, KEYWORDS, WEAK, fits, kind_once, promised
 from reverie.domain.redaction_patterns import (
     API_KEY,
     AWS_KEY,
+    BESIDE,
+    LISTED,
     MOST_JUDGED,
     PASSWORD,
     REDACTED,
     SECRET,
     TOKEN,
+    Part,
     Span,
+    in_lists,
+    letters_of,
 )
-from reverie.domain.redaction_values import Form, is_aws_secret, is_secret, words_of
+from reverie.domain.redaction_values import Form, is_aws_secret, is_secret
 
-_Seen = dict[str | tuple[int, str], Span | None]
-Judged = dict[int, _Seen]
-"""What was judged of assignments: by keyword, the words with what stands around them, and where
-from their start the credential stands."""
+_Verdict = tuple[str, int, int, int]
+"""The kind of a credential and where it stands from the start of its match; where it is none, no
+kind, and last from where in the match another one may begin (0: nowhere)."""
+_NONE: _Verdict = ("", 0, 0, 0)
+_Seen = dict[str | tuple[int, str], _Verdict]
 
-_KEY_OF = re.compile(
-    r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
-    r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
-    r"license|deploy|webhook|secret|validation|instrumentation)[_\-. ]?\Z"
-)
+
+@dataclass
+class Judged:
+    """What was judged of assignments: by keyword, of the words with what stands around them, and
+    how many credentials went with those of a list that stand beside them."""
+
+    seen: defaultdict[str, _Seen] = field(default_factory=lambda: defaultdict(dict))
+    beside: int = 0
+
+
 _TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
 _PROSE = (
     r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was)"
@@ -49,15 +63,26 @@ _VALUE = (
     r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
 )
 _REST = (
-    rf"(?P<tail>[a-z0-9_\-]{{0,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
+    rf"(?P<tail>(?![a-z0-9_\-])|(?={FITTING})[a-z0-9_\-]{{1,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
     rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
     rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEP})(?P<space>[ \t]{{0,8}}+)"
     rf"(?:{_VALUE})"
 )
-_ASSIGNMENTS = tuple((kind, re.compile(rf"(?P<word>{word}){_REST}")) for kind, word in KEYWORDS)
-_ABROAD = {index for index, (_, word) in enumerate(KEYWORDS) if not word.isascii()}
-_NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in KEYWORDS)
-TELLING = re.compile("|".join(word for _, word in KEYWORDS))
+
+
+class _Word(NamedTuple):
+    """A keyword: what it begins with, the kind that it means, and where it is given a value."""
+
+    head: str
+    kind: str
+    pattern: re.Pattern[str]
+
+
+_ASSIGNMENTS = tuple(
+    _Word(re.split(r"\W", word[:4])[0], kind, re.compile(rf"(?P<word>{word}){_REST}"))
+    for kind, word in KEYWORDS
+)
+_LETTERS = frozenset("".join(word.head for word in _ASSIGNMENTS))
 _FLAG = re.compile(
     r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
     r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
@@ -69,11 +94,6 @@ _FLAG_KINDS = {
     **dict.fromkeys(("token", "auth"), TOKEN),
     "secret": SECRET,
 }
-_TAILS = words_of(
-    "base key keybase accesskey value val str string text prod production dev development staging "
-    "stage test live main primary secondary old new current default raw plain plaintext hex b64 "
-    "base64 data"
-)
 _NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _QUOTES = frozenset("'\"`<")
 _COMPARING = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
@@ -85,7 +105,6 @@ _BLANKS = frozenset(" \t\n\r")
 _STOPS = _BLANKS | frozenset("\"'`")
 _MORE_STOPS = _STOPS | frozenset(",;<>")
 _NEAREST, _FARTHEST = 52, 600
-_UNSEEN: Span = (0, 0, "")
 _REPLACED = REDACTED.lower()
 _CALLS = re.compile(r"[()\[\]{}<|\\]")
 _BEFORE = 48
@@ -109,99 +128,134 @@ def assigned(text: str, lower: str, judged: Judged) -> Iterator[Span]:
 
     `judged` holds what was judged in the text before, and may be empty.
     """
-    ascii_only = lower.isascii()
-    for index, (kind, pattern) in enumerate(_ASSIGNMENTS):
-        if ascii_only and index in _ABROAD:
-            continue
-        yield from _assigned_to(kind, pattern, text, lower, judged.setdefault(index, {}))
+    letters = letters_of(lower, _LETTERS)
+    for word in _ASSIGNMENTS:
+        if letters.issuperset(word.head):
+            yield from _assigned_to(word, text, lower, judged)
     if "--" in lower:
         yield from _flags(text, lower)
 
 
-def _assigned_to(
-    kind: str, pattern: re.Pattern[str], text: str, lower: str, judged: _Seen
-) -> Iterator[Span]:
-    position, looked = 0, -1
-    while match := pattern.search(lower, position):
-        begin, end = match.span()
-        if len(judged) >= MOST_JUDGED and (given := _unjudged(match)):
-            yield given
-            position = given[1]
-            continue
-        stop = end + (1 if text[end : end + 1] in _BLANKS else _reach(text, match, end))
-        # Near the start of the text, its length does not tell where in it the match begins.
-        seen = text[begin - _NEAREST : stop] if begin >= _NEAREST else (begin, text[:stop])
-        found = judged.get(seen, _UNSEEN)
-        if found is _UNSEEN:
-            found = None
-            if len(judged) < MOST_JUDGED:
-                judged[seen] = found = _placed_from(begin, _judged(kind, text, lower, match))
-        if found:
-            yield begin + found[0], begin + found[1], found[2]
-            position = begin + found[1]
-        elif begin >= looked and (bare := match.start("bare")) > 0:
-            # A refused value may itself be a name with a value: looked into once.
-            position, looked = bare, end
+def _assigned_to(word: _Word, text: str, lower: str, judged: Judged) -> Iterator[Span]:
+    seen_before = judged.seen[word.pattern.pattern]
+    known = seen_before.get
+    position, looked, over, count = 0, -1, -BESIDE, 0
+    while position >= 0:
+        for match in word.pattern.finditer(lower, position):
+            begin, position = match.span()
+            end = position
+            # Near the start of the text, its length does not tell where in it the match begins.
+            near = begin - _NEAREST
+            seen = text[near : end + 2] if near >= 0 else (begin, text[: end + 2])
+            kind, first, last, again = known(seen) or _verdict(
+                word, match, text, lower, seen_before
+            )
+            if kind:
+                start, position, count = begin + first, begin + last, count + 1
+                if count > LISTED:
+                    start = over if start - over < BESIDE else start
+                    over = position = _end_of_list(word, text, lower, judged, position)
+                yield start, position, kind
+            elif again and begin >= looked:
+                # A refused value may itself be a name with a value: looked into once.
+                position, looked = begin + again, end
+            if position != end:
+                break
         else:
-            position = end
+            return
+
+
+def _end_of_list(word: _Word, text: str, lower: str, judged: Judged, end: int) -> int:
+    """Where a list ends, each of which begins near the end of one before it."""
+    while (begin := lower.rfind(word.head, end, end + BESIDE)) >= 0:
+        match = word.pattern.match(lower, begin)
+        seen = judged.seen[word.pattern.pattern]
+        kind, _, last, _ = _verdict(word, match, text, lower, seen) if match else _NONE
+        if not kind:
+            break
+        judged.beside += lower.count(word.head, end, begin + len(word.head))
+        end = begin + last
+    return end
+
+
+def _verdict(word: _Word, match: re.Match[str], text: str, lower: str, judged: _Seen) -> _Verdict:
+    """What is to be said of a match; in a flood of them, without judging each."""
+    if len(judged) >= MOST_JUDGED:
+        return _unjudged(match, word.head)
+    begin, end = match.span()
+    stop = end + _reach(text, match, end)
+    seen = text[begin - _NEAREST : stop] if begin >= _NEAREST else (begin, text[:stop])
+    verdict = judged.get(seen)
+    if verdict is None:
+        span = _judged(word.kind, text, lower, match)
+        judged[seen] = verdict = _placed_from(match, span, word.head)
+    return verdict
 
 
 def _reach(text: str, match: re.Match[str], end: int) -> int:
     """How many characters after a match, which ends at `end`, its judgement can depend on."""
-    following = text[end : end + 1]
     if match.lastgroup != "bare":
-        return 1
+        return 2
+    following = text[end : end + 1]
+    if following in _BLANKS:
+        return 2
     if "(" in text[end - 2 : end]:
         return _FARTHEST
-    if following in _STOPS:
-        return 1
-    return 2 if following in _MORE_STOPS and match["sep"] != "=" else _FARTHEST
+    if following in _STOPS or (following in _MORE_STOPS and match["sep"] != "="):
+        return 2
+    return _FARTHEST
 
 
-def _placed_from(begin: int, span: Span | None) -> Span | None:
-    """The span, placed from there."""
-    return (span[0] - begin, span[1] - begin, span[2]) if span else None
+def _placed_from(match: re.Match[str], span: Span | None, head: str) -> _Verdict:
+    """The span, placed from the start of the match; where there is none, from where to look on."""
+    begin = match.start()
+    if span:
+        return span[2], span[0] - begin, span[1] - begin, 0
+    again = match.start("bare")
+    return ("", 0, 0, again - begin) if again > 0 and head[0] in match["bare"] else _NONE
 
 
-def _unjudged(match: re.Match[str]) -> Span | None:
+def _unjudged(match: re.Match[str], head: str) -> _Verdict:
     """Whatever a telling name is given, numbers apart: judging each would take long."""
     place, tail = match.lastgroup or 0, match["tail"]
     value = match[place]
-    if value.isdigit() or _REPLACED in value or not (tail == "" or _fits(tail)):
-        return None
-    return *match.span(place), SECRET
+    if value.isdigit():
+        return _NONE
+    begin, start = match.start(), match.start(place)
+    if (not tail or fits(tail)) and _REPLACED not in value:
+        return SECRET, start - begin, start - begin + len(value), 0
+    return ("", 0, 0, start - begin) if place == "bare" and head[0] in value else _NONE
 
 
 def _flags(text: str, lower: str) -> Iterator[Span]:
     judged: dict[tuple[str, str], str | None] = {}
-    for match in _FLAG.finditer(lower):
+
+    def given(match: re.Match[str]) -> Span | None:
         start, end = match.span("bare")
         kind = _FLAG_KINDS.get(match["flag"], API_KEY)
         value = text[start:end].rstrip("])")
         # A word after the flag may be prose about it.
-        if not value.isalpha() and judged_once(kind, value, Form.ENV, judged):
-            yield start, start + len(value), kind
+        holds = not value.isalpha() and judged_once(kind, value, Form.ENV, judged)
+        return (start, start + len(value), kind) if holds else None
+
+    return in_lists(_FLAG, lower, [(0, len(lower))], given)
 
 
-def named_values(text: str, matches: Iterator[re.Match[str]], form: Form) -> Iterator[Span]:
+def named_values(
+    text: str, lower: str, pattern: re.Pattern[str], parts: Iterable[Part], form: Form
+) -> Iterator[Span]:
     """The secrets among values with a name beside them, or without one those of passwords."""
     judged: dict[tuple[str, str], str | None] = {}
     kinds: dict[str, str | None] = {}
-    for match in matches:
+    named = "name" in pattern.groupindex
+
+    def given(match: re.Match[str]) -> Span | None:
         start, end = match.span("value")
-        kind: str | None = PASSWORD
-        if "name" in match.re.groupindex:
-            kind = _kind_once(text[slice(*match.span("name"))], kinds)
-        if kind and (found := judged_once(kind, text[start:end], form, judged)):
-            yield start, end, found
+        kind = kind_once(text[slice(*match.span("name"))], kinds) if named else PASSWORD
+        found = judged_once(kind, text[start:end], form, judged) if kind else None
+        return (start, end, found) if found else None
 
-
-def _kind_once(name: str, kinds: dict[str, str | None]) -> str | None:
-    if name not in kinds:
-        if len(kinds) >= MOST_JUDGED:
-            return SECRET if TELLING.search(name.lower()) else None
-        kinds[name] = name_kind(name)
-    return kinds[name]
+    return in_lists(pattern, lower, parts, given)
 
 
 def judged_once(
@@ -219,40 +273,9 @@ def judged_once(
     return judged[seen]
 
 
-def name_kind(name: str) -> str | None:
-    """What kind of secret a name promises, `WEAK` where it only hints; None for other names."""
-    lower = name.lower()
-    for kind, pattern in _NAMES:
-        match = pattern.search(lower)
-        promised = match and _promised(kind, lower, match)
-        if promised:
-            return promised
-    return None
-
-
-def _promised(kind: str, lower: str, match: re.Match[str]) -> str | None:
-    """What the name promises once the words beside its keyword are read too."""
-    tail = match["tail"]
-    if tail and not _fits(tail):
-        return None
-    if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 16), match.start()):
-        return WEAK
-    return WEAK if kind != PASSWORD and _bare_tail(tail) == "s" else kind
-
-
-def _fits(tail: str) -> bool:
-    """Whether a name still promises a secret with that after its keyword."""
-    rest = _bare_tail(tail)
-    return rest in {"", "s"} or rest in _TAILS
-
-
-def _bare_tail(tail: str) -> str:
-    return tail.replace("_", "").replace("-", "").rstrip("0123456789")
-
-
 def _judged(kind: str, text: str, lower: str, match: re.Match[str]) -> Span | None:
-    promised = _promised(kind, lower, match)
-    if promised is None or (match["word"] == "pass" and not _pass_alone(text, match.start())):
+    promise = promised(kind, lower, match)
+    if promise is None or (match["word"] == "pass" and not _pass_alone(text, match.start())):
         return None
     form, start, end = _placed(text, match)
     if form is None or _NO_SECRET.search(text, max(0, match.start() - _BEFORE), match.start()):
@@ -260,11 +283,11 @@ def _judged(kind: str, text: str, lower: str, match: re.Match[str]) -> Span | No
     value = text[start:end]
     if form is Form.QUOTED and _plain_key(text, match) and _HEX_KEY.fullmatch(value):
         return start, end, SECRET
-    if is_aws_secret(value) and promised in {SECRET, API_KEY, WEAK} and _says_aws(text, match):
+    if is_aws_secret(value) and promise in {SECRET, API_KEY, WEAK} and _says_aws(text, match):
         return start, end, AWS_KEY
-    if not is_secret(promised, value, form):
+    if not is_secret(promise, value, form):
         return None
-    return start, end, SECRET if promised == WEAK else promised
+    return start, end, SECRET if promise == WEAK else promise
 
 
 def _plain_key(text: str, match: re.Match[str]) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from reverie.domain.redaction_assignments import TELLING, judged_once, name_kind, named_values
+from reverie.domain.redaction_assignments import judged_once, named_values
+from reverie.domain.redaction_names import TELLING, kind_once, name_kind
 from reverie.domain.redaction_patterns import (
     MOST_JUDGED,
     PASSWORD,
     PRIVATE_KEY,
     SECRET,
+    Part,
     Span,
     has_digit,
+    in_lists,
+    letters_of,
     looks_made,
     unspoken,
 )
@@ -60,6 +63,7 @@ _CALLS = tuple(
     for kind, calls in ((PASSWORD, _LOGINS), (SECRET, _KEYED))
     for literal, pattern in calls
 )
+_LETTERS = frozenset("(\"'" + "".join(literal for _, literal, _ in _CALLS))
 
 # A name, and the value that stands in the element after it.
 _ELEMENTS = (
@@ -86,7 +90,7 @@ _ELEMENTS = (
 )
 _BYTES = re.compile(r"0x[0-9a-f]{1,2}(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512}+")
 _ARRAY = re.compile(
-    r"([a-z_]\w{1,40}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
+    r"(?<!\w)([a-z_]\w{1,80}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
     r"[{\[(]\s{0,16}\Z",
     re.IGNORECASE,
 )
@@ -108,13 +112,13 @@ def called(text: str, lower: str) -> Iterator[Span]:
 
     `lower` is the text in ASCII lower case, of the same length.
     """
-    calls = _CALLS if any(sign in lower for sign in "(\"'") else ()
-    for kind, literal, pattern in calls:
-        if literal in lower:
+    letters = letters_of(lower, _LETTERS)
+    for kind, literal, pattern in () if letters.isdisjoint("(\"'") else _CALLS:
+        if letters.issuperset(literal) and literal in lower:
             yield from _arguments(text, lower, kind, pattern)
     for literal, pattern in _ELEMENTS if "<" in lower else ():
         if literal in lower:
-            yield from named_values(text, pattern.finditer(lower), Form.QUOTED)
+            yield from named_values(text, lower, pattern, [(0, len(lower))], Form.QUOTED)
     if "0x" in lower:
         yield from _arrays(text, lower)
     if "insert" in lower:
@@ -127,27 +131,39 @@ def called(text: str, lower: str) -> Iterator[Span]:
 
 def _arguments(text: str, lower: str, kind: str, pattern: re.Pattern[str]) -> Iterator[Span]:
     """The arguments of each call that can be the secret; a call within begins its own."""
-    judged: dict[str, list[tuple[int, int]]] = {}
-    calls = [match.end() for match in pattern.finditer(lower)]
-    for start, following in pairwise([*calls, len(text)]):
-        window = text[start : min(start + _REACH, following)]
-        found = judged.get(window)
+    judged: dict[str, list[Part]] = {}
+    further: list[Span] = []
+
+    def first(call: re.Match[str]) -> Span | None:
+        start = call.end()
+        stop = start + _REACH
+        if len(judged) >= MOST_JUDGED:
+            within = pattern.search(lower, start, stop)
+            return _any_given(text, start, within.end() if within else stop)
+        seen = text[start:stop]
+        found = judged.get(seen)
         if found is None:
-            found = _given(window, kind, len(judged) >= MOST_JUDGED)
-            if len(judged) < MOST_JUDGED:
-                judged[window] = found
-        for begin, end in found:
-            yield start + begin, start + end, kind
+            within = pattern.search(lower, start, stop)
+            window = seen[: within.end() - start] if within else seen
+            judged[seen] = found = _given(window, kind)
+        further.extend((start + begin, start + end, kind) for begin, end in found[1:])
+        return (start + found[0][0], start + found[0][1], kind) if found else None
+
+    yield from in_lists(pattern, lower, [(0, len(lower))], first)
+    yield from further
 
 
-def _given(window: str, kind: str, flooded: bool) -> list[tuple[int, int]]:
-    """The secrets among the arguments; a login's first is no password.
+def _any_given(text: str, start: int, stop: int) -> Span | None:
+    """In a flood of calls, from the first text with a digit to the last of those given to one:
+    judging them would take long."""
+    end = text.find("\n", start, stop)
+    spans = [match.span(1) for match in _ANY.finditer(text, start, stop if end < 0 else end)]
+    return (spans[0][0], spans[-1][1], SECRET) if spans else None
 
-    In a flood of calls each text with a digit is one: judging them would take long.
-    """
+
+def _given(window: str, kind: str) -> list[Part]:
+    """The secrets among the arguments; a login's first is no password."""
     window = window.partition("\n")[0]
-    if flooded:
-        return [match.span(1) for match in _ANY.finditer(window)]
     given = [
         match
         for match in _QUOTED.finditer(window, 0, _closed(window))
@@ -194,10 +210,14 @@ def _unlike_name(value: str) -> bool:
 
 def _arrays(text: str, lower: str) -> Iterator[Span]:
     """Bytes of a key, one by one."""
-    for match in _BYTES.finditer(lower):
-        array = _ARRAY.search(text, max(0, match.start() - 96), match.start())
-        if array and name_kind(array[1]) and len(set(match[0].split(","))) > 6:
-            yield *match.span(), SECRET
+    kinds: dict[str, str | None] = {}
+
+    def array(match: re.Match[str]) -> Span | None:
+        named = _ARRAY.search(text, max(0, match.start() - 96), match.start())
+        secret = named and kind_once(named[1], kinds) and len(set(match[0].split(","))) > 6
+        return (*match.span(), SECRET) if secret else None
+
+    return in_lists(_BYTES, lower, [(0, len(lower))], array)
 
 
 def _inserted(text: str, lower: str) -> Iterator[Span]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from reverie.domain.redaction_assignments import named_values
-from reverie.domain.redaction_patterns import Span, near
+from reverie.domain.redaction_patterns import Span, letters_of, near
 from reverie.domain.redaction_values import Form, words_of
 
 _BARE = r"(?P<value>[^\s\"'`;|<>]{4,256}+)"
@@ -162,10 +162,13 @@ _NAMED = (
 )
 
 
+_SOUGHT = _COMMANDS + _NAMED
+_LETTERS = frozenset("".join(literal for literal, _ in _SOUGHT))
 _PLAIN = words_of(
     "/p: /user: : :thin: @/ @tcp( @unix( auth chpasswd credentials identified masterauth password "
-    "requirepass secret_access_key securestring sonar.login token secret login /rp"
-) | {"net use"}
+    "requirepass secret_access_key securestring sonar.login token secret login /rp fastcgi_param "
+    "#define variable value"
+) | {"net use", "env "}
 """Those that need no option: the others are not sought where a text holds none."""
 
 
@@ -174,14 +177,7 @@ def commanded(text: str, lower: str) -> Iterator[Span]:
 
     `lower` is the text in ASCII lower case, of the same length.
     """
-    options = " -" in lower
-    for literal, pattern in _COMMANDS:
-        if options or literal in _PLAIN:
-            yield from named_values(text, _near(literal, pattern, lower), Form.ENV)
-    for literal, pattern in _NAMED:
-        yield from named_values(text, _near(literal, pattern, lower), Form.ENV)
-
-
-def _near(literal: str, pattern: re.Pattern[str], lower: str) -> Iterator[re.Match[str]]:
-    for start, stop in near(literal, lower):
-        yield from pattern.finditer(lower, start, stop)
+    options, letters = " -" in lower, letters_of(lower, _LETTERS)
+    for literal, pattern in _SOUGHT:
+        if letters.issuperset(literal) and (options or literal in _PLAIN):
+            yield from named_values(text, lower, pattern, near(literal, lower), Form.ENV)

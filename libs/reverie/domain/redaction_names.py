@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from reverie.domain.redaction_patterns import API_KEY, PASSWORD, SECRET, TOKEN
+import re
+
+from reverie.domain.redaction_patterns import API_KEY, MOST_JUDGED, PASSWORD, SECRET, TOKEN
+from reverie.domain.redaction_values import words_of
 
 WEAK = "WEAK"
 """The word alone promises little: its value must look like a secret too."""
@@ -40,3 +43,63 @@ KEYWORDS = (
     (TOKEN, r"seed"),
 )
 """Expressions of words in lower case, each with its kind."""
+
+_NAMES = tuple((kind, re.compile(rf"(?:{word})(?P<tail>.*)")) for kind, word in KEYWORDS)
+TELLING = re.compile("|".join(word for _, word in KEYWORDS))
+"""Finds any of the words."""
+_KEY_OF = re.compile(
+    r"(?:api|app|access|auth|private|encryption|encrypt|signing|sign|master|account|shared|"
+    r"subscription|service|admin|storage|client|server|consumer|crypto|aes|hmac|jwt|cipher|"
+    r"license|deploy|webhook|secret|validation|instrumentation)[_\-. ]?\Z"
+)
+_TAILS = words_of(
+    "base key key_base access_key value val str string text prod production dev development "
+    "staging stage test live main primary secondary old new current default raw plain plain_text "
+    "hex b64 base64 data"
+)
+_BARE_TAILS = frozenset(tail.replace("_", "") for tail in _TAILS)
+FITTING = (
+    rf"[_\-]{{0,24}}+(?:s|{'|'.join(sorted(_TAILS, reverse=True)).replace('_', '[_-]?')})?"
+    r"[_\-0-9]{0,24}+(?![a-z])"
+)
+"""What stands after a keyword, roughly: most others are left without a match of the rest."""
+
+
+def name_kind(name: str) -> str | None:
+    """What kind of secret a name promises, `WEAK` where it only hints; None for other names."""
+    lower = name.lower()
+    for kind, pattern in _NAMES:
+        match = pattern.search(lower)
+        promise = match and promised(kind, lower, match)
+        if promise:
+            return promise
+    return None
+
+
+def promised(kind: str, lower: str, match: re.Match[str]) -> str | None:
+    """What the name of a match promises once the words beside its keyword are read too."""
+    tail = match["tail"]
+    if tail and not fits(tail):
+        return None
+    if kind == API_KEY and not _KEY_OF.search(lower, max(0, match.start() - 16), match.start()):
+        return WEAK
+    return WEAK if kind != PASSWORD and _bare_tail(tail) == "s" else kind
+
+
+def fits(tail: str) -> bool:
+    """Whether a name still promises a secret with that after its keyword."""
+    rest = _bare_tail(tail)
+    return rest in {"", "s"} or rest in _BARE_TAILS
+
+
+def _bare_tail(tail: str) -> str:
+    return tail.replace("_", "").replace("-", "").rstrip("0123456789")
+
+
+def kind_once(name: str, kinds: dict[str, str | None]) -> str | None:
+    """What a name promises, looked up once; of very many names, whether they hold a keyword."""
+    if name not in kinds:
+        if len(kinds) >= MOST_JUDGED:
+            return SECRET if TELLING.search(name.lower()) else None
+        kinds[name] = name_kind(name)
+    return kinds[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 Span = tuple[int, int, str]
 """Start and end of a credential in the text, and its kind."""
@@ -28,10 +28,14 @@ WEBHOOK = "WEBHOOK"
 MOST_JUDGED = 1_000
 """Values of a kind that are judged one by one in a text. Beyond them whatever stands in such a
 place is taken for a secret: a text of that many is made to be slow."""
+LISTED, BESIDE = 4096, 128
+"""Credentials in a text from which they are a list, and characters between two of a list, which
+go with them."""
 REDACTED = "[REDACTED"
 """What placeholders begin with."""
 
 Check = Callable[[str], bool]
+Judge = Callable[[re.Match[str]], Span | None]
 
 _ALNUM = "A-Za-z0-9"
 _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
@@ -92,10 +96,67 @@ def has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
+Part = tuple[int, int]
+"""Where a part of a text begins and ends."""
+_JUMP, _SIGHT = 64, 2048
+"""Characters from one credential of a list to where another is sought, and how far."""
+
+
+def in_lists(
+    pattern: re.Pattern[str], text: str, parts: Iterable[Part], judge: Judge
+) -> Iterator[Span]:
+    """The credentials among the matches in parts of a text.
+
+    Past the first few thousand they are a list: what stands between two near each other is taken
+    with them, and is not searched.
+    """
+    count = 0
+    for position, stop in parts:
+        over = -BESIDE
+        while match := pattern.search(text, position, stop):
+            position, span, count = match.end(), judge(match), count + 1
+            if not span:
+                continue
+            start, end, kind = span
+            if count > LISTED:
+                start = over if start - over < BESIDE else start
+                over = end = _end_of_list(pattern, text, end, stop, judge)
+                position = max(position, end)
+            yield start, end, kind
+
+
+def _end_of_list(pattern: re.Pattern[str], text: str, end: int, stop: int, judge: Judge) -> int:
+    """Where a list ends, each of which begins near the end of one before it."""
+    while match := pattern.search(text, end + _JUMP, min(stop, end + _SIGHT)):
+        span = judge(match) if match.start() < end + BESIDE else None
+        if not span or span[0] - end >= BESIDE:
+            break
+        end = span[1]
+    return end
+
+
+def once(check: Check) -> Check:
+    """The check, made of each text once; of very many, it holds of any other."""
+    seen: dict[str, bool] = {}
+
+    def holds(text: str) -> bool:
+        found = seen.get(text)
+        if found is None:
+            found = len(seen) >= MOST_JUDGED or seen.setdefault(text, check(text))
+        return found
+
+    return holds
+
+
+def letters_of(text: str, asked: Iterable[str]) -> frozenset[str]:
+    """Those of the letters that are in the text: literals with others need not be sought."""
+    return frozenset(letter for letter in asked if letter in text)
+
+
 _REACH, _APART = 1024, 256
 
 
-def near(literal: str, text: str) -> Iterator[tuple[int, int]]:
+def near(literal: str, text: str) -> Iterator[Part]:
     """The parts of a text around a literal, farther than an expression looks from it.
 
     They are apart; where there are many, the last is all of the rest.
@@ -119,7 +180,7 @@ _HEADER = r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]{0,120}+)"
 _KEY_BODY = re.compile(rf"(?:{_GAP}(?:{_HEADER}|[A-Za-z0-9+/=]{{16,}}+))*+")
 _KEY_TAIL = re.compile(rf"{_GAP}[A-Za-z0-9+/]{{1,15}}={{0,2}}(?=\s*(?:$|\.\.\.|…|[\"'`]|-----END))")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
-_MAX_KEY = 64 * 1024
+_LEAST_KEY, _MAX_KEY = 16, 64 * 1024
 
 
 _PUTTY = "PuTTY-User-Key-File-"
@@ -140,8 +201,14 @@ def private_keys(text: str) -> Iterator[Span]:
         return
     begins = list(_BEGIN_KEY.finditer(text))
     limits = [match.start() for match in begins[1:]] + [len(text)]
-    for begin, limit in zip(begins, limits, strict=False):
-        end = _key_end(text, begin.end(), min(limit, begin.end() + _MAX_KEY))
+    for place, (begin, limit) in enumerate(zip(begins, limits, strict=False)):
+        length = limit - begin.end()
+        if length < _LEAST_KEY:
+            continue
+        if place >= LISTED and length < BESIDE:
+            end: int | None = limit
+        else:
+            end = _key_end(text, begin.end(), begin.end() + min(length, _MAX_KEY))
         if end is not None:
             yield begin.start(), end, PRIVATE_KEY
 
@@ -178,17 +245,29 @@ _URL_TOKEN = re.compile(r"://([^\s/@:\"'`<>]{16,256}+)@")
 
 def url_passwords(text: str) -> Iterator[Span]:
     """Passwords between `://user:` and `@`, and tokens for a user, in an address of any scheme."""
-    for match in _URL_LOGIN.finditer(text):
-        password, _, _ = match[2].rpartition("@")
-        if not password or password == match[1] or _REFERENCE.fullmatch(password):
-            continue
-        if len(match[1]) >= 20 and looks_random(match[1]):
-            yield *match.span(1), TOKEN
-        if not _TEMPLATE_LOGIN.fullmatch(f"{match[1]}:{password}"):
-            yield match.start(2), match.start(2) + len(password), URL_PASSWORD
-    for match in _URL_TOKEN.finditer(text):
-        if looks_made(match[1]) and not _REFERENCE.fullmatch(match[1]):
-            yield *match.span(1), TOKEN
+    if "://" not in text:
+        return
+    users: list[Span] = []
+    random, made = once(looks_random), once(looks_made)
+
+    def password(match: re.Match[str]) -> Span | None:
+        user, given = match[1], match[2].rpartition("@")[0]
+        if not given or given == user or _REFERENCE.fullmatch(given):
+            return None
+        if len(user) >= 20 and random(user):
+            users.append((*match.span(1), TOKEN))
+        if _TEMPLATE_LOGIN.fullmatch(f"{user}:{given}"):
+            return None
+        return match.start(2), match.start(2) + len(given), URL_PASSWORD
+
+    def token(match: re.Match[str]) -> Span | None:
+        holds = made(match[1]) and not _REFERENCE.fullmatch(match[1])
+        return (*match.span(1), TOKEN) if holds else None
+
+    whole = [(0, len(text))]
+    yield from in_lists(_URL_LOGIN, text, whole, password)
+    yield from users
+    yield from in_lists(_URL_TOKEN, text, whole, token)
 
 
 _BEARER = re.compile(r"bearer(?:\s|%20|\+){1,4}([a-z0-9._~+/=\-]{12,}+)")
@@ -206,11 +285,11 @@ def headers(text: str, lower: str) -> Iterator[Span]:
     `lower` is the text in ASCII lower case, of the same length.
     """
     if "bearer" in lower:
-        yield from _spans(text, _BEARER.finditer(lower), TOKEN, _bearer_value)
+        yield from _spans(text, lower, _BEARER, TOKEN, _bearer_value)
     if "basic" in lower:
-        yield from _spans(text, _BASIC.finditer(lower), BASIC_AUTH, _is_basic)
+        yield from _spans(text, lower, _BASIC, BASIC_AUTH, _is_basic)
     if "authorization" in lower:
-        yield from _spans(text, _HEADER_TOKEN.finditer(lower), TOKEN, _bearer_value)
+        yield from _spans(text, lower, _HEADER_TOKEN, TOKEN, _bearer_value)
     if "cookie" in lower:
         yield from _cookies(text, lower)
 
@@ -220,23 +299,25 @@ _COOKIE = re.compile(r"(?:sess|sid|auth|token|jwt)[\w.\-]{0,40}=(?:s%3a)?([\w.~%
 
 
 def _cookies(text: str, lower: str) -> Iterator[Span]:
-    for line in _COOKIES.finditer(lower):
-        for match in _COOKIE.finditer(lower, *line.span(1)):
-            start, end = match.span(1)
-            if looks_random(text[start:end]):
-                yield start, end, TOKEN
+    lines = (line.span(1) for line in _COOKIES.finditer(lower))
+    yield from in_lists(_COOKIE, lower, lines, _holding(text, TOKEN, looks_random))
 
 
-def _spans(text: str, matches: Iterator[re.Match[str]], kind: str, check: Check) -> Iterator[Span]:
-    checked: dict[str, bool] = {}
-    for match in matches:
+def _spans(
+    text: str, lower: str, pattern: re.Pattern[str], kind: str, check: Check
+) -> Iterator[Span]:
+    return in_lists(pattern, lower, [(0, len(lower))], _holding(text, kind, check))
+
+
+def _holding(text: str, kind: str, check: Check) -> Judge:
+    """Takes the first group of a match for one of that kind where the check holds of it."""
+    holds = once(check)
+
+    def judge(match: re.Match[str]) -> Span | None:
         start, end = match.span(1)
-        value = text[start:end]
-        holds = checked.get(value)
-        if holds is None:
-            holds = len(checked) >= MOST_JUDGED or checked.setdefault(value, check(value))
-        if holds:
-            yield start, end, kind
+        return (start, end, kind) if holds(text[start:end]) else None
+
+    return judge
 
 
 def _bearer_value(value: str) -> bool:
