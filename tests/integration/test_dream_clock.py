@@ -30,6 +30,7 @@ from tests.stack import eventually
 
 SCOPES = 12
 ME = "name = 'one'"
+TENDED = ("*", "done", "tend", 0)
 TALK = "Why do {0} fail? Because the {0} table has no index, as src/{0}.py shows us."
 
 
@@ -163,10 +164,10 @@ async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_
 
         await eventually(done)
     runs = admin_rows(store.admin_url, "select scope, status, reason, turns from dream_run")
-    tended = [("", "done", "tend", 0)]
-    assert sorted(runs) == sorted(
-        [(f"project/p{n}", "done", "idle", 1) for n in range(SCOPES)] + tended
-    )
+    # Tending is noted too, where memories were there before it came to look at them.
+    digests = [run for run in runs if run != TENDED]
+    assert sorted(digests) == sorted((f"project/p{n}", "done", "idle", 1) for n in range(SCOPES))
+    assert len(runs) - len(digests) <= 1
 
 
 async def _queue(store: Store, bus: Bus) -> tuple[int, int, int]:

@@ -212,6 +212,10 @@ def test_a_value_without_credentials_comes_back_equal() -> None:
     assert (found.value, found.count, found.kinds) == (value, 0, ())
 
 
+def test_a_letter_that_becomes_two_in_lower_case_hides_no_word_beside_it() -> None:
+    assert redact("İ ПАРОЛЬ: hunter2Zk7\n").text == "İ ПАРОЛЬ: [REDACTED_PASSWORD]\n"
+
+
 LOG_LINE = "INFO request 17 handled by worker 3 path=/api/v1/items\n"
 
 

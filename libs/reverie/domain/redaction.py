@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from reverie.domain.known_secrets import VAULT, is_number, without_known
@@ -41,7 +40,6 @@ it would be more, only the lines of the placeholders are, and where it still is,
 each other count as one list."""
 _BETWEEN = "\n\0\n"
 """What keeps apart parts of a text that are searched together: no expression reaches over it."""
-_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ def _found_in(text: str, windows: list[tuple[int, int]], judged: Judged) -> list
 
 def _found(text: str, judged: Judged) -> list[Span]:
     """The credentials in a text, in order and apart."""
-    lower = _ascii_lower(text)
+    lower = _lower(text)
     finders = (
         private_keys(text),
         shaped(text),
@@ -230,9 +228,9 @@ def _placeholder(kind: str) -> str:
     return f"[REDACTED_{kind}]"
 
 
-def _ascii_lower(text: str) -> str:
-    lower = text.lower()
-    return lower if len(lower) == len(text) else text.translate(_ASCII_LOWER)
+def _lower(text: str) -> str:
+    """The text in lower case, of the same length: one letter alone would become two."""
+    return text.replace("İ", "ı").lower()
 
 
 def _cleaned(value: Any, key: str | None, found: list[Redacted]) -> Any:

@@ -124,7 +124,7 @@ _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 
 
 def assigned(text: str, lower: str, judged: Judged) -> Iterator[Span]:
-    """Credentials in assigning positions. `lower`: the text in ASCII lower case, same length.
+    """Credentials in assigning positions. `lower`: the text in lower case, same length.
 
     `judged` holds what was judged in the text before, and may be empty.
     """

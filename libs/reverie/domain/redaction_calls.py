@@ -110,7 +110,7 @@ _DER = re.compile(
 def called(text: str, lower: str) -> Iterator[Span]:
     """Credentials given to a call, a column, an element or an array.
 
-    `lower` is the text in ASCII lower case, of the same length.
+    `lower` is the text in lower case, of the same length.
     """
     letters = letters_of(lower, _LETTERS)
     for kind, literal, pattern in () if letters.isdisjoint("(\"'") else _CALLS:

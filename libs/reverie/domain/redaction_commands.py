@@ -175,7 +175,7 @@ _PLAIN = words_of(
 def commanded(text: str, lower: str) -> Iterator[Span]:
     """Credentials of shell commands, SQL, netrc, Dockerfiles and name/value pairs.
 
-    `lower` is the text in ASCII lower case, of the same length.
+    `lower` is the text in lower case, of the same length.
     """
     options, letters = " -" in lower, letters_of(lower, _LETTERS)
     for literal, pattern in _SOUGHT:

@@ -28,7 +28,7 @@ WEBHOOK = "WEBHOOK"
 MOST_JUDGED = 1_000
 """Values of a kind that are judged one by one in a text. Beyond them whatever stands in such a
 place is taken for a secret: a text of that many is made to be slow."""
-LISTED, BESIDE = 4096, 128
+LISTED, BESIDE = 2048, 128
 """Credentials in a text from which they are a list, and characters between two of a list, which
 go with them."""
 REDACTED = "[REDACTED"
@@ -282,7 +282,7 @@ _HEADER_TOKEN = re.compile(
 def headers(text: str, lower: str) -> Iterator[Span]:
     """Credentials after `Bearer`, `Basic`, `Authorization:`, and in cookies.
 
-    `lower` is the text in ASCII lower case, of the same length.
+    `lower` is the text in lower case, of the same length.
     """
     if "bearer" in lower:
         yield from _spans(text, lower, _BEARER, TOKEN, _bearer_value)
