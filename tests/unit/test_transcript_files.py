@@ -182,3 +182,24 @@ async def test_a_long_file_is_read_in_little_memory_and_too_long_a_line_is_left_
     await run.take(path, "claude-code", done.append)
     assert (run.report.accepted, run.report.unreadable) == (1001, 1)
     assert run.report.notes == [f"{path}:501: cannot be read, skipped"]
+
+
+@pytest.mark.parametrize("sample", [CLAUDE, CODEX, OLD_CODEX])
+@pytest.mark.parametrize("value", [{}, [], 5, None])
+def test_a_field_of_a_word_may_hold_anything(
+    sample: list[dict[str, Any]], value: object, tmp_path: Path
+) -> None:
+    fields = ("type", "role")
+    broken = [
+        {**one, **{name: value for name in fields if name in one}}
+        | {
+            name: {**inner, **dict.fromkeys(fields, value)}
+            for name, inner in one.items()
+            if name in {"payload", "message"}
+        }
+        for one in sample
+    ]
+    good = lines(sample)
+    path = write(tmp_path, "a.jsonl", good + lines(broken))
+    alone = write(tmp_path, "b.jsonl", good)
+    assert shown(said_in(path)) == shown(said_in(alone))

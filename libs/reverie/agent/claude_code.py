@@ -14,7 +14,7 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
-from reverie.agent.transcripts import ParsedTurn, Role, clip, keep_last
+from reverie.agent.transcripts import ParsedTurn, Role, clip, keep_last, word
 
 TOOL_BYTES: Final = 12_000
 _OWN: Final = re.compile(
@@ -42,7 +42,7 @@ class Reader:
 
     def entry(self, entry: object) -> list[ParsedTurn]:
         """The turns that a decoded line completes."""
-        if not isinstance(entry, dict) or entry.get("type") not in {"user", "assistant"}:
+        if not isinstance(entry, dict) or word(entry.get("type")) not in {"user", "assistant"}:
             return []
         if entry.get("isMeta") or entry.get("isCompactSummary"):
             return []

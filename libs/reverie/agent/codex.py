@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from reverie.agent.claude_code import time_of, told
-from reverie.agent.transcripts import ParsedTurn, keep_last
+from reverie.agent.transcripts import ParsedTurn, keep_last, word
 
 _NOBODY: Final = (
     "<environment_context>",
@@ -34,7 +34,7 @@ _TYPES: Final = {"session_meta", "response_item", "event_msg", "turn_context", "
 def is_codex(entry: dict[str, Any]) -> bool:
     """Whether a decoded line is one of a rollout."""
     if isinstance(entry.get("payload"), dict):
-        return entry.get("type") in _TYPES
+        return word(entry.get("type")) in _TYPES
     return "instructions" in entry and "id" in entry and "timestamp" in entry
 
 
@@ -51,15 +51,15 @@ class Reader:
             return
         inner = entry.get("payload")
         item = inner if isinstance(inner, dict) else entry
-        kind = entry.get("type") if item is inner else None
+        kind = word(entry.get("type")) if item is inner else None
         if kind == "session_meta" or (item is entry and is_codex(entry)):
             self.meta = self.meta or item
         elif kind in {"response_item", None}:
             yield from self._item(item, time_of(entry.get("timestamp")), number)
 
     def _item(self, item: dict[str, Any], at: datetime | None, number: int) -> Iterator[ParsedTurn]:
-        kind, call = item.get("type"), item.get("call_id") or item.get("id")
-        if kind == "message" and item.get("role") in {"user", "assistant"}:
+        kind, call = word(item.get("type")), item.get("call_id") or item.get("id")
+        if kind == "message" and word(item.get("role")) in {"user", "assistant"}:
             said = _text(item.get("content"))
             if said and not said.startswith(_NOBODY):
                 yield ParsedTurn(f"line-{number:06d}", item["role"], said, at)

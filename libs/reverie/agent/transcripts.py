@@ -51,6 +51,11 @@ def clip(content: str, limit: int) -> str:
     return f"{start}{_MARK if room else ''}{stop}"
 
 
+def word(value: object) -> str:
+    """What a field says that holds one of a few words; empty where it holds something else."""
+    return value if isinstance(value, str) else ""
+
+
 def keep_last(calls: dict[str, Any]) -> None:
     """Forgets the oldest calls: most of those that have no result by then never get one."""
     while len(calls) > MOST_CALLS:
