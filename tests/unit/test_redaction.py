@@ -212,6 +212,19 @@ def test_a_value_without_credentials_comes_back_equal() -> None:
     assert (found.value, found.count, found.kinds) == (value, 0, ())
 
 
+def test_what_stands_before_within_and_after_a_long_list_of_credentials_goes_too() -> None:
+    rows = [f"password={number * 7919 * 104729:09x}Zk7\n" for number in range(3000)]
+    body = "MIIEabcd0123" * 8
+    pem = f"{DASHES}BEGIN PRIVATE KEY{DASHES}\n{body}\n{DASHES}END PRIVATE KEY{DASHES}\n"
+    others = [f"{LOG_LINE}curl -u ann:q{place}w2e3r4 {KEY}{place}\n{pem}" for place in range(3)]
+    once = redact(f"{others[0]}{''.join(rows[:1500])}{others[1]}{''.join(rows[1500:])}{others[2]}")
+    assert once.text.startswith(LOG_LINE)
+    assert LOG_LINE in once.text[len(LOG_LINE) :]
+    assert not any(secret in once.text for secret in (KEY, body, "w2e3r4", "password=0"))
+    assert once.count >= len(rows)
+    assert redact(once.text).text == once.text
+
+
 def test_a_letter_that_becomes_two_in_lower_case_hides_no_word_beside_it() -> None:
     assert redact("İ ПАРОЛЬ: hunter2Zk7\n").text == "İ ПАРОЛЬ: [REDACTED_PASSWORD]\n"
 

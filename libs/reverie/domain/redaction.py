@@ -9,7 +9,7 @@ in (`redaction_commands`), or the calls they are given to (`redaction_calls`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from reverie.domain.redaction_patterns import (
     LISTED,
     PASSWORD,
     SECRET,
+    Part,
     Span,
     headers,
     private_keys,
@@ -32,6 +33,8 @@ from reverie.domain.redaction_shapes import shaped
 from reverie.domain.redaction_values import Form, is_secret
 
 _MAX_ROUNDS = 8
+_NAMED = 4
+"""The rank of credentials that are told by their names."""
 _NEAR = 400
 """Characters around a placeholder that are searched again: more than any expression looks over."""
 _AGAIN = (128 * 1024, 64 * 1024, 32 * 1024)
@@ -92,14 +95,22 @@ def redact_value(value: Any) -> RedactedValue:
     return RedactedValue(cleaned, sum(entry.count for entry in found), tuple(sorted(kinds)))
 
 
-def _found_in(text: str, windows: list[tuple[int, int]], judged: Judged) -> list[Span]:
+def _found_in(text: str, windows: list[Part], judged: Judged) -> list[Span]:
     """The credentials in the windows of a text, all of them searched at once: each search has a
     price of its own."""
     if windows == [(0, len(text))]:
         return _found(text, judged)
+    return _placed(_found(_joined(text, windows), judged), windows)
+
+
+def _joined(text: str, windows: list[Part]) -> str:
+    return _BETWEEN.join(text[start:stop] for start, stop in windows)
+
+
+def _placed(found: list[Span], windows: list[Part]) -> list[Span]:
+    """What was found in the joined windows of a text, where it stands in the text."""
     spans: list[Span] = []
     place = offset = 0
-    found = _found(_BETWEEN.join(text[start:stop] for start, stop in windows), judged)
     for begin, end, kind in found:
         # A list may reach over several windows.
         while begin < end:
@@ -115,24 +126,54 @@ def _found_in(text: str, windows: list[tuple[int, int]], judged: Judged) -> list
 
 
 def _found(text: str, judged: Judged) -> list[Span]:
-    """The credentials in a text, in order and apart."""
+    """The credentials in a text, in order and apart.
+
+    Those that have a name come first: within long lists of them no other is sought, for all of a
+    list goes.
+    """
     lower = _lower(text)
+    named = _merged(_of_rank(_NAMED, assigned(text, lower, judged)))
+    lists = _long(named) if len(named) > LISTED else []
+    if not lists:
+        return _merged(sorted(_ranked(text, lower, named)))
+    windows = _outside(lists, len(text))
+    rest = _joined(text, windows)
+    others = _placed(_merged(sorted(_ranked(rest, _lower(rest), []))), windows)
+    listed = _merged(_of_rank(_NAMED, [*named, *lists]))
+    judged.beside += len(named) - len(listed)
+    return _merged(sorted([*_of_rank(_NAMED, listed), *_of_rank(0, others)]))
+
+
+def _of_rank(rank: int, spans: Iterable[Span]) -> list[tuple[int, int, int, str]]:
+    return sorted((start, end, rank, kind) for start, end, kind in spans)
+
+
+def _ranked(text: str, lower: str, named: list[Span]) -> Iterator[tuple[int, int, int, str]]:
+    """The credentials in a text, each with its rank: the lower, the more its kind tells."""
     finders = (
         private_keys(text),
         shaped(text),
         url_passwords(text),
         headers(text, lower),
-        assigned(text, lower, judged),
+        named,
         commanded(text, lower),
         called(text, lower),
     )
-    ranked = [
-        (start, end, rank, kind)
-        for rank, finder in enumerate(finders)
-        for start, end, kind in finder
-    ]
-    ranked.sort()
-    return _merged(ranked)
+    for rank, finder in enumerate(finders):
+        for start, end, kind in finder:
+            yield start, end, rank, kind
+
+
+def _long(named: list[Span]) -> list[Span]:
+    """The lists among the spans that are long enough to leave what is within unsearched."""
+    return [span for span in _packed(named, BESIDE) if span[1] - span[0] > 4 * _NEAR]
+
+
+def _outside(lists: list[Span], length: int) -> list[Part]:
+    """The parts of a text between lists, with as much of the lists as an expression looks over."""
+    starts = [0, *(end - _NEAR for _, end, _ in lists)]
+    stops = [*(start + _NEAR for start, _, _ in lists), length]
+    return list(zip(starts, stops, strict=True))
 
 
 def _merged(ranked: list[tuple[int, int, int, str]]) -> list[Span]:
@@ -150,7 +191,7 @@ def _merged(ranked: list[tuple[int, int, int, str]]) -> list[Span]:
     return [*merged, (first, last, name)] if last >= 0 else merged
 
 
-def _mended(text: str, spans: list[Span], most: int) -> tuple[str, list[tuple[int, int]]]:
+def _mended(text: str, spans: list[Span], most: int) -> tuple[str, list[Part]]:
     """The text with placeholders for the spans, and the parts of it to be searched again, of no
     more than `most` characters."""
     beside = BESIDE if len(spans) > LISTED else 0
@@ -176,10 +217,10 @@ def _packed(spans: list[Span], beside: int) -> list[Span]:
     return packed
 
 
-def _replaced(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]:
+def _replaced(text: str, spans: list[Span]) -> tuple[str, list[Part]]:
     """The text with placeholders for the spans, and where they stand in it."""
     parts: list[str] = []
-    places: list[tuple[int, int]] = []
+    places: list[Part] = []
     position = length = 0
     for start, end, kind in spans:
         placeholder = _placeholder(kind)
@@ -192,10 +233,10 @@ def _replaced(text: str, spans: list[Span]) -> tuple[str, list[tuple[int, int]]]
 
 
 def _around(
-    text: str, places: list[tuple[int, int]], bounds: Callable[[str, int, int], tuple[int, int]]
-) -> list[tuple[int, int]]:
+    text: str, places: list[Part], bounds: Callable[[str, int, int], tuple[int, int]]
+) -> list[Part]:
     """The parts of the text around the places, those that touch as one."""
-    windows: list[tuple[int, int]] = []
+    windows: list[Part] = []
     for place in places:
         start, stop = bounds(text, *place)
         if windows and start <= windows[-1][1]:
