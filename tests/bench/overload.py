@@ -38,6 +38,9 @@ TITLE = """Five times what it holds; 'let in' as a share of what it holds, 'time
 is let in by the unloaded p99"""
 
 
+COLUMNS = ("", "p50 ms", "p99 ms", "held/s", "sent/s", "let in", "p50 ms", "p99 ms", "times")
+
+
 @dataclass(frozen=True)
 class Result:
     """One kind of request: alone, as fast as it goes, and five times that."""
@@ -110,7 +113,10 @@ def measure(
     others = [one for one in counted if one.path != path]
     shares = {who: spent / whole / 1000 for who, spent in taken.items()}
     late = Measured(load.lateness, whole)
-    return Result(path, unloaded, held, own, others, seconds, late, shares)
+    result = Result(path, unloaded, held, own, others, seconds, late, shares)
+    show(TITLE, COLUMNS, [result.row()])
+    result.tell()
+    return result
 
 
 def idle(system: Running) -> None:
@@ -148,13 +154,8 @@ def main(seconds: float) -> None:
             return load.post("/v1/recall", {"query": query, "limit": 5})
 
         written = measure(system, load, "/v1/remember", remember, seconds)
-        told = kept(system, written.flood)
-        read = measure(system, load, "/v1/recall", recall, seconds, remember)
-    columns = ("", "p50 ms", "p99 ms", "held/s", "sent/s", "let in", "p50 ms", "p99 ms", "times")
-    show(TITLE, columns, [written.row(), read.row()])
-    for one in (written, read):
-        one.tell()
-    print(told)
+        print(kept(system, written.flood))
+        measure(system, load, "/v1/recall", recall, seconds, remember)
 
 
 if __name__ == "__main__":
