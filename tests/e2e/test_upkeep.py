@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from reverie.bus.streams import INGEST_ENRICH
 from reverie.cli.place import bus_url
 from reverie.runtime.settings import Settings
 from reverie.testing.servers import TestRun
+from tests.command import command
 from tests.stack import eventually
 
 GUIDE = Path(__file__).parents[2] / "docs" / "upkeep.md"
@@ -45,6 +46,7 @@ class Shell:
 
     process: subprocess.Popen[str]
     home: Path
+    environment: Mapping[str, str]
 
     def run(self, commands: str) -> str:
         """What the commands printed. A failing test where one of them fails."""
@@ -60,9 +62,15 @@ class Shell:
             said.append(line)
         raise AssertionError(f"{commands}\nended with:\n{''.join(said)}")
 
-    def told(self, command: str) -> Any:
-        """What a command printed as JSON."""
-        return json.loads(self.run(f"{command} --json 2> /dev/null"))
+    def said(self, *words: str, given: str = "") -> str:
+        """What a command of the test's own printed, which is no line of the guide."""
+        code, said, wrong = asyncio.run(command(self.environment, *words, given=given))
+        assert code == 0, said + wrong
+        return said
+
+    def told(self, *words: str) -> Any:
+        """What such a command printed as JSON."""
+        return json.loads(self.said(*words, "--json"))
 
 
 @contextmanager
@@ -98,7 +106,7 @@ def shell(folder: Path) -> Iterator[Shell]:
         cwd=folder,
     )
     try:
-        yield Shell(process, folder / "home")
+        yield Shell(process, folder / "home", environment)
     finally:
         process.kill()
         process.wait()
@@ -123,43 +131,43 @@ def test_the_guide_for_upkeep_holds_line_by_line(test_run: TestRun) -> None:
 
 def _start(bash: Shell, said: str) -> None:
     assert "All is well" in said
-    bash.run(f"reverie remember '{FACT}' --scope project/light")
-    bash.run("printf 'blue-heron-42' | reverie vault set lamp --scope project/light")
+    bash.said("remember", FACT, "--scope", "project/light")
+    bash.said("vault", "set", "lamp", "--scope", "project/light", given="blue-heron-42")
     _stands(bash)
 
 
 def _stands(bash: Shell) -> None:
-    found = bash.told("reverie recall 'when is the clock wound' --scope project/light")
+    found = bash.told("recall", "when is the clock wound", "--scope", "project/light")
     assert [one["content"] for one in found["memories"]] == [FACT]
-    assert bash.run("reverie vault get lamp --scope project/light").strip() == "blue-heron-42"
+    assert bash.said("vault", "get", "lamp", "--scope", "project/light").strip() == "blue-heron-42"
 
 
 def _backed_up(bash: Shell, _: str) -> None:
     kept = bash.run('ls "$BACKUP" && cat "$BACKUP/backup.json" && wc -l < "$BACKUP.jsonl"')
     assert "reverie.dump" in kept
     assert "blue-heron-42" not in bash.run('cat "$BACKUP.jsonl" && strings "$BACKUP/reverie.dump"')
-    bash.run("reverie remember 'Written after the backup' --scope project/light")
+    bash.said("remember", "Written after the backup", "--scope", "project/light")
 
 
 def _recovered(bash: Shell, said: str) -> None:
     assert "All is well" in said
     _stands(bash)
-    [memory] = bash.told("reverie memories --scope project/light")
-    history = bash.told(f"reverie history {memory['id']}")
+    [memory] = bash.told("memories", "--scope", "project/light")
+    history = bash.told("history", memory["id"])
     assert history
     refused = bash.run('reverie admin restore "$BACKUP" --yes 2>&1 || echo "code $?"')
     assert "is up on" in refused
 
 
 def _ended(bash: Shell, _: str) -> None:
-    states = {key["label"]: key["revoked"] for key in bash.told("reverie key list")}
+    states = {key["label"]: key["revoked"] for key in bash.told("key", "list")}
     assert states["ci"] is not None
 
 
 def _sealed(bash: Shell, _: str) -> None:
     _stands(bash)
     bash.run('test "$(cat "$REVERIE_HOME/secrets/vault_key")" = "$NEW" && test "$NEW" != "$OLD"')
-    assert bash.told("reverie vault rotate")["lost"] == []
+    assert bash.told("vault", "rotate")["lost"] == []
 
 
 async def _poison(bash: Shell) -> None:
