@@ -166,7 +166,8 @@ class Tending:
     async def write(self, garden: Garden, new: NewMemory) -> bool:
         """Writes a memory with its edges; False where something is in the way of it."""
         items = [rows.item(new, [new.scope])]
-        found = await self._db.rows("remember", garden.tenant, garden.tenant_name, items, {}, None)
+        whose = garden.tenant, garden.tenant_name
+        found = await self._db.rows("remember", *whose, items, {}, None, None, "")
         return "problem" not in found[0][0]
 
     async def anchors(self, garden: Garden, above: UUID, limit: int) -> list[UUID]:
