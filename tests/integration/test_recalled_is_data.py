@@ -66,8 +66,8 @@ async def test_a_recall_whose_edges_fail_still_answers(stack: Stack) -> None:
     body = {"query": "drain the queue"}
     assert (await stack.post("/v1/recall", body))["degraded"] == []
     but_weight = "id, tenant, src, kind, dst, meta, known_from, known_to"
-    granted = f"grant select ({but_weight}) on edge to reverie_app"
-    admin_rows(stack.admin_url, f"revoke select on edge from reverie_app; {granted}")
+    granted = f"grant select ({but_weight}) on edge to reverie_read"
+    admin_rows(stack.admin_url, f"revoke select on edge from reverie_read; {granted}")
     found = await stack.post("/v1/recall", body)
     assert found["memories"][0]["content"] == "Drain the queue first"
     assert found["degraded"] == ["edges", "graph"]

@@ -50,7 +50,7 @@ async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_noth
 ) -> None:
     async with open_database(database.service_url) as db:
         with pytest.raises(asyncpg.PostgresError, match="hunter2"):
-            await db.rows("remember", 1, "one", [{"id": "hunter2"}], {}, None)
+            await db.rows("remember", 1, "one", [{"id": "hunter2"}], {}, None, None, "")
     [span] = spans.get_finished_spans()
     assert span.name == "sql remember"
     assert span.status.status_code is StatusCode.ERROR

@@ -11,7 +11,6 @@ begin
   execute format('create index %I on %s (tenant, made) where made is not null',
                  left(v_name, 58) || '_made', p_table);
 end $$;
-revoke all on procedure date_vectors(regclass) from public;
 
 do $$
 declare
