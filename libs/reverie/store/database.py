@@ -260,7 +260,7 @@ class Database:
             try:
                 yield lent  # type: ignore[misc]
             finally:
-                await (pool or self._pool).release(lent)
+                await (pool or self._pool).release(lent, timeout=self._timeout)
                 meters.given_back(name, since)
         except asyncpg.InsufficientPrivilegeError as error:
             if 'policy "stands"' in str(error):
