@@ -1,9 +1,10 @@
 """How long an agent waits for its hooks, beside the start of Python itself.
 
-    python -m tests.bench.hooks [--calls N]
+    python -m tests.bench.hooks [--calls N] [--pause SECONDS]
 
 Each hook is the command that an agent runs, one after another, against a running system with
-memories in it.
+memories in it. What a hook leaves to a process beside goes on while the next one runs, unless a
+pause lets it end: messages of a user are seconds apart, edits may follow at once.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ def main() -> None:
     """Prints the table; the goal of each hook is 150 ms at p95 where nothing else runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=60)
-    calls = parser.parse_args().calls
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds before each call")
+    asked = parser.parse_args()
+    calls: int = asked.calls
     with running() as system, tempfile.TemporaryDirectory() as folder:
         fill(system)
         agent = Agent(system, Path(folder))
-        rows = [row("python -c pass", measured([sys.executable, "-c", "pass"], [""] * calls, {}))]
-        rows += [row(event, agent.measured(event, calls)) for event in EVENTS]
+        rows = [
+            row("python -c pass", measured([sys.executable, "-c", "pass"], [""] * calls, {}, 0.0))
+        ]
+        rows += [row(event, agent.measured(event, calls, asked.pause)) for event in EVENTS]
     columns = ["", "p50 ms", "p95 ms", "processor ms"]
-    show(f"Hooks, {calls} calls each, {SEEDED} memories", columns, rows)
+    show(f"Hooks, {calls} calls each, {asked.pause} s between, {SEEDED} memories", columns, rows)
 
 
 def row(name: str, found: tuple[Measured, float]) -> list[str]:
@@ -61,10 +66,10 @@ class Agent:
         self._session = str(uuid4())
         self._env = {"REVERIE_HOME": str(system.home), "REVERIE_PROJECT": "bench"}
 
-    def measured(self, event: str, calls: int) -> tuple[Measured, float]:
+    def measured(self, event: str, calls: int, pause: float) -> tuple[Measured, float]:
         """How long each call took, and the processor time of one, in seconds."""
         command = [str(Path(sys.executable).with_name("reverie")), "hook", event]
-        return measured(command, [self._payload(event, n) for n in range(calls)], self._env)
+        return measured(command, [self._payload(event, n) for n in range(calls)], self._env, pause)
 
     def _payload(self, event: str, number: int) -> str:
         transcript = self._folder / "session.jsonl"
@@ -87,12 +92,13 @@ class Agent:
 
 
 def measured(
-    command: Sequence[str], inputs: Sequence[str], env: dict[str, str]
+    command: Sequence[str], inputs: Sequence[str], env: dict[str, str], pause: float
 ) -> tuple[Measured, float]:
-    """Runs the command with each input, one after another."""
+    """Runs the command with each input, one after another, `pause` seconds before each."""
     each: list[float] = []
     processor = 0.0
     for text in inputs:
+        time.sleep(pause)
         begun = time.perf_counter()
         child = subprocess.Popen(
             command,
