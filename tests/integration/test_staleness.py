@@ -170,18 +170,21 @@ async def test_what_happens_on_a_branch_stays_there_until_it_is_merged(stack: St
     assert set(await shop.stale(project="shop")) == {own}
     await shop.push(edited("app.py", 3), merge=True, merged=["feat/x"])
 
-    async def told() -> bool:
-        return set(await shop.stale(project="shop")) == {main, own}
+    async def merged() -> bool:
+        # A dream promotes: the merge is applied before.
+        states = {one: (await stack.get(f"/v1/memories/{one}"))["status"] for one in (newer, older)}
+        told = set(await shop.stale(project="shop")) == {main, own}
+        return told and states == {newer: "active", older: "superseded"}
 
-    await eventually(told)
-    found = await shop.stale(project="shop")
-    detail = await stack.get(f"/v1/memories/{own}")
-    assert (detail["scope"], detail["metadata"]["promoted"]["branch"]) == (
-        "project/shop",
-        found[own]["memory"]["metadata"]["promoted"]["branch"],
-    )
-    states = {one: (await stack.get(f"/v1/memories/{one}"))["status"] for one in (newer, older)}
-    assert states == {newer: "active", older: "superseded"}
+    await eventually(merged)
+
+    async def promoted() -> Any:
+        memory = await stack.get(f"/v1/memories/{own}")
+        return memory["scope"] == "project/shop" and memory["metadata"]["promoted"]["branch"]
+
+    branch = await eventually(promoted)
+    listed = (await shop.stale(project="shop"))[own]["memory"]
+    assert listed["metadata"]["promoted"]["branch"] == branch
     lost = await shop.remember("try blue", scope="project/shop/feature/feat/y")
     await shop.applied()
     end = {"branch": "feat/y", "deleted": True, "after": None, "commits": [], "before": "f" * 40}
