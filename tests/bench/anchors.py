@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from tests.anchor_texts import score, texts
+from tests.bench.common import parser
 
 from reverie.domain.entities import entities_of
 
@@ -40,4 +41,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import math
@@ -43,6 +44,12 @@ class Measured:
         """A percentile by nearest rank, in milliseconds."""
         ordered = sorted(self.each)
         return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] * 1000
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """What a measurement is asked with: `--help` prints `doc` as it stands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=doc, formatter_class=raw)
 
 
 async def load(clients: int, count: int, call: Callable[[int], Awaitable[object]]) -> Measured:

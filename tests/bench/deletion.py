@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 import psycopg
-from tests.bench.common import Measured, show
+from tests.bench.common import Measured, parser, show
 from tests.integration.store_load import BIG, VECTORS, load
 from tests.integration.store_parts import PATH
 from tests.stack import Stack, running_stack
@@ -135,4 +135,5 @@ async def _write(stack: Stack, key: str, waits: list[float]) -> None:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     asyncio.run(main())

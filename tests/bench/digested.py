@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.bench.quality_sets import DATA
 from tests.integration.test_real_sessions import _all_enriched
 from tests.integration.transcripts import listed
@@ -192,4 +192,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     sys.exit(main())

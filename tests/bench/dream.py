@@ -3,12 +3,13 @@
 Real sessions, each in a scope of its own and copied until there are enough, are digested by one
 worker and by two, each a process; the share of time by stage is what the workers noted in their
 runs. Then one session of 10,000 turns and 5 MB or more: the memory that it takes. Then fairness:
-10,000 scopes of one tenant are queued before one of another. Arguments choose: one, two, long,
-fair.
+10,000 scopes of one tenant are queued before one of another. `python -m tests.bench.dream fair`
+measures that alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -22,7 +23,7 @@ from functools import partial
 from uuid import UUID
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
-from tests.bench.common import Measured, show
+from tests.bench.common import Measured, parser, show
 from tests.integration.store_parts import Store, add_tenants, admin_rows, open_store, principal
 from tests.integration.test_dream_worker import dream_parts
 from tests.integration.transcripts import TRANSCRIPTS, bodies, transcripts
@@ -51,16 +52,22 @@ NO_DATA = 2
 
 def main() -> int:
     """Prints the figures."""
-    if len(sys.argv) > 1 and sys.argv[1] == "work":
-        asyncio.run(_work(sys.argv[2]))
+    asked = parser(__doc__)
+    asked.add_argument("parts", nargs="*", metavar="PART", help=" ".join(MEASURED))
+    asked.add_argument("--work", metavar="URL", help=argparse.SUPPRESS)
+    given = asked.parse_args()
+    if given.work:
+        asyncio.run(_work(given.work))
         return 0
+    if unknown := set(given.parts) - set(MEASURED):
+        asked.error(f"no such part: {', '.join(sorted(unknown))}")
     if not TRANSCRIPTS.exists():
         print(f"no sessions at {TRANSCRIPTS}")
         return NO_DATA
     run = servers.new_run()
     member = servers.join(run)
     try:
-        for name in sys.argv[1:] or MEASURED:
+        for name in given.parts or MEASURED:
             with servers.fresh_database(run) as database:
                 asyncio.run(MEASURED[name](database))
     finally:
@@ -134,7 +141,7 @@ async def _by(service_url: str, workers: int) -> tuple[list[dict[str, float]], f
     pipe = asyncio.subprocess.PIPE
     made = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.bench.dream", "work", service_url,
+            sys.executable, "-m", "tests.bench.dream", "--work", service_url,
             stdin=pipe, stdout=pipe,
         )
         for _ in range(workers)

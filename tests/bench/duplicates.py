@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.likeness_pairs import Pair, measure, pairs
 
 from reverie.domain.likeness import Verdict
@@ -53,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     main()

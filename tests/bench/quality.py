@@ -1,10 +1,8 @@
 """How well recall finds what answers, through REST, beside BM25 over the same documents.
 
-Run from the root of the project: `python -m tests.bench.quality`; `--ablations` turns each stage
-off in turn, `--model=NAME` goes by another embedding model, and words (`identifiers chinese`)
-name the sets to ask, instead of all. `any@k`: at
-least one of the documents that answer is among the first k; `all@k`: every one; `share@k`: what
-share of them.
+Run from the root of the project: `python -m tests.bench.quality identifiers chinese`.
+`any@k`: at least one of the documents that answer is among the first k; `all@k`: every one;
+`share@k`: what share of them.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import bm25s
 import Stemmer
 import structlog
 from pydantic import SecretStr
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.bench.quality_sets import Asked, QuestionSet, sets_named
 from tests.integration.store_parts import admin_rows
 from tests.integration.test_real_sessions import _all_enriched
@@ -231,9 +229,12 @@ def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:
 
 def main() -> int:
     """Prints what there is; 2 where nothing is."""
-    sets = list(sets_named([one for one in sys.argv[1:] if not one.startswith("-")]))
-    models = [one.removeprefix("--model=") for one in sys.argv if one.startswith("--model=")]
-    model = models[0] if models else DEFAULT_MODEL
+    asked = parser(__doc__)
+    asked.add_argument("sets", nargs="*", help="parts of their names, such as chinese; else all")
+    asked.add_argument("--model", default=DEFAULT_MODEL, help="the embedding model to go by")
+    asked.add_argument("--ablations", action="store_true", help="and with each stage left out")
+    given = asked.parse_args()
+    sets = list(sets_named(given.sets))
     if not sets:
         print("quality is left out: there are no question sets")
         return 2
@@ -241,7 +242,7 @@ def main() -> int:
     run = servers.new_run()
     membership = servers.join(run)
     try:
-        asyncio.run(measure(run, sets, "--ablations" in sys.argv, model))
+        asyncio.run(measure(run, sets, given.ablations, given.model))
     finally:
         os.close(membership)
         servers.end(run)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import structlog
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.integration.test_real_sessions import _all_enriched
 from tests.integration.transcripts import (
     TRANSCRIPTS,
@@ -146,4 +146,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     sys.exit(main())

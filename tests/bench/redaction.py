@@ -1,21 +1,20 @@
 """Prints how well redaction finds credentials, what it disturbs, and how long a mebibyte takes.
 
-Run from the root of the project: `python -m tests.bench.redaction [file ...]`. Files named are
-redacted too, and what would be taken out of them is counted by kind. Last come the slowest of
-some hundred texts that are mixed at random of the hostile ones, always the same
-(`python -m tests.bench.redaction mixes COUNT SEED` prints those of another seed alone).
+Run from the root of the project: `python -m tests.bench.redaction`. Last come the slowest of some
+hundred texts that are mixed at random of the hostile ones, always the same; `--mixes 50 7` prints
+those of fifty of another seed alone.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.bench.common import parser
 from tests.unit.redaction_held_out import held_out_found, held_out_kept
 from tests.unit.redaction_third import third, third_found, third_kept
 from tests.unit.test_redaction_cases import held_out, measured, negatives, positives
@@ -220,10 +219,14 @@ def report_files(paths: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["mixes"]:
-        report_mixes(*map(int, sys.argv[2:]))
+    asked = parser(__doc__)
+    asked.add_argument("files", nargs="*", help="redacted too: what goes, by kind")
+    asked.add_argument("--mixes", nargs=2, type=int, metavar=("COUNT", "SEED"))
+    given = asked.parse_args()
+    if given.mixes:
+        report_mixes(*given.mixes)
     else:
         report_labelled()
         report_time()
         report_mixes()
-        report_files(sys.argv[1:])
+        report_files(given.files)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from uuid import UUID
 
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.bench.digested import FOLDER, read
 
 from reverie.domain.slices import Vector, is_request, slice_turns, windows
@@ -77,4 +77,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     sys.exit(main())

@@ -1,16 +1,15 @@
 """Marks by line against `git blame`, over many repositories edited at random.
 
-python -m tests.bench.staleness_git [repositories]
+python -m tests.bench.staleness_git 40
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench.common import show
+from tests.bench.common import parser, show
 from tests.integration.blamed import Checked, check
 
 
@@ -29,4 +28,6 @@ def main(repositories: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    asked = parser(__doc__)
+    asked.add_argument("repositories", nargs="?", type=int, default=200)
+    main(asked.parse_args().repositories)

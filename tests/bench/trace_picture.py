@@ -21,6 +21,7 @@ import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.bench.common import parser
 from tests.e2e.runner import ANY_PORT, Up
 from tests.stack import eventually
 
@@ -258,4 +259,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    parser(__doc__).parse_args()
     main()
