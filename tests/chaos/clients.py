@@ -215,17 +215,15 @@ class Client:
         if one is None or body["degraded"] or one.marker in seen:
             self.log.sights.append(Sight(self.tenant, seen))
             return
-        doubted, told = await self._unseen(one, body)
-        self.log.sights.append(Sight(self.tenant, seen, "" if doubted else one.marker, told))
+        told = await self._unseen(one, body)
+        self.log.sights.append(Sight(self.tenant, seen, one.marker, told))
 
-    async def _unseen(self, one: _Mine, answer: Mapping[str, Any]) -> tuple[bool, str]:
-        """Whether a memory that recall did not show is in doubt, so that it stands below others;
-        and what there is to say of it."""
+    async def _unseen(self, one: _Mine, answer: Mapping[str, Any]) -> str:
+        """What there is to say of a memory that recall did not show."""
         status, now = await self._once("GET", f"/v1/memories/{one.id}")
         scores = [round(shown["score"], 3) for shown in answer["memories"]]
         facts = {name: now.get(name) for name in ("status", "version", "staleness", "confidence")}
-        doubted = status != 200 or bool(now["staleness"])
-        return doubted, f"{answer['search_mode']} {scores} {status} {facts} {answer['trace_id']}"
+        return f"{answer['search_mode']} {scores} {status} {facts} {answer['trace_id']}"
 
     def _sure(self) -> _Mine | None:
         sure = [one for one in self.mine if one.sure]

@@ -55,6 +55,33 @@ async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -
         assert (reply.status, reply.body["field"]) == (status, "query"), question[:40]
 
 
+async def test_what_asks_by_a_name_alone_gets_what_has_the_name_first(stack: Stack) -> None:
+    words = ["amber", "basil", "cedar", "delta", "ember", "fern", "garnet"]
+    texts = {
+        f"mkboltx1x{n}": " ".join([f"mkboltx1x{n}", *words[n % 7 :], *words[: n % 7]])
+        for n in range(60)
+    }
+    doubted = {"mkboltx1x3", "mkboltx1x30"}
+    items = [
+        {"content": text, "confidence": 0.05 if name in doubted else 1.0, "pinned": n % 2 == 0}
+        for n, (name, text) in enumerate(texts.items())
+    ]
+    told = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
+    ids = dict(zip(texts, (one["id"] for one in told), strict=True))
+    await eventually(
+        lambda: asyncio.to_thread(
+            lambda: value(
+                stack.admin_url, "select bool_and(enriched_version >= version) from memory"
+            )
+        )
+    )
+    for name in (*doubted, "mkboltx1x4"):
+        for question in (name, f"where do we have `{name}`?"):
+            found = (await stack.post("/v1/recall", {"query": question, "limit": 5}))["memories"]
+            assert found[0]["id"] == ids[name], question
+            assert len(found) == 5, question
+
+
 @asynccontextmanager
 async def _behind_a_proxy(
     database: Database, nats_url: str, **overrides: Any

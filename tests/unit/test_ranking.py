@@ -21,6 +21,7 @@ from reverie.domain.ranking import (
     HOP_WEIGHT,
     TURN_LOAN,
     Found,
+    above_others,
     best_first,
     expand,
     fuse,
@@ -321,3 +322,13 @@ def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
 def test_what_was_replaced_is_found_beside_its_successor_where_nothing_speaks_for_either() -> None:
     found = [Found(uid(1), 0.0), Found(uid(2), 0.0)]
     assert {one.id for one in under_successors(found, {uid(1): uid(2)})} == {uid(1), uid(2)}
+
+
+def test_what_has_the_name_stands_above_what_has_not_however_well_that_is_rated() -> None:
+    found = [Found(uid(1), 0.9), Found(uid(2), 0.6), Found(uid(3), 0.1), Found(uid(4), 0.0)]
+    ordered = above_others(found, {uid(3), uid(4)})
+    assert [one.id for one in ordered] == [uid(3), uid(1), uid(2), uid(4)]
+    assert ordered[2].score == pytest.approx(ordered[1].score * 2 / 3)
+    assert "named" in ordered[1].factors
+    for first in (set(), {uid(1)}, {uid(4)}, {one.id for one in found}):
+        assert above_others(found, first) == found

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from reverie.domain.kinds import Kind
+from reverie.domain.named import MAX_NAMES, named_alone, plain
 from reverie.domain.periods import Period, period_of
 from reverie.domain.words import spelled_names
 
@@ -30,7 +31,7 @@ class Reading:
     """A question as the rules read it. `wants`: kinds that usually answer such a question.
 
     `names`: what its identifiers, or words of it in a row, are as a name in code. `places`: the
-    projects that it names.
+    projects that it names. `alone`: the names, where it asks by nothing else.
     """
 
     language: str
@@ -42,6 +43,7 @@ class Reading:
     wants: frozenset[Kind] = frozenset()
     names: tuple[str, ...] = ()
     places: frozenset[str] = frozenset()
+    alone: tuple[str, ...] = ()
 
 
 _SPECIFIC: tuple[tuple[Intent, re.Pattern[str]], ...] = (
@@ -116,7 +118,6 @@ _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ko", re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")),
     ("zh", re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
 )
-MAX_NAMES = 20
 READ_CHARS = 2_000
 """A longer question is a pasted text: what it asks for stands at its beginning."""
 
@@ -136,6 +137,7 @@ def read(text: str, now: datetime, places: frozenset[str] = frozenset()) -> Read
         wants=_wants(head),
         names=_as_names(identifiers, head),
         places=places,
+        alone=named_alone(head),
     )
 
 
@@ -169,8 +171,8 @@ def _names(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 
 
 def _as_names(identifiers: Sequence[str], text: str) -> tuple[str, ...]:
-    plain = (one.replace("_", "").lower() for one in identifiers if _of_words(one))
-    return tuple(dict.fromkeys([*plain, *spelled_names(text)]))
+    as_text = (plain(one) for one in identifiers if _of_words(one))
+    return tuple(dict.fromkeys([*as_text, *spelled_names(text)]))
 
 
 def _of_words(identifier: str) -> bool:

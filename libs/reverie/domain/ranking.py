@@ -285,6 +285,19 @@ def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> 
     return best_first(standing.values())
 
 
+def above_others(found: Sequence[Found], first: Container[UUID]) -> list[Found]:
+    """All of `first` stand above the rest, whose scores keep their shares of the best of them.
+
+    A score of 0 stays: there is nothing below it.
+    """
+    least = min((one.score for one in found if one.id in first and one.score > 0), default=0.0)
+    most = max((one.score for one in found if one.id not in first), default=0.0)
+    if not least or most < least:
+        return list(found)
+    factor = {"named": BELOW * least / most}
+    return best_first(one if one.id in first else times(one, factor) for one in found)
+
+
 def moved_to(one: Found, score: float) -> Found:
     """The same with another score; the factor `rerank` says by how much it changed."""
     if one.score in (0.0, score):

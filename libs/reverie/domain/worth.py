@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from uuid import UUID
 from reverie.domain.confidence import HALF_LIVES, HalfLives, present
 from reverie.domain.kinds import Kind, Tier
 from reverie.domain.memory import Status, Use
+from reverie.domain.named import holds_one
 from reverie.domain.question import Reading
 from reverie.domain.scopes import project_of
 
@@ -100,13 +100,7 @@ def holds_phrase(content: str, phrases: Sequence[str]) -> float:
 
 def holds_name(content: str, names: Sequence[str]) -> float:
     """The factor of a text: more than 1 where it has one of the names, in whatever case."""
-    if not names:
-        return 1.0
-    plain = content.replace("_", "").lower()
-    for name in names:
-        if name in plain and re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", plain):
-            return HOLDS_NAME
-    return 1.0
+    return HOLDS_NAME if holds_one(content, names) else 1.0
 
 
 def was_true(facts: Facts, at: datetime) -> bool:

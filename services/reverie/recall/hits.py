@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from reverie.domain.memory import Memory
 from reverie.domain.ranking import ARM_WEIGHTS, Found, in_order
-from reverie.store.search import TurnHit
+from reverie.store.search import Candidate, TurnHit
 
 TURN_WEIGHT = 0.6
 TOLD_TOGETHER = 3
@@ -55,6 +55,28 @@ def cut_away(hits: Sequence[Hit], kept: Sequence[Hit], limit: int) -> dict[UUID,
             why[hit.item.id] = Cut(("diversity" if above else "limit") if behind else "budget")
         behind = behind or hit is last
     return why
+
+
+def once_each(
+    found: Sequence[Found], known: Mapping[UUID, Candidate]
+) -> tuple[list[Found], dict[UUID, Cut]]:
+    """The first of each text, and which of them the others gave way to."""
+    once: dict[bytes, Found] = {}
+    left = {}
+    for one in found:
+        first = once.setdefault(known[one.id].facts.content_hash, one)
+        if first is not one:
+            left[one.id] = Cut("double", first.id)
+    return list(once.values()), left
+
+
+def first_of(chosen: Sequence[Found], limit: int) -> tuple[Sequence[Found], dict[UUID, Cut]]:
+    """The first of what was chosen, and why each of the rest is not among them."""
+    left = {}
+    for one in chosen[limit:]:
+        above = one.score > chosen[limit - 1].score
+        left[one.id] = Cut("diversity" if above else "limit")
+    return chosen[:limit], left
 
 
 def together(memories: list[Hit], turns: Sequence[TurnHit]) -> list[Hit]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 from time import monotonic
 from uuid import UUID
 
@@ -14,11 +15,13 @@ from reverie.domain.diversity import diversify, tokens
 from reverie.domain.errors import Crowded
 from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
+from reverie.domain.named import holders
 from reverie.domain.places import about
 from reverie.domain.question import Reading, read
 from reverie.domain.ranking import (
     Found,
     Scored,
+    above_others,
     best_first,
     expand,
     fuse,
@@ -31,7 +34,17 @@ from reverie.domain.words import asking_text
 from reverie.domain.worth import HOLDS_NAME, factors, holds_name, holds_phrase, most, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
-from reverie.recall.hits import Between, Cut, Hit, as_read, cut_away, together, within
+from reverie.recall.hits import (
+    Between,
+    Cut,
+    Hit,
+    as_read,
+    cut_away,
+    first_of,
+    once_each,
+    together,
+    within,
+)
 from reverie.recall.parts import Parts
 from reverie.recall.rephrase import AS_IT_IS
 from reverie.recall.weights import weights_of
@@ -247,12 +260,8 @@ class _Asking:
 
     def _bar(self, weighed: Sequence[Found], known: Mapping[UUID, Candidate]) -> float:
         """The score of the last that diversity would choose from, 0 while there are too few."""
-        best: dict[bytes, float] = {}
-        for one in weighed:
-            text = known[one.id].facts.content_hash
-            best[text] = max(one.score, best.get(text, 0.0))
-        scores = sorted(best.values(), reverse=True)[: self._question.limit * POOL]
-        return scores[-1] if len(scores) == self._question.limit * POOL else 0.0
+        once = once_each(best_first(weighed), known)[0][: self._question.limit * POOL]
+        return once[-1].score if len(once) == self._question.limit * POOL else 0.0
 
     def _within_reach(self, part: Sequence[Found], bar: float) -> list[Found]:
         if not bar:
@@ -269,6 +278,8 @@ class _Asking:
 
     def _most_by_words(self, one: Found, unseen: bool) -> float:
         """What a memory may still gain by a name that it holds, and by having no vectors."""
+        if self._story.reading.alone and "words" in one.arms:
+            return inf
         named = self._story.reading.names and "words" in one.arms
         return (HOLDS_NAME if named else 1.0) * (self._by_words_alone(one) if unseen else 1.0)
 
@@ -339,26 +350,26 @@ class _Asking:
 
     def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
         """Doubles collapsed, then the most telling that are not too alike, best first."""
-        newer = {one: known[one].facts.superseded_by for one in known}
-        followed = {one: by for one, by in newer.items() if by}
-        self._found = self._story.ranked = under_successors(self._found, followed)
-        once: dict[bytes, Found] = {}
-        for one in self._found:
-            first = once.setdefault(known[one.id].facts.content_hash, one)
-            if first is not one:
-                self._story.left[one.id] = Cut("double", first.id)
-        pool = list(once.values())[: self._question.limit * POOL]
+        followed = {one: by for one in known if (by := known[one].facts.superseded_by)}
+        named = holders(known, self._story.reading.alone, followed)
+        self._found = under_successors(self._found, followed)
+        self._found = self._story.ranked = above_others(self._found, named)
+        once, doubles = once_each(self._found, known)
+        self._story.left.update(doubles)
+        pool = once[: self._question.limit * POOL]
         texts = [tokens(known[one.id].content) for one in pool]
-        weight = self._parts.settings.diversity
-        order = diversify([one.score for one in pool], texts, len(pool), weight)
+        scores, weight = [one.score for one in pool], self._parts.settings.diversity
+        order = diversify(scores, texts, len(pool), weight)
         self._story.alike = {pool[place].id: near for place, near in order}
-        return [pool[place] for place, _ in order]
+        chosen = [pool[place] for place, _ in order]
+        return sorted(chosen, key=lambda one: one.id not in named)
 
     async def load(self, chosen: Sequence[Found]) -> list[Hit]:
         """The memories, whole, in the order given, as far as they may come into the answer."""
         question = self._question
         if not question.turns and question.budget_tokens is None:
-            chosen = self._first(chosen, question.limit)
+            chosen, left = first_of(chosen, question.limit)
+            self._story.left.update(left)
         ids = [one.id for one in chosen]
         if not ids:
             return []
@@ -367,12 +378,6 @@ class _Asking:
         late = "not read in time" if "load" in self._arms.degraded else "gone meanwhile"
         self._story.left.update((one, Cut(late)) for one in ids if one not in loaded)
         return [Hit(one, loaded[one.id]) for one in chosen if one.id in loaded]
-
-    def _first(self, chosen: Sequence[Found], limit: int) -> Sequence[Found]:
-        for one in chosen[limit:]:
-            above = one.score > chosen[limit - 1].score
-            self._story.left[one.id] = Cut("diversity" if above else "limit")
-        return chosen[:limit]
 
     async def edges(self, hits: Sequence[Hit]) -> list[Between]:
         """The edges among the memories of the answer."""

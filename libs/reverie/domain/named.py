@@ -1,0 +1,73 @@
+"""Questions that ask by a name alone: what has it comes before what has not. Pure.
+
+Models break a name into pieces that say something else, and what is near to the pieces may be
+surer, newer or better linked than the one memory that has the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from uuid import UUID
+
+MAX_NAMES = 20
+_WORDS = """
+a about all an and any are can did do does find for from get give has have how i in is it know
+me of on or please remember say says search show tell that the there this to was we what when
+where which who why with you
+"""
+_ASKING = frozenset(_WORDS.split())
+_ROUND = ".,;:?!\"'`()[]<>“”"
+_MIXED = r"(?=[^A-Za-z]*[A-Za-z])(?=\D*\d)[\w./:#@+-]{5,}"
+_NAME = re.compile(
+    rf"{_MIXED}"
+    r"|[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+    r"|\w*[A-Za-z0-9]_[A-Za-z0-9]\w*"
+    r"|(?:[\w.@~-]+/){2,}[\w.@-]+|[\w./-]+\.[a-z]{1,4}",
+    re.ASCII,
+)
+
+
+def named_alone(text: str) -> tuple[str, ...]:
+    """The names that a question asks by, as `plain` gives them; none where it says more than names.
+
+    A name is a word of letters and digits (5 or more), `camelCase`, `snake_case`, or a path.
+    """
+    words = [word.strip(_ROUND) for word in text.split()]
+    left = [word for word in words if word and word.lower() not in _ASKING]
+    if len(left) > MAX_NAMES or not all(_NAME.fullmatch(word) for word in left):
+        return ()
+    return tuple(dict.fromkeys(map(plain, left)))
+
+
+def plain(text: str) -> str:
+    """A text or a name as they are compared: in whatever case, `getUser` like `get_user`."""
+    return text.replace("_", "").lower()
+
+
+def holds_one(content: str, names: Sequence[str]) -> bool:
+    """Whether a text has one of the names, which are `plain`, as a whole."""
+    folded = plain(content) if names else ""
+    return any(
+        name in folded and re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", folded)
+        for name in names
+    )
+
+
+class Text(Protocol):
+    """Whatever has a text."""
+
+    @property
+    def content(self) -> str: ...
+
+
+def holders(
+    texts: Mapping[UUID, Text], names: Sequence[str], newer: Mapping[UUID, UUID]
+) -> set[UUID]:
+    """Those whose text has one of the names, and what took their place."""
+    found = {one for one, text in texts.items() if holds_one(text.content, names)}
+    after = found
+    while after := {newer[one] for one in after if one in newer} - found:
+        found |= after
+    return found
