@@ -113,9 +113,13 @@ class Client:
         content = self._text(marker, "")
         path, guard = f"/v1/memories/{one.id}", {"If-Match": f'"{one.version}"'}
         status, answer = await self._patient("PATCH", path, {"content": content}, guard)
-        if status < 300:
+        if 200 <= status < 300:
             one.version, one.marker = int(answer["version"]), marker
             self._note(Act.EDIT, marker, Outcome.DONE, memory=one.id)
+            return
+        if not status:
+            one.sure = False
+            self._note(Act.EDIT, marker, Outcome.UNKNOWN, memory=one.id)
             return
         # Somebody else's change (a link, a merge, an edit that was carried out unheard).
         found, now = await self._patient("GET", path)
