@@ -45,6 +45,10 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         *("--set", "ingress.enabled=true,ingress.hosts[0].host=memory.example.com"),
         *("--set", "ingress.tls[0].hosts[0]=memory.example.com,ingress.tls[0].secretName=tls"),
     ),
+    "routed": (
+        *("-f", "values-production.yaml", "-f", "values-secured.yaml", "--set"),
+        "route.enabled=true,route.grpc.enabled=true,route.caConfigMap=authority",
+    ),
     "bare": (
         *("--set", "networkPolicy.enabled=false,serviceAccount.create=false"),
         *("--set", "dream.replicas=0,migrate.enabled=false,secret.keys.vaultKey="),
@@ -211,6 +215,15 @@ def test_services_policies_and_budgets_meet_pods_and_ports_that_there_are(varian
             for backend in rule["backendRefs"]:
                 service = of_kind(variant, "Service")[backend["name"]]
                 assert backend["port"] in {port["port"] for port in service["spec"]["ports"]}
+
+
+def test_a_gateway_is_told_to_speak_tls_to_the_pods_by_a_name_of_their_certificate() -> None:
+    [policy] = of_kind("routed", "BackendTLSPolicy").values()
+    [target], checked = policy["spec"]["targetRefs"], policy["spec"]["validation"]
+    assert target["name"] in of_kind("routed", target["kind"])
+    assert checked["hostname"] in of_kind("routed", "Certificate")["reverie"]["spec"]["dnsNames"]
+    assert [one["name"] for one in checked["caCertificateRefs"]] == ["authority"]
+    assert not of_kind("production", "BackendTLSPolicy")
 
 
 def test_nothing_is_let_in_or_out_but_what_is_named() -> None:
