@@ -1,7 +1,7 @@
 """Five times as many requests as the machine holds: how long those let in take, what others get.
 
-`python -m tests.bench.overload [--seconds 12]` brings up a Reverie of its own and asks it, from a
-process of its own,
+`python -m tests.bench.overload [--only writes] [--seconds 12]` brings up a Reverie of its own and
+asks it, from a process of its own,
 
 - unloaded: one client, one request at a time, 20 a second at most; the p99 of 400 of them by
   nearest rank, so the fourth slowest,
@@ -20,6 +20,7 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.request import urlopen
 
@@ -33,6 +34,7 @@ TIMES = 5
 ALONE, PAUSE = 400, 0.05
 HELD_SECONDS, HELD_CLIENTS = 5.0, 8
 WARM_SECONDS = 2.0
+PARTS = ("writes", "recalls")
 EVERY = 20
 TITLE = """Five times what it holds; 'let in' as a share of what it holds, 'times': the p99 of what
 is let in by the unloaded p99"""
@@ -102,6 +104,8 @@ def measure(
     unloaded = Measured([one.taken for one in alone(load, make, ALONE, PAUSE)], 1.0)
     good = [one for one in together(load, make, HELD_CLIENTS, HELD_SECONDS) if one.good]
     held = len(good) / HELD_SECONDS
+    # As many are to be let in as were asked alone, so that both ranks are of as many.
+    seconds = max(seconds, ALONE / held)
     makes = itertools.cycle([make] * (EVERY - 1) + [beside or make])
     load.lateness.clear()
     begun = time.perf_counter()
@@ -141,7 +145,7 @@ def kept(system: Running, found: list[Answer]) -> str:
     return f"of {len(ids)} memories whose write was answered, {row[0]} are there"
 
 
-def main(seconds: float) -> None:
+def main(parts: Sequence[str], seconds: float) -> None:
     with running() as system, load_on(system.gateway, system.key) as load:
         numbers = itertools.count()
 
@@ -150,15 +154,21 @@ def main(seconds: float) -> None:
             return load.post("/v1/remember", {"content": said, "scope": "project/shop"})
 
         def recall() -> bytes:
-            query = f"which worker keeps {next(numbers) % 97} apart"
+            # No two alike: what is remembered of questions asked before must help neither side.
+            query = f"which worker keeps {random.random()} apart, of the {next(numbers)}"
             return load.post("/v1/recall", {"query": query, "limit": 5})
 
-        written = measure(system, load, "/v1/remember", remember, seconds)
-        print(kept(system, written.flood))
-        measure(system, load, "/v1/recall", recall, seconds, remember)
+        if "writes" in parts:
+            written = measure(system, load, "/v1/remember", remember, seconds)
+            print(kept(system, written.flood))
+        if "recalls" in parts:
+            together(load, remember, HELD_CLIENTS, HELD_SECONDS)
+            measure(system, load, "/v1/recall", recall, seconds, remember)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--seconds", type=float, default=12.0)
-    main(parser.parse_args().seconds)
+    asked = parser.parse_args()
+    main([asked.only] if asked.only else PARTS, asked.seconds)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -130,22 +132,29 @@ async def test_what_waits_for_something_that_is_away_counts_for_no_crowd() -> No
     assert door._limit >= START
 
 
-async def test_more_are_let_in_where_they_do_not_slow_each_other() -> None:
-    easy = _door(most=64, clears=30.0, patience=30.0)
-
-    async def apart() -> None:
-        async with easy.turn("wait"):
-            await asyncio.sleep(0.005)
-
+@pytest.mark.parametrize("room", [30, 0])
+async def test_more_are_let_in_where_they_do_not_slow_each_other(room: int) -> None:
+    door = _door(clears=30.0 if room else 0.0, room=room, patience=30.0)
     for _ in range(10):
-        await apart()
+        door._measure("wait", 0.005, beside=0)
+    async with AsyncExitStack() as places:
+        for _ in range(START):
+            await places.enter_async_context(door.turn("wait"))
+        # One more asks: it waits, or is refused where the queue does not clear.
+        waiting = [asyncio.create_task(_ask(door)) for _ in range(3)]
+        await asyncio.sleep(0)
+        door._window.since -= 1.0
+        for _ in range(17):
+            door._measure("wait", 0.005, beside=START)
+        assert door._limit == START + 1
+        for one in waiting:
+            one.cancel()
 
-    async def keep() -> None:
-        for _ in range(80):
-            await apart()
 
-    await asyncio.gather(*(keep() for _ in range(20)))
-    assert easy._limit > START
+async def _ask(door: Admission) -> None:
+    with suppress(Crowded):
+        async with door.turn("wait"):
+            pass
 
 
 async def test_one_that_hung_alone_lets_no_crowd_in_and_a_crowd_teaches_nothing() -> None:
@@ -168,7 +177,9 @@ async def test_where_nobody_may_wait_those_that_find_a_place_are_let_in() -> Non
     door.check()
 
 
-async def test_where_the_queue_does_not_clear_half_as_many_wait_as_are_worked_on() -> None:
+async def test_where_the_queue_does_not_clear_nobody_waits_until_more_are_let_in_than_refused() -> (
+    None
+):
     door = _door(most=4, room=1, clears=0.0, patience=30.0)
     release = asyncio.Event()
 
@@ -184,3 +195,17 @@ async def test_where_the_queue_does_not_clear_half_as_many_wait_as_are_worked_on
     release.set()
     await asyncio.gather(*held)
     door.check()
+    for ends_with_more_refused in (True, False):
+        for _ in range(2):
+            async with AsyncExitStack() as places:
+                for _ in range(4):
+                    await places.enter_async_context(door.turn("x"))
+                for _ in range(9 if ends_with_more_refused else 1):
+                    with pytest.raises(Crowded, match="4 requests are under way and 0 wait"):
+                        door.check()
+        door._strict_until = time.monotonic()
+    # Now there is room for one to wait again.
+    async with AsyncExitStack() as places:
+        for _ in range(4):
+            await places.enter_async_context(door.turn("x"))
+        door.check()

@@ -3,9 +3,10 @@
 How many are worked on at once follows from how long they take beside others, against how long the
 same calls take alone (as in TCP Vegas and Netflix's concurrency limits): above what the machine
 holds, more work at once makes nothing faster and all of it slower. A short wait evens out what
-comes in bursts. Where the queue does not clear, few may wait, and not for long (as in CoDel; see
-Maurer, "Fail at Scale", ACM Queue 13(8), 2015): so that some are answered as quickly as ever,
-rather than all too late. Whoever is refused costs next to nothing.
+comes in bursts. Where the queue does not clear, more comes than can be done, and nobody waits any
+more (the queue is told from a burst as in CoDel; see Maurer, "Fail at Scale", ACM Queue 13(8),
+2015): the next comes soon enough for every place that falls free, and some are answered as quickly
+as ever, rather than all too late. Whoever is refused costs next to nothing.
 """
 
 from __future__ import annotations
@@ -39,18 +40,16 @@ _OUTAGE = 16.0
 _KEPT = 64
 """Calls alone that are remembered, of each kind."""
 _LEAST_WAIT = 0.005
-_SHORT = 1
-_REMEMBERED = 10
-"""Times as long as a queue takes to be known as one that does not clear, it is remembered."""
+_STRICT = 2.5
+"""Seconds for which nobody waits where a queue did not clear; then it is looked at again."""
 
 
 @dataclass(frozen=True)
 class Bounds:
     """`most` are worked on at once, `queue` wait for at most `patience` seconds.
 
-    Where more than `room` have waited for `clears` seconds, only half as many may wait as are
-    worked on: their turn comes in half the time that one takes. Whoever waits half as long as a
-    slow one takes goes all the same.
+    Where more than `room` have waited for `clears` seconds, whoever finds no place goes at once,
+    and who waits already once that took half as long as a slow one takes.
     """
 
     most: int = 64
@@ -149,6 +148,7 @@ class Admission:
         self._cleared = self._now()
         self._window = _Window(self._cleared)
         self._strict_until = -1.0
+        self._more_refused = 0
         self._untold, self._told = 0, -1.0
         meters.limit.labels(of).set_function(lambda: self._limit)
         meters.working.labels(of).set_function(lambda: self._working)
@@ -156,13 +156,15 @@ class Admission:
 
     def check(self) -> None:
         """Raises `Crowded` where another could only wait in vain: before anything is read of it."""
-        waiting = len(self._waiting)
-        self._look(self._now())
-        if waiting >= self._bounds.queue and self._working >= int(self._limit):
+        now = self._now()
+        self._look(now)
+        if self._working < int(self._limit):
+            return
+        self._window.full = True
+        if self._is_strict(now):
+            self._refuse_late(now)
             raise self._crowded()
-        if waiting >= max(int(self._limit) // 2, _SHORT) and self._stands(self._now()):
-            self._refuse_late(self._now())
-            self._strict_until = self._now() + _REMEMBERED * self._bounds.clears
+        if len(self._waiting) >= self._bounds.queue:
             raise self._crowded()
 
     @asynccontextmanager
@@ -170,6 +172,7 @@ class Admission:
         """A place among those that are worked on. Raises `Crowded` where there is none in time."""
         await self._enter()
         self._entered += 1
+        self._more_refused -= 1
         place, beside, begun = self._entered, self._working, self._now()
         try:
             yield
@@ -187,7 +190,6 @@ class Admission:
             self._waited.observe(0.0)
             return
         self.check()
-        self._window.full = True
         waiting = _Waiting(now, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         try:
@@ -212,7 +214,7 @@ class Admission:
     def _let_in(self) -> None:
         now = self._now()
         self._look(now)
-        if self._stands(now):
+        if self._is_strict(now):
             self._refuse_late(now)
         while self._waiting and self._working < int(self._limit):
             waiting = self._waiting.popleft()
@@ -222,17 +224,22 @@ class Admission:
         self._look(now)
 
     def _look(self, now: float) -> None:
-        """Notes that few wait: nothing may have come or gone for long, where answers take long."""
-        if len(self._waiting) <= self._bounds.room:
-            self._cleared = now
+        """Notes whether more comes than can be done: too many have waited for too long.
 
-    def _stands(self, now: float) -> bool:
-        """Whether too many have waited for too long: more comes than can be done.
-
-        Some clients that each wait for their answer make a queue, but none that grows. Once it did
-        grow, a moment in which it is empty means little while others are being refused.
+        Some clients that each wait for their answer make a queue, but none that grows. Once one
+        did, nobody waits, so another could not grow: then it is as long as more go than are let in.
         """
-        return now - self._cleared > self._bounds.clears or now < self._strict_until
+        if self._is_strict(now):
+            return
+        goes_on = self._more_refused > 0 and now - self._strict_until < _STRICT
+        if len(self._waiting) <= self._bounds.room and not goes_on:
+            self._cleared = now
+        elif goes_on or now - self._cleared > self._bounds.clears:
+            self._strict_until = now + _STRICT
+            self._more_refused = 0
+
+    def _is_strict(self, now: float) -> bool:
+        return now < self._strict_until
 
     def _refuse_late(self, now: float) -> None:
         """Who has waited long goes: the answer would come too late."""
@@ -269,6 +276,7 @@ class Admission:
 
     def _crowded(self) -> Crowded:
         self._refused.inc()
+        self._more_refused += 1
         self._untold += 1
         if self._now() - self._told > 1.0:
             log.warning("requests_refused", of=self._of, count=self._untold, limit=int(self._limit))
