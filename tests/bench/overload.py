@@ -104,7 +104,7 @@ def measure(
     unloaded = Measured([one.taken for one in alone(load, make, ALONE, PAUSE)], 1.0)
     good = [one for one in together(load, make, HELD_CLIENTS, HELD_SECONDS) if one.good]
     held = len(good) / HELD_SECONDS
-    # As many are to be let in as were asked alone, so that both ranks are of as many.
+    # As many as were asked alone, so that both ranks are of as many.
     seconds = max(seconds, ALONE / held)
     makes = itertools.cycle([make] * (EVERY - 1) + [beside or make])
     load.lateness.clear()
