@@ -219,7 +219,7 @@ CLUSTER = (
 )
 FAIL_OVER = Fault("Postgres fails over", _failed_over)
 KNOWN = (*SINGLE, *SWEEPING)
-TOGETHER = 0.25
+TOGETHER = 0.35
 """The share of strikes in which two faults come at once."""
 
 

@@ -31,7 +31,7 @@ class Plan:
     operations: int = 10_000
     faults: int = 100
     clients: int = 4
-    calm: float = 3.0
+    calm: float = 1.5
     several: bool = False
     clock: bool = True
     minutes: float = 40.0

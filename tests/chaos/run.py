@@ -25,6 +25,7 @@ from typing import LiteralString
 
 import aiohttp
 
+from reverie.testing.servers import TestRun
 from tests.chaos.clients import Client, Log
 from tests.chaos.doors import Watch
 from tests.chaos.faults import FAIL_OVER, KNOWN, Deck, Fault, strike
@@ -53,10 +54,13 @@ select (select count(*) from outbox),
 """
 
 
-async def break_it(folder: Path, result: Result) -> None:
-    """A run of it in an empty folder; what comes of it is in `result` as far as it gets."""
+async def break_it(folder: Path, result: Result, shared: TestRun | None = None) -> None:
+    """A run of it in an empty folder; what comes of it is in `result` as far as it gets.
+
+    `shared`: on the Postgres of that run.
+    """
     plan = result.plan
-    running = running_system(folder, TENANTS, plan.several, plan.clock, endpoint=True)
+    running = running_system(folder, TENANTS, plan.several, plan.clock, True, shared)
     async with running as system, aiohttp.ClientSession() as http:
         result.missing = missing(system)
         result.began = time.monotonic()
@@ -177,7 +181,7 @@ async def told(system: System, http: aiohttp.ClientSession, log: Log) -> list[Vi
 
 def _waiting(system: System) -> dict[str, int]:
     """How much is under way, by table."""
-    counts = rows(system.server.admin_url(), WAITING)[0]
+    counts = rows(system.admin_url, WAITING)[0]
     names = ("events", "digests", "memories", "changes", "turns")
     return {name: n for name, n in zip(names, counts, strict=True) if n}
 
@@ -205,6 +209,8 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="reverie-chaos-"))
     folder.chmod(0o711)
     # Told to end, it ends as by Ctrl-C: what was started is taken down, and what is known is told.
+    # A shell that puts it into the background has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     faulthandler.dump_traceback_later(result.plan.minutes * 60 + LAST_RESORT, exit=True)
     try:

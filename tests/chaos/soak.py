@@ -159,7 +159,7 @@ async def _acting(agent: Client, over: asyncio.Event) -> None:
 
 
 def _connections(system: System) -> float:
-    admin = system.server.admin_url()
+    admin = system.admin_url
     counted = rows(admin, "select count(*) from pg_stat_activity where datname is not null")
     return float(counted[0][0])
 

@@ -11,7 +11,7 @@ import subprocess
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import LiteralString
 
@@ -27,7 +27,13 @@ from reverie.store.bootstrap import NewKey, create_key, tenant_names
 from reverie.store.migrate import migrate
 from reverie.testing.models import model_home
 from reverie.testing.proxy import ChaosProxy
-from reverie.testing.servers import UNSAFE, NatsServer
+from reverie.testing.servers import (
+    UNSAFE,
+    NatsServer,
+    TestRun,
+    fresh_database,
+    shared_postgres,
+)
 from tests.chaos.embeddings import Embeddings, embeddings
 from tests.e2e.runner import ANY_PORT, Up
 from tests.external import Cluster, nats_cluster
@@ -59,6 +65,18 @@ Standby = tuple[Home, postgres.Postgres]
 
 
 @dataclass(frozen=True)
+class Store:
+    """A Postgres, one of its databases, and what belongs to it; `held`: what is to be stopped."""
+
+    home: Home
+    server: postgres.Postgres
+    database: str = postgres.DATABASE
+    disk: Path | None = None
+    standby: Standby | None = None
+    held: list[postgres.Postgres] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Bus:
     """One NATS behind a proxy, or a cluster of three without; where services find it."""
 
@@ -83,12 +101,18 @@ class System:
     keys: dict[str, str]
     home: Home
     server: postgres.Postgres
+    database: str
     to_postgres: ChaosProxy
     bus: Bus
     standby: Standby | None = None
     clock: Path | None = None
     disk: Path | None = None
     embedder: Embeddings | None = None
+
+    @property
+    def admin_url(self) -> str:
+        """Where all tenants are seen."""
+        return self.server.admin_url(self.database)
 
     def kill(self, service: str) -> None:
         """kill -9 of a service; its supervisor starts it again."""
@@ -121,7 +145,7 @@ class System:
         self.kill_postgres()
         self.home, self.server = self.standby
         self.standby = None
-        with psycopg.connect(self.server.admin_url(), autocommit=True) as db:
+        with psycopg.connect(self.admin_url, autocommit=True) as db:
             db.execute("select pg_promote()")
         self.to_postgres.turn_to("127.0.0.1", self.server.port)
 
@@ -152,55 +176,73 @@ async def running_system(
     several: bool = False,
     movable: bool = False,
     endpoint: bool = False,
+    shared: TestRun | None = None,
 ) -> AsyncIterator[System]:
     """Servers, proxies before them, the services, and a key of each tenant.
 
     `several`: three NATS servers, and a standby that Postgres replicates to synchronously.
     `movable`: the clock of the services can be moved, where libfaketime can be had. `endpoint`:
-    they embed by an endpoint of the tests.
+    they embed by an endpoint of the tests. `shared`: they keep to the server of that run, to which
+    nothing is to be done but by the proxy before it.
     """
     async with AsyncExitStack() as stack:
-        disk = stack.enter_context(_small_disk(folder / "disk"))
-        home = open_home(_folder(disk or folder, "postgres"))
-        first = await asyncio.to_thread(_migrated, home)
-        other = _copy(home, _folder(folder, "standby"), first) if several else None
-        server = await asyncio.to_thread(_started, home, first.port)
-        held = [server]
-        stack.callback(_stop_all, held)
-        standby = await asyncio.to_thread(_following, other, server) if other else None
-        held += [standby[1]] if standby else []
+        if shared:
+            store = stack.enter_context(_shared(shared))
+        else:
+            store = await _of_its_own(stack, folder, several)
         bus = await _bus(stack, folder, several)
-        to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", server.port))
+        to_postgres = await stack.enter_async_context(ChaosProxy("127.0.0.1", store.server.port))
         clock = folder / "clock"
         env = await asyncio.to_thread(_movable_clock, clock, folder) if movable else {}
         embedder = await stack.enter_async_context(embeddings()) if endpoint else None
-        flags = _flags(server, to_postgres.port, bus, embedder)
+        flags = _flags(store, to_postgres.port, bus, embedder)
         up = Up(folder / "home", *ANY_PORT, *flags, env=env)
         stack.callback(_ended, up)
         addresses = await asyncio.to_thread(up.ready)
+        admin_url = store.server.admin_url(store.database)
         keys = {
-            tenant: create_key(server.admin_url(), NewKey("chaos", Role.ADMIN, tenant=tenant))
+            tenant: create_key(admin_url, NewKey("chaos", Role.ADMIN, tenant=tenant))
             for tenant in tenants
         }
         if embedder:
-            await _moved_to(embedder, server.admin_url())
+            await _moved_to(embedder, admin_url)
         moved = clock if env else None
         system = System(
             up,
             addresses["gateway"],
             addresses["services"],
             keys,
-            home,
-            server,
+            store.home,
+            store.server,
+            store.database,
             to_postgres,
             bus,
-            standby,
+            store.standby,
         )
-        system.clock, system.disk, system.embedder = moved, disk, embedder
+        system.clock, system.disk, system.embedder = moved, store.disk, embedder
         try:
             yield system
         finally:
-            held[:1] = [system.server]
+            store.held[:1] = [system.server][: len(store.held)]
+
+
+@contextmanager
+def _shared(run: TestRun) -> Iterator[Store]:
+    with fresh_database(run) as database:
+        yield Store(open_home(run.postgres_home), shared_postgres(run), database.name)
+
+
+async def _of_its_own(stack: AsyncExitStack, folder: Path, several: bool) -> Store:
+    disk = stack.enter_context(_small_disk(folder / "disk"))
+    home = open_home(_folder(disk or folder, "postgres"))
+    first = await asyncio.to_thread(_migrated, home)
+    other = _copy(home, _folder(folder, "standby"), first) if several else None
+    server = await asyncio.to_thread(_started, home, first.port)
+    held = [server]
+    stack.callback(_stop_all, held)
+    standby = await asyncio.to_thread(_following, other, server) if other else None
+    held += [standby[1]] if standby else []
+    return Store(home, server, disk=disk, standby=standby, held=held)
 
 
 def _ended(up: Up) -> None:
@@ -312,12 +354,11 @@ def _folder(folder: Path, name: str) -> Path:
     return made
 
 
-def _flags(
-    server: postgres.Postgres, port: int, bus: Bus, embedder: Embeddings | None
-) -> list[str]:
+def _flags(store: Store, port: int, bus: Bus, embedder: Embeddings | None) -> list[str]:
+    server, database = store.server, store.database
     urls = {
-        "database_url": at_port(server.service_url(), port),
-        "migrate_database_url": server.admin_url(),
+        "database_url": at_port(server.service_url(database), port),
+        "migrate_database_url": server.admin_url(database),
         "nats_url": bus.url,
         "nats_replicas": 3 if bus.three else 1,
         **(embedder.settings() if embedder else {}),

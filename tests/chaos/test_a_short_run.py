@@ -8,8 +8,8 @@ from tests.chaos.result import Plan, Result
 from tests.chaos.run import break_it
 
 STRIKES = (
-    "kill -9 of ingest+kill -9 of nats-server+the embedder hangs",
-    "kill -9 of dream+Postgres cut off+the embedder fails",
+    "kill -9 of ingest+kill -9 of dream+kill -9 of nats-server+the embedder hangs",
+    "Postgres cut off+the embedder fails",
 )
 
 
@@ -20,7 +20,7 @@ async def test_what_clients_did_while_services_were_killed_and_cut_off_is_there_
         seed=3, operations=120, faults=6, clients=2, calm=0.5, clock=False, strikes=STRIKES
     )  # fmt: skip
     result = Result(plan)
-    await break_it(test_run.new_folder("chaos-run"), result)
+    await break_it(test_run.new_folder("chaos-run"), result, test_run)
     print(report(result))
     assert result.wrong == []
     assert result.log.strange == []

@@ -137,7 +137,7 @@ async def ensure_streams(
         await asyncio.wait_for(
             _connect(client, addresses, credentials.options(nats_url)), CONNECT_SECONDS
         )
-        await ensure(client.jetstream(), replicas, consumers)
+        await ensure(client.jetstream(timeout=CONNECT_SECONDS), replicas, consumers)
     except nats.js.errors.APIError as error:
         raise Misconfigured("nats_url", error.description or str(error)) from error
     except (nats.errors.Error, OSError, TimeoutError) as error:
