@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from reverie.domain.redaction import redact
@@ -132,7 +133,8 @@ def _work(service: str, environment: Mapping[str, str], log: str) -> int:
     nothing = os.open(os.devnull, os.O_RDWR)
     for place, fd in ((0, nothing), (1, nothing), (2, written)):
         os.dup2(fd, place)
-    opened = SERVICES[service].open_service
+    # One that is not among the imported is imported by the process that serves it.
+    opened = (SERVICES.get(service) or import_module(f"reverie.{service}.app")).open_service
     return serve(opened, load_settings({}), service, lambda text: redact(text).text)
 
 

@@ -2,10 +2,10 @@
 
     python -m tests.chaos.soak --minutes 30 --page
 
-Clients of several tenants do what they do under `tests.chaos.run`, without faults. Prints for
-each service its memory, open files, threads and tasks over the time with the slope of the memory,
-and the connections at Postgres, and with --page puts it into docs/chaos.md; ends with 1 where
-something grows, or where a deed did not last.
+Clients of several tenants do what they do under `tests.chaos.run`, without faults and at an even
+pace. Prints for each process its memory, open files, threads and tasks over the time with the slope
+of the memory, and the connections at Postgres, and with --page puts it into docs/chaos.md; ends
+with 1 where something grows, or where a deed did not last.
 """
 
 from __future__ import annotations
@@ -14,55 +14,82 @@ import argparse
 import asyncio
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import linear_regression, median
+from typing import Any
 
 import aiohttp
+import psutil  # type: ignore[import-untyped, unused-ignore]
 
+from reverie.embedded.addresses import DERIVE
 from tests.chaos.clients import Client, Log
 from tests.chaos.history import Violation
 from tests.chaos.report import machine, put, table
 from tests.chaos.result import TENANTS
 from tests.chaos.run import settled, told
-from tests.chaos.system import SERVICES, System, running_system
+from tests.chaos.system import System, running_system
 from tests.tables import rows
 
 EVERY = 5.0
 WARM = 0.4
 """The share of the time that passes before growth counts: caches and pools fill first."""
 MOST_GROWTH = 1.0
-"""MB in ten minutes that a service may grow."""
+"""MB in ten minutes that a process may grow."""
 MORE = 1.25
 """How many times as many connections, files and tasks there may be at the end as in the middle."""
+SMALL = ("recall_vectors_mb=4", "embed_cached=256")
+"""What would else fill for hours, up to its bound: it is full long before growth counts."""
 GAUGES = {
     "memory": "process_resident_memory_bytes",
     "files": "process_open_fds",
     "tasks": "reverie_tasks",
 }
+COUNTS = ("files", "threads", "tasks")
+NAMES = ("open files", "threads", "tasks")
 THIRD = 3
 
 
 @dataclass(frozen=True)
+class Load:
+    """`clients` of each tenant act for so long, each at most so many times a second."""
+
+    minutes: float = 30.0
+    clients: int = 2
+    pace: float = 2.0
+
+
+@dataclass(frozen=True)
 class Sample:
-    """At so many seconds: what a service says of itself."""
+    """At so many seconds: what a process says of itself."""
 
     at: float
     memory: float
     files: float
     tasks: float
+    threads: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of the processes of the services, and where it answers."""
+
+    seen: psutil.Process
+    url: str
 
 
 @dataclass
 class Soaked:
-    """What was seen of each service, and how many connections Postgres had."""
+    """What was seen of each process, and how many connections Postgres had."""
 
-    minutes: float
+    load: Load
     log: Log = field(default_factory=Log)
     samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
     connections: list[float] = field(default_factory=list)
@@ -71,15 +98,15 @@ class Soaked:
     def failures(self) -> list[str]:
         """All that grew or was lost."""
         grown = [
-            f"{service} grows by {slope:.1f} MB in ten minutes"
-            for service, seen in self.samples.items()
+            f"{name} grows by {slope:.1f} MB in ten minutes"
+            for name, seen in self.samples.items()
             if (slope := growth(seen)) > MOST_GROWTH
         ]
-        for service, seen in self.samples.items():
-            for what in ("files", "tasks"):
+        for name, seen in self.samples.items():
+            for what in COUNTS:
                 counts = [getattr(one, what) for one in seen]
                 if _more(counts):
-                    grown.append(f"{service} has more {what} in the end: {_thirds(counts)}")
+                    grown.append(f"{name} has more {what} in the end: {_thirds(counts)}")
         if _more(self.connections):
             grown.append(f"Postgres has more connections in the end: {_thirds(self.connections)}")
         return [*grown, *map(str, self.wrong), *self.log.strange]
@@ -110,14 +137,16 @@ def _thirds(counts: list[float]) -> str:
     return ", ".join(f"{count:g}" for count in _medians(counts))
 
 
-async def soak(folder: Path, minutes: float, clients: int) -> Soaked:
+async def soak(folder: Path, load: Load) -> Soaked:
     """Clients at work for so long, and what was seen meanwhile."""
-    found = Soaked(minutes)
-    async with running_system(folder, TENANTS) as system, aiohttp.ClientSession() as http:
+    found = Soaked(load)
+    # As `reverie up` has it: ingest answers in one process and derives in another.
+    running = running_system(folder, TENANTS, settings=SMALL)
+    async with running as system, aiohttp.ClientSession() as http:
         agents = [
             Client(http, system.gateway, key, tenant, n, found.log, Random(f"{tenant}{n}"))
             for tenant, key in system.keys.items()
-            for n in range(clients)
+            for n in range(load.clients)
         ]
         await _worked(system, http, agents, found)
         found.wrong = [*await settled(system), *await told(system, http, found.log)]
@@ -127,35 +156,47 @@ async def soak(folder: Path, minutes: float, clients: int) -> Soaked:
 async def _worked(
     system: System, http: aiohttp.ClientSession, agents: list[Client], found: Soaked
 ) -> None:
-    began, over = time.monotonic(), asyncio.Event()
+    began, over, processes = time.monotonic(), asyncio.Event(), processes_of(system)
     async with asyncio.TaskGroup() as group:
         for agent in agents:
-            group.create_task(_acting(agent, over))
-        while (passed := time.monotonic() - began) < found.minutes * 60:
+            group.create_task(_acting(agent, 1 / found.load.pace, over))
+        while (passed := time.monotonic() - began) < found.load.minutes * 60:
             await asyncio.sleep(EVERY)
-            for service in SERVICES:
-                found.samples[service].append(await _sample(http, system.urls[service], passed))
+            for name, process in processes.items():
+                found.samples[name].append(await _sample(http, process, passed))
             found.connections.append(await asyncio.to_thread(_connections, system))
             _progress(passed, found)
         over.set()
 
 
-async def _sample(http: aiohttp.ClientSession, url: str, at: float) -> Sample:
-    """What `/metrics` of a service says."""
-    async with http.get(f"{url}/metrics") as answer:
+def processes_of(system: System) -> dict[str, Process]:
+    """Those of the services by their names; ingest is two."""
+    found = {}
+    for name, pid in system.up.pids().items():
+        seen = psutil.Process(pid)
+        port = seen.environ()[f"REVERIE_{'INGEST' if name == DERIVE else name.upper()}_PORT"]
+        found[name] = Process(seen, f"http://127.0.0.1:{port}")
+    return found
+
+
+async def _sample(http: aiohttp.ClientSession, process: Process, at: float) -> Sample:
+    """What `/metrics` of a process says, and the system of its threads."""
+    async with http.get(f"{process.url}/metrics") as answer:
         text = await answer.text()
     told = {
         what: float(line[1])
         for what, name in GAUGES.items()
         if (line := re.search(rf"^{name} (\S+)$", text, re.M))
     }
-    return Sample(at, **told)
+    return Sample(at, threads=process.seen.num_threads(), **told)
 
 
-async def _acting(agent: Client, over: asyncio.Event) -> None:
+async def _acting(agent: Client, pause: float, over: asyncio.Event) -> None:
+    """At most one deed in each pause: who is late does not make up for it."""
     while not over.is_set():
+        next_at = time.monotonic() + pause
         await agent.act()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(max(0.0, next_at - time.monotonic()))
 
 
 def _connections(system: System) -> float:
@@ -166,26 +207,29 @@ def _connections(system: System) -> float:
 
 def report(found: Soaked) -> str:
     """What was seen, in Markdown."""
+    load = found.load
     lines = table(
-        ("service", "MB: first, second, last third", "MB in ten minutes", "open files", "tasks"),
+        ("process", "MB: first, second, last third", "MB in ten minutes", *NAMES),
         [
             (
-                service,
+                f"ingest, {name}s" if name == DERIVE else name,
                 ", ".join(f"{m / 1e6:.1f}" for m in _medians([one.memory for one in seen])),
                 f"{growth(seen):+.2f}",
-                _thirds([one.files for one in seen]),
-                _thirds([one.tasks for one in seen]),
+                *(_thirds([getattr(one, what) for one in seen]) for what in COUNTS),
             )
-            for service, seen in found.samples.items()
+            for name, seen in found.samples.items()
         ],
     )
     failures = found.failures()
     return "\n".join(
         [
-            f"{found.log.acknowledged:,} operations in {found.minutes:g} minutes. Each figure is "
-            f"the median of a third of the time; the slope is that of the last "
-            f"{1 - WARM:.0%}. {machine()}; `python -m tests.chaos.soak --minutes "
-            f"{found.minutes:g}`.",
+            f"{found.log.acknowledged:,} operations in {load.minutes:g} minutes by "
+            f"{load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants, each at most "
+            f"{load.pace:g} a second. Each figure is the median of a third of the time; the slope "
+            f"is that of the last {1 - WARM:.0%}, by least squares: until then caches fill, of "
+            f"which the largest are kept small "
+            f"(`{'`, `'.join(SMALL)}`). {machine()}; `python -m tests.chaos.soak --minutes "
+            f"{load.minutes:g} --clients {load.clients} --pace {load.pace:g}`.",
             "",
             *lines,
             "",
@@ -202,28 +246,46 @@ def _progress(passed: float, found: Soaked) -> None:
     seen = sys.stderr.isatty()
     if not seen and len(found.connections) % 12 != 1:
         return
-    memory = ", ".join(f"{name} {all_of[-1].memory / 1e6:.0f}" for name, all_of in
-                       found.samples.items())  # fmt: skip
-    line = f"{passed / 60:.1f} of {found.minutes:g} min, {found.log.acknowledged} operations; MB: "
-    print(f"\r\033[K{line}{memory}" if seen else line + memory, end="" if seen else "\n",
-          file=sys.stderr, flush=True)  # fmt: skip
+    memory = ", ".join(
+        f"{name} {all_of[-1].memory / 1e6:.0f}" for name, all_of in found.samples.items()
+    )
+    line = (
+        f"{passed / 60:.1f} of {found.load.minutes:g} min, "
+        f"{found.log.acknowledged} operations; MB: {memory}"
+    )
+    print(
+        f"\r\033[K{line}" if seen else line, end="" if seen else "\n", file=sys.stderr, flush=True
+    )
+
+
+async def _until_told(work: Coroutine[Any, Any, Soaked]) -> Soaked:
+    """Told to end (SIGTERM, Ctrl-C), what was started is taken down."""
+    task = asyncio.ensure_future(work)
+    for sent in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(sent, task.cancel)
+    return await task
 
 
 def main() -> None:
     """As a command."""
+    usual = Load()
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--clients", type=int, default=2, help="of each tenant")
+    parser.add_argument("--minutes", type=float, default=usual.minutes)
+    parser.add_argument("--clients", type=int, default=usual.clients, help="of each tenant")
+    parser.add_argument("--pace", type=float, default=usual.pace, help="of a client, per second")
     parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")
-    given = parser.parse_args()
+    given = vars(parser.parse_args())
+    page = given.pop("page")
     folder = Path(tempfile.mkdtemp(prefix="reverie-soak-"))
     folder.chmod(0o711)
     try:
-        found = asyncio.run(soak(folder, given.minutes, given.clients))
+        found = asyncio.run(_until_told(soak(folder, Load(**given))))
+    except asyncio.CancelledError:
+        sys.exit("broken off before its time: nothing is told of it")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(report(found))
-    if given.page:
+    if page:
         put("soak", report(found))
     sys.exit(1 if found.failures() else 0)
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,9 +50,11 @@ OPTIONS = {
 }
 """A process that is killed loses nothing by these; a power cut would."""
 SETTINGS = (
-    "ingest_role=both", "grpc=false", "log_level=warning", "outbox_grace=1", "clock_seconds=1",
+    "grpc=false", "log_level=warning", "outbox_grace=1", "clock_seconds=1",
     "dream_idle_minutes=0.1", "dream_lease_seconds=3", "key_cache_seconds=5",
 )  # fmt: skip
+TOGETHER = ("ingest_role=both",)
+"""Each service is one process, so that a name says which is killed."""
 SERVICES = ("ingest", "recall", "dream", "staleness")
 CLOCK = Path(__file__).parent / "clock"
 """What a process whose clock is moved finds first among its modules."""
@@ -177,13 +179,14 @@ async def running_system(
     movable: bool = False,
     endpoint: bool = False,
     shared: TestRun | None = None,
+    settings: Sequence[str] = TOGETHER,
 ) -> AsyncIterator[System]:
     """Servers, proxies before them, the services, and a key of each tenant.
 
     `several`: three NATS servers, and a standby that Postgres replicates to synchronously.
     `movable`: the clock of the services can be moved, where libfaketime can be had. `endpoint`:
     they embed by an endpoint of the tests. `shared`: they keep to the server of that run, to which
-    nothing is to be done but by the proxy before it.
+    nothing is to be done but by the proxy before it. `settings` come beside `SETTINGS`.
     """
     async with AsyncExitStack() as stack:
         if shared:
@@ -195,7 +198,7 @@ async def running_system(
         clock = folder / "clock"
         env = await asyncio.to_thread(_movable_clock, clock, folder) if movable else {}
         embedder = await stack.enter_async_context(embeddings()) if endpoint else None
-        flags = _flags(store, to_postgres.port, bus, embedder)
+        flags = [*_flags(store, to_postgres.port, bus, embedder), *_set(settings)]
         up = Up(folder / "home", *ANY_PORT, *flags, env=env)
         stack.callback(_ended, up)
         addresses = await asyncio.to_thread(up.ready)
@@ -250,7 +253,8 @@ def _ended(up: Up) -> None:
     below = up.descendants() if up.process.poll() is None else set()
     try:
         up.clean_up()
-    except subprocess.TimeoutExpired:
+    except (subprocess.TimeoutExpired, OSError, ValueError):
+        # It does not want to, or is still read from by who waited for its addresses.
         for pid in (up.process.pid, *below):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -363,5 +367,8 @@ def _flags(store: Store, port: int, bus: Bus, embedder: Embeddings | None) -> li
         "nats_replicas": 3 if bus.three else 1,
         **(embedder.settings() if embedder else {}),
     }
-    settings = [f"{name}={value}" for name, value in urls.items()] + list(SETTINGS)
+    return _set([*(f"{name}={value}" for name, value in urls.items()), *SETTINGS])
+
+
+def _set(settings: Sequence[str]) -> list[str]:
     return [flag for setting in settings for flag in ("--set", setting)]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reverie.domain.edges import EdgeKind
 from reverie.domain.memory import NewEdge
 from reverie.store import counts
+from reverie.store import models as models_module
 from reverie.store.duplicates import Duplicates
 from reverie.store.enrichment import Enrichment, Piece
 from reverie.store.models import Models, Pointer
@@ -209,3 +210,13 @@ async def test_loading_leaves_out_what_may_not_be_read(store: Store) -> None:
     narrow = principal(store.me.tenant, "one")
     found = await Search(store.db).load(narrow, [mine, hidden, uuid4()], ["global"])
     assert set(found) == {mine}
+
+
+async def test_a_process_knows_the_models_of_the_tenants_that_it_looked_up_last(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models_module, "MOST_KNOWN", 1)
+    models, tenants = Models(store.db), (store.me.tenant, store.other.tenant)
+    for tenant in (*tenants, *tenants):
+        assert (await models.of(tenant)).name == Pointer().name
+        assert list(models._known) == [tenant]

@@ -155,7 +155,7 @@ def _path(token: str, roots: tuple[str, ...]) -> str | None:
     return path if parts and fits and _is_file(parts) else None
 
 
-_met = lru_cache(maxsize=8192)(_path)
+_met = lru_cache(maxsize=2048)(_path)
 """The same words come again and again."""
 
 

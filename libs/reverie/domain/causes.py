@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from uuid import UUID
 
 from reverie.domain.anchors import paths
 from reverie.domain.entities import Sort, entities_of
 from reverie.domain.entity_names import names
+from reverie.domain.keeping import Keeping
 from reverie.domain.kinds import ANCHORS, Kind
 from reverie.domain.prose import plain, sentences
 from reverie.domain.words import index_text
@@ -123,7 +123,7 @@ _DOUBTED = re.compile(
 )
 
 
-@lru_cache(maxsize=512)
+@Keeping
 def _claims(content: str) -> tuple[_Claim, ...]:
     said = sentences(plain(content[:MAX_TEXT]))
     return tuple(claim for sentence in said for claim in _claim(sentence))
@@ -207,13 +207,13 @@ def _shared(one: Told, two: Told) -> set[str]:
     return {*_anchors(one.content), *one.files} & {*_anchors(two.content), *two.files}
 
 
-@lru_cache(maxsize=1024)
+@Keeping
 def _anchors(text: str) -> frozenset[str]:
     head = text[:MAX_TEXT]
     return frozenset([*paths(head), *(f"{e.sort}:{e.name}" for e in entities_of(head))])
 
 
-@lru_cache(maxsize=1024)
+@Keeping
 def _words(text: str) -> frozenset[str]:
     """What a text says, in rough stems, without the words that any text has."""
     said = index_text(text[:MAX_TEXT]).split()

@@ -15,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
 from statistics import fmean, pstdev
 
 from reverie.domain import cues
+from reverie.domain.keeping import Keeping
 from reverie.domain.turns import TurnText
 from reverie.domain.words import index_text
 
@@ -207,7 +207,7 @@ def _window(turns: Iterable[TurnText]) -> Counter[str]:
     return words
 
 
-@lru_cache(maxsize=1024)
+@Keeping
 def _counted(text: str) -> Counter[str]:
     """Kept, for neighbouring windows share most of their turns."""
     words = index_text(text).split()

@@ -11,10 +11,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
-KEPT = 1024
-"""Texts whose statements are kept."""
+from reverie.domain.keeping import Keeping
+
 NUMBER = re.compile(r"v?\d+(?:\.\d+)*%?")
 
 
@@ -96,7 +95,7 @@ class Statement:
         return frozenset(self.words)
 
 
-@lru_cache(maxsize=KEPT)
+@Keeping
 def statement(text: str) -> Statement:
     """Takes a text apart; the texts asked last are kept, for each is judged beside many others."""
     tokens = list(_tokens(_rewritten(text)))

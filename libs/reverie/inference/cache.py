@@ -11,17 +11,20 @@ from reverie.inference.embedder import Embedder
 from reverie.inference.meters import UNHEARD, ModelMeters
 from reverie.inference.vectors import Vectors
 
+KEPT_TEXTS = 2048
 _MAX_KEY_CHARS = 4096
 
 
 class CachedEmbedder:
     """An embedder that keeps the vectors of the texts used last.
 
-    Holds at most `size` vectors (1.5 KiB each at 384 dimensions); texts over 4,096 characters
-    pass by. A text already known gets the very same vector again.
+    Holds at most `size` texts with their vectors (1.5 KiB each at 384 dimensions); texts over
+    4,096 characters pass by. A text already known gets the very same vector again.
     """
 
-    def __init__(self, inner: Embedder, size: int = 2048, meters: ModelMeters = UNHEARD) -> None:
+    def __init__(
+        self, inner: Embedder, size: int = KEPT_TEXTS, meters: ModelMeters = UNHEARD
+    ) -> None:
         self._inner = inner
         self._meters = meters
         self._size = size

@@ -12,7 +12,7 @@ import numpy as np
 import structlog
 
 from reverie.domain.errors import ReverieError, Unavailable
-from reverie.inference.cache import CachedEmbedder
+from reverie.inference.cache import KEPT_TEXTS, CachedEmbedder
 from reverie.inference.catalogue import MODELS, SPARSE_MODEL
 from reverie.inference.embedder import Embedder, OnnxEmbedder, load_embedder
 from reverie.inference.endpoint import Endpoint, EndpointEmbedder
@@ -45,6 +45,7 @@ class ModelSlot:
         sparse: SparseMode = "off",
         endpoint: Endpoint | None = None,
         meters: ModelMeters = UNHEARD,
+        cached: int = KEPT_TEXTS,
     ):
         self._name = name
         self._home = home
@@ -54,6 +55,7 @@ class ModelSlot:
         self._sparse_mode = sparse
         self._endpoint = endpoint
         self._meters = meters
+        self._cached = cached
         self._tried = asyncio.Event()
         self._asked = asyncio.Event()
         self._checked: set[str] = set()
@@ -107,13 +109,16 @@ class ModelSlot:
     async def _tried_to_open(self, name: str) -> Embedder | None:
         opened: Embedder | None = None
         try:
-            opened = CachedEmbedder(await self._open(name), meters=self._meters)
+            opened = self._caching(await self._open(name))
         except ReverieError as error:
             log.warning("model_missing", model=name, reason=str(error))
         except Exception:  # a folder of one's own may hold anything
             log.exception("model_broken", model=name)
         self._meters.loaded(name, opened is not None)
         return opened
+
+    def _caching(self, inner: Embedder) -> Embedder:
+        return CachedEmbedder(inner, self._cached, self._meters)
 
     async def _open(self, name: str) -> Embedder:
         if self._endpoint is not None and name == self._name:
@@ -210,7 +215,7 @@ class ModelSlot:
         try:
             return self.named(name)
         except Unavailable:
-            self._others[name] = CachedEmbedder(await self._open(name), meters=self._meters)
+            self._others[name] = self._caching(await self._open(name))
             return self.named(name)
 
     async def tried(self) -> None:

@@ -6,10 +6,11 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from reverie.domain.keeping import Keeping
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 UNKNOWN = ("[UNK]", "<unk>")
 """How vocabularies write a token that they lack: WordPiece, SentencePiece."""
 _LONG_WORD = 100
-_KEPT_COUNTS = 4096
-_KEPT_CHARS = 2048
-"""Counts of shorter texts are kept: the same memories are answered again and again."""
+_KEPT_CHARS = 262_144
+"""Characters of texts whose counts are kept: the same memories are answered again and again."""
 _LONG_WORD_CHARS_PER_TOKEN = 3
 
 
@@ -61,7 +61,7 @@ class ModelTokenCounter:
         self._tokenizer = tokenizer
         marks = map(tokenizer.token_to_id, UNKNOWN)
         self._unknown = [mark for mark in marks if mark is not None]
-        self._counted = lru_cache(_KEPT_COUNTS)(self._count)
+        self._counted = Keeping(self._count, _KEPT_CHARS)
 
     @classmethod
     def load(cls, folder: Path) -> ModelTokenCounter:
@@ -70,7 +70,7 @@ class ModelTokenCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text, special tokens not counted."""
-        return self._counted(text) if len(text) <= _KEPT_CHARS else self._count(text)
+        return self._counted(text)
 
     def _count(self, text: str) -> int:
         return sum(_weight(end - start) for start, end in self._spans(text))

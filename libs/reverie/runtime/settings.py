@@ -117,6 +117,11 @@ class Settings(Places, LimitSettings):
     embed_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         1, description="threads that the embedding model uses in each process"
     )
+    embed_cached: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        2048,
+        description="texts whose vectors each process keeps, those used last: what is asked again "
+        "costs nothing; 2 KB each",
+    )
 
     dream_after_segments: Count = Field(
         12,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -22,6 +23,8 @@ from reverie.store.migrate import SCHEMA
 FIRST_MODEL = "bge-small-en-v1.5"
 """The model of a tenant that was never moved to another."""
 TRUSTED_SECONDS = 5.0
+MOST_KNOWN = 1_000
+"""Tenants whose model a process knows, those looked up last: 12 KB each, for the probe."""
 
 Vector = NDArray[np.float32]
 
@@ -107,7 +110,7 @@ class Models:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._known: dict[int, tuple[float, Pointer]] = {}
+        self._known: OrderedDict[int, tuple[float, Pointer]] = OrderedDict()
         self._counts = Counts()
 
     async def of(self, tenant: int) -> Pointer:
@@ -116,8 +119,14 @@ class Models:
         if monotonic() - at >= TRUSTED_SECONDS:
             async with self._db.reading(tenant) as t:
                 found = await probed(t)
-            self._known[tenant] = (monotonic(), found)
+            self._keep(tenant, found)
         return found
+
+    def _keep(self, tenant: int, found: Pointer) -> None:
+        self._known.pop(tenant, None)
+        self._known[tenant] = (monotonic(), found)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
 
     async def noted(self, tenant: int) -> list[tuple[Pointer, bool]]:
         """The models of a tenant, the one that its meaning goes by first and marked."""

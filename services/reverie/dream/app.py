@@ -89,6 +89,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             settings.model_pull,
             endpoint=endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
             meters=ModelMeters(registry),
+            cached=settings.embed_cached,
         )
         parts = Parts(
             settings=dream_settings(settings),

@@ -113,6 +113,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                 settings.recall_sparse,
                 endpoint_of(settings.model_url, settings.model_dims, settings.model_key),
                 meters=models,
+                cached=settings.embed_cached,
             ),
             memories=Memories(database),
             edits=Edits(database),
