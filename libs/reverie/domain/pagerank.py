@@ -6,7 +6,8 @@ rank among all, and ranks add up to 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -28,31 +29,34 @@ _BOTH = frozenset({EdgeKind.RELATES_TO})
 _NONE = frozenset({EdgeKind.TOUCHES, EdgeKind.CONTRADICTS, EdgeKind.FOLLOWS})
 
 
-def votes(edges: Iterable[Stored[Node]]) -> list[Vote[Node]]:
+def votes(edges: Iterable[Stored[Node]]) -> Iterator[Vote[Node]]:
     """The votes (from, to, weight) that edges as they are stored (src, kind, dst, weight) cast."""
-    cast: list[Vote[Node]] = []
     for source, kind, target, weight in edges:
         if kind in _NONE or weight <= 0:
             continue
         if kind not in _BACKWARD:
-            cast.append((source, target, weight))
+            yield source, target, weight
         if kind in _BACKWARD or kind in _BOTH:
-            cast.append((target, source, weight))
-    return cast
+            yield target, source, weight
 
 
-def pagerank(ballots: Sequence[Vote[Node]], damping: float = DAMPING) -> dict[Node, float]:
-    """The rank of every node that a vote names; empty without votes."""
-    if not ballots:
-        return {}
+def pagerank(ballots: Iterable[Vote[Node]], damping: float = DAMPING) -> dict[Node, float]:
+    """The rank of every node that a vote names; empty without votes.
+
+    Takes 24 bytes for each vote, and some 200 for each node.
+    """
     place: dict[Node, int] = {}
-    for source, target, _ in ballots:
-        place.setdefault(source, len(place))
-        place.setdefault(target, len(place))
+    sources, targets, weights = array("q"), array("q"), array("d")
+    for source, target, weight in ballots:
+        sources.append(place.setdefault(source, len(place)))
+        targets.append(place.setdefault(target, len(place)))
+        weights.append(weight)
+    if not place:
+        return {}
     ranks = _settled(
-        np.array([place[one[0]] for one in ballots]),
-        np.array([place[one[1]] for one in ballots]),
-        np.array([one[2] for one in ballots], dtype=np.float64),
+        np.frombuffer(sources, np.int64),
+        np.frombuffer(targets, np.int64),
+        np.frombuffer(weights, np.float64),
         (len(place), damping),
     )
     return {node: float(ranks[n]) for node, n in place.items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from struct import Struct
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.pagerank import Stored
@@ -13,16 +14,26 @@ CLOSE_ENOUGH = 1e-7
 """Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
 
 
-_KINDS = {kind.value: kind for kind in EdgeKind}
+_EDGE = Struct(">qqd")
+"""Source, target, weight: as `rank_edges` puts them together."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A tenant's edges as they stood after the changes that are told of; nodes are numbers, for
-    there may be very many."""
+    """A tenant's edges as they stood after the changes that are told of.
+
+    There may be very many: nodes are numbers, and edges stay as Postgres sends them, by kind.
+    """
 
     changes: list[int]
-    edges: list[Stored[int]]
+    sent: list[tuple[EdgeKind, bytes]]
+
+    @property
+    def edges(self) -> Iterator[Stored[int]]:
+        """The edges, one by one."""
+        for kind, edges in self.sent:
+            for src, dst, weight in _EDGE.iter_unpack(edges):
+                yield src, kind, dst, weight
 
 
 class Ranks:
@@ -41,10 +52,8 @@ class Ranks:
         async with self._db.tenant(tenant) as t:
             changes = await t.rows("rank_changes")
             edges = await t.rows("rank_edges")
-        return Standing(
-            [row["no"] for row in changes],
-            [(src, _KINDS[kind], dst, weight) for src, kind, dst, weight in edges],
-        )
+        sent = [(EdgeKind(row["kind"]), row["edges"]) for row in edges]
+        return Standing([row["no"] for row in changes], sent)
 
     async def put(self, tenant: int, ranks: Mapping[int, float], changes: Sequence[int]) -> None:
         """Stores the ranks, and that they hold these changes."""

@@ -234,16 +234,19 @@ select tenant, tenant_name from ranks_due($1);
 select no from edge_change where tenant = $1;
 
 -- name: rank_edges
--- The open edges between memories that were not forgotten, by the numbers of their ends; files,
--- entities and topics are none.
-select s.doc as src, e.kind, d.doc as dst, e.weight
+-- The open edges between memories that were not forgotten, by kind: the numbers of their ends and
+-- the weight of each, 24 bytes, one after another; files, entities and topics are none.
+select e.kind,
+       string_agg(int8send(s.doc) || int8send(d.doc) || float8send(e.weight), ''::bytea
+                  order by s.doc, d.doc) as edges
 from edge e
 join memory s on s.tenant = $1 and s.id = e.src
 join memory d on d.tenant = $1 and d.id = e.dst
 where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contradicts')
   and s.status in ('active', 'superseded') and d.status in ('active', 'superseded')
   and s.kind not in ('file', 'entity') and d.kind not in ('file', 'entity')
-order by s.doc, d.doc, e.kind;
+group by e.kind
+order by e.kind;
 
 -- name: ranks_put
 -- Stores ranks by the numbers of memories that differ by more than $4 from what stands.
