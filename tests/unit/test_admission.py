@@ -114,7 +114,7 @@ async def test_fewer_are_let_in_where_they_slow_each_other_down() -> None:
         await machine.request()
 
     async def keep() -> None:
-        for _ in range(40):
+        for _ in range(20):
             await machine.request()
 
     await asyncio.gather(*(keep() for _ in range(12)))
