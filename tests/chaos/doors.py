@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-PAUSE = 0.2
+PAUSE = 0.4
 LATE = aiohttp.ClientTimeout(total=2)
 DOORS = {
     "write": ("PUT", "/v1/vault/probe", {"value": 1}),
