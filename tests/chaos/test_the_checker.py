@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 from typing import Any
 
+import aiohttp
 import pytest
 
+from tests.chaos.clients import Client, Log, _Mine
 from tests.chaos.history import Act, Deed, Kept, Outcome, Sight, State, violations
 
 A1, A2, A3, SAID, OTHER = "mkax0x1", "mkax0x2", "mkax0x3", "mkax0x4", "mkbx0x1"
@@ -94,3 +97,18 @@ def test_links_turns_and_changes_count_once(rule: str, changed: dict[str, Any]) 
 def test_what_another_tenant_saw_or_a_client_did_not_read_back_is_found() -> None:
     assert _found(STATE, Sight("b", frozenset({A1}))) == ["seen by another tenant"]
     assert _found(STATE, Sight("a", frozenset({A2}), A1)) == ["not read back"]
+
+
+class _Unheard(Client):
+    async def _patient(self, *asked: Any, **more: Any) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+
+async def test_an_edit_that_is_never_answered_is_unknown_and_nothing_is_expected_of_it() -> None:
+    async with aiohttp.ClientSession() as http:
+        client = _Unheard(http, "", "", "a", 0, Log(), Random(1), [_Mine("m1", A1, 1)])
+        await client.edit()
+        await client.read()
+    [deed] = client.log.deeds
+    assert (deed.act, deed.outcome, deed.memory) == (Act.EDIT, Outcome.UNKNOWN, "m1")
+    assert client.log.sights == []
