@@ -12,9 +12,9 @@ from tests.chaos.served import World, open_world
 
 
 @pytest.fixture(scope="session")
-def forker() -> Iterator[Forker]:
+def forker(test_run: TestRun) -> Iterator[Forker]:
     """What starts the services of all tests."""
-    with forking() as made:
+    with forking(test_run) as made:
         yield made
 
 

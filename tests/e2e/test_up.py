@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from reverie.embedded.forker import ABLE
 from reverie.embedded.home import open_home, write_note
 from reverie.embedded.lock import only_one
 from reverie.embedded.probe import ask_ready
@@ -96,18 +97,21 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
     gateway, key = addresses["gateway"], _key(home)
     post(f"{gateway}/v1/remember", key, {"content": "Herons nest behind the mill."})
     post(f"{gateway}/v1/remember", key, {"content": "The lighthouse keeper prefers oolong."})
-    before = first.pids()
-    for name in KILLED:
-        os.kill(before[name], signal.SIGKILL)
+    before, forkers = first.pids(), first.forkers()
+    assert len(forkers) == ABLE
+    for pid in (*forkers, *(before[name] for name in KILLED)):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(first.forkers() - forkers) == ABLE)
     until(lambda: all(pid != before[name] for name, pid in first.pids().items() if name in KILLED))
     until(lambda: all(ask_ready(url).ready for url in addresses["services"].values()))
     found = post(f"{gateway}/v1/recall", key, {"query": "where do herons nest"})
     assert "mill" in found["memories"][0]["content"]
 
-    before = first.pids()
+    before, forkers = first.pids(), first.forkers()
     first.process.kill()
     first.process.wait()
     services = {pid for name, pid in before.items() if name not in {"postgres", "nats"}}
+    services |= forkers
     until(lambda: gone(services))
     assert alive(before["postgres"])
     assert alive(before["nats"])

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil  # type: ignore[import-untyped]
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -20,6 +20,16 @@ LOG_LIMIT = 8 * 1024 * 1024
 """Bytes after which a log file is turned over when its process starts."""
 
 Child = subprocess.Popen[bytes]
+
+
+class Waited(Protocol):
+    """The handle of a process that can be waited for."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        ...
+
+
 Steps = Sequence[tuple[signal.Signals, float]]
 """Signals to end a process with, each with the seconds it is given."""
 
@@ -93,7 +103,7 @@ def runs(pid: int, *words: str) -> bool:
     return alive(pid) and all(any(w in part for part in line) for w in words)
 
 
-def stop(pid: int, steps: Steps, child: Child | None = None) -> None:
+def stop(pid: int, steps: Steps, child: Waited | None = None) -> None:
     """Send each signal in turn until the process is gone. `child` is its handle, if ours."""
     for sent, seconds in steps:
         if _gone(pid, sent, seconds):

@@ -10,14 +10,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from reverie.domain.errors import Misconfigured
+from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.embedded import ports, processes
 from reverie.embedded.addresses import DERIVE, GATEWAY, SERVICES
+from reverie.embedded.forker import ABLE, Forked, Forker
 from reverie.embedded.home import Home, read_note, write_note
 from reverie.embedded.tls import Tls
 from reverie.runtime.settings import PREFIX, Settings
@@ -36,6 +38,8 @@ KEPT_BACK = {
     *("nats_url", "nats_creds", "nats_nkey"),
 }
 """Settings that no service needs, or not every one."""
+LANGUAGE = "reverie.inference.wire"
+"""What asks language models: it takes as long to import as all else."""
 _SERVES = {DERIVE: "ingest"}
 """What a process serves, where it is not called by that."""
 
@@ -67,20 +71,38 @@ class Servers:
 class ServiceProcess:
     """One service; may be started again after its end."""
 
-    def __init__(self, name: str, home: Home, environment: Mapping[str, str], stdin: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        home: Home,
+        environment: Mapping[str, str],
+        stdin: int,
+        forker: Forker | None = None,
+    ) -> None:
         self.name = name
         self.log = home.logs / f"{name}.log"
         self._home = home
         self._environment = environment
         self._stdin = stdin
-        self._child: processes.Child | None = None
+        self._forker = forker
+        self._child: processes.Child | Forked | None = None
 
     def start(self) -> None:
         """Start the process; it is not ready yet."""
-        command = [sys.executable, "-P", "-m", "reverie.cli.main", "serve", _served(self.name)]
-        self._child = processes.spawn(command, self.log, env=self._environment, stdin=self._stdin)
+        self._child = self._forked() or self._spawned()
         pids = read_note(self._home, "services")
         write_note(self._home, "services", pids | {self.name: self._child.pid})
+
+    def _forked(self) -> Forked | None:
+        if self._forker is not None and self._forker.running():
+            with suppress(Unavailable):
+                served = _served(self.name)
+                return self._forker.fork(served, self._environment, self.log, self._stdin)
+        return None
+
+    def _spawned(self) -> processes.Child:
+        command = [sys.executable, "-P", "-m", "reverie.cli.main", "serve", _served(self.name)]
+        return processes.spawn(command, self.log, env=self._environment, stdin=self._stdin)
 
     def running(self) -> bool:
         """Whether the process is there."""
@@ -145,7 +167,6 @@ def moved(settings: Settings, chosen: Mapping[str, int]) -> list[str]:
 
 def environment(settings: Settings, chosen: Mapping[str, int]) -> dict[str, str]:
     """What every service process is told: the settings that were given, and where services are."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
     given = {name: getattr(settings, name) for name in settings.model_fields_set}
     told = {PREFIX + k.upper(): _text(v) for k, v in _told(given)}
     told |= {f"{PREFIX}{n.upper()}_PORT": str(p) for n, p in chosen.items() if n not in _SERVES}
@@ -153,9 +174,24 @@ def environment(settings: Settings, chosen: Mapping[str, int]) -> dict[str, str]
         "REVERIE_HOME": str(settings.home),
         "REVERIE_SHUTDOWN_SECONDS": str(min(settings.shutdown_seconds, GRACE)),
         "REVERIE_LIFELINE": "1",
-        "PYTHONUNBUFFERED": "1",
     }
-    return SPARING | own | told
+    return _surroundings() | told
+
+
+def _surroundings() -> dict[str, str]:
+    """What is read before any setting is."""
+    own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
+    return SPARING | own | {"PYTHONUNBUFFERED": "1"}
+
+
+def started_forker(settings: Settings, home: Home) -> Forker | None:
+    """What forks the services, with what they need imported; None where that cannot be."""
+    if not ABLE:
+        return None
+    also = [] if settings.llm_provider == "none" else [LANGUAGE]
+    forker = Forker(home.logs / "forker.log", _surroundings(), also)
+    forker.start()
+    return forker
 
 
 def own_environment(

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from reverie.domain.errors import Unavailable
 from reverie.embedded.addresses import Addresses
 from reverie.embedded.backing import API_KEY, Bus, Database, Key, open_both, without_password
+from reverie.embedded.forker import Forker
 from reverie.embedded.home import Home, drop_note, open_home, secret, write_note
 from reverie.embedded.lock import only_one
 from reverie.embedded.probe import ask_ready
@@ -30,6 +31,7 @@ from reverie.embedded.services import (
     moved,
     own_environment,
     process_names,
+    started_forker,
 )
 from reverie.embedded.tls import Tls, tls_of
 from reverie.embedded.watch import Part, pause, watch
@@ -55,11 +57,17 @@ class _Stack:
     database: Database
     bus: Bus
     services: list[ServiceProcess]
+    forker: Forker | None = None
     tls: Tls | None = None
 
     @property
     def parts(self) -> list[Part]:
-        return [*self.database.parts, *self.bus.parts, *self.services]
+        return [*self.servers, *self.services]
+
+    @property
+    def servers(self) -> list[Part]:
+        """What services need, in the order of starting."""
+        return [*self.database.parts, *self.bus.parts, *([self.forker] if self.forker else [])]
 
 
 async def run_up(settings: Settings, after_ready: AfterReady | None, report: Report) -> None:
@@ -106,11 +114,15 @@ async def _live(
 ) -> None:
     check_host(settings)
     write_note(home, "up", {"pid": os.getpid()})
+    # Before the servers: it imports while they start.
+    stack.forker = started_forker(settings, home)
     key = await _prepare(settings, home, stack, report)
     _check(stop)
     read_end, lifeline = os.pipe()
     try:
-        chosen = _start_services(settings, home, stack, read_end, report)
+        report.step("the four services")
+        chosen = _plan_services(settings, home, stack, read_end, report)
+        await asyncio.to_thread(_start_services, stack.services)
         addresses = _addresses(settings, home, stack, key, chosen)
         await _await_ready(addresses.services, stack.services, stop, home, report)
         write_note(home, "up", {"pid": os.getpid(), **addresses.note()})
@@ -151,10 +163,9 @@ def _fetch_model(settings: Settings, home: Home, report: Report) -> None:
         report.note(f"{error}. Memories are found by their words until it is there")
 
 
-def _start_services(
+def _plan_services(
     settings: Settings, home: Home, stack: _Stack, read_end: int, report: Report
 ) -> dict[str, int]:
-    report.step("the four services")
     chosen, stack.tls = choose_ports(settings), tls_of(settings, home)
     for name in moved(settings, chosen):
         report.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
@@ -166,10 +177,13 @@ def _start_services(
     drop_note(home, "services")
     for name in process_names(settings):
         own = own_environment(name, env, chosen, servers)
-        service = ServiceProcess(name, home, own, read_end)
-        stack.services.append(service)
-        service.start()
+        stack.services.append(ServiceProcess(name, home, own, read_end, stack.forker))
     return chosen
+
+
+def _start_services(services: Sequence[ServiceProcess]) -> None:
+    for service in services:
+        service.start()
 
 
 def _with_vault_key(settings: Settings, home: Home) -> Settings:
@@ -267,10 +281,10 @@ def _check(stop: asyncio.Event) -> None:
 
 
 async def _take_down(stack: _Stack, home: Home) -> None:
-    """Services, then NATS, then Postgres; one that will not end holds up no other."""
+    """Services, their forker, NATS, then Postgres; one that will not end holds up no other."""
     stops = [asyncio.to_thread(service.stop) for service in stack.services]
     ended = await asyncio.gather(*stops, return_exceptions=True)
-    for part in (*stack.bus.parts, *stack.database.parts):
+    for part in reversed(stack.servers):
         ended += await asyncio.gather(asyncio.to_thread(part.stop), return_exceptions=True)
     for name in ("services", "up"):
         drop_note(home, name)

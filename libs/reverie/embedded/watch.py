@@ -14,7 +14,7 @@ from reverie.embedded.report import Report
 
 LOOK = 0.2
 """Seconds between two looks at the parts."""
-FIRST_PAUSE = 0.5
+FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 8.0
 """Seconds; with a start after it, doors are back within 15 of what kept a part from starting."""
 SETTLED = 10.0
