@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reverie.domain.errors import Unavailable
-from reverie.inference.catalogue import BGE_SMALL
+from reverie.inference.catalogue import BGE_SMALL, SPARSE_MODEL
 from reverie.inference.embedder import OnnxEmbedder, load_embedder
-from reverie.inference.tokens import EstimatingTokenCounter, ModelTokenCounter
+from reverie.inference.tokens import (
+    UNKNOWN,
+    EstimatingTokenCounter,
+    ModelTokenCounter,
+    load_tokenizer,
+)
 from reverie.testing.models import model_home
 
 PROSE = "We decided to sweep the outbox with a relay, because a writer may die in between. " * 20
@@ -52,6 +58,28 @@ def test_the_model_knows_the_words_of_its_own_language_best(counter: ModelTokenC
     mixed = counter.known("the pool of connections 怎么避免客户隐私")
     assert counter.known("怎么避免客户隐私") < mixed < 1
     assert EstimatingTokenCounter().known("怎么避免客户隐私写进日志") == 1
+
+
+def test_words_read_one_by_one_come_to_what_the_tokenizer_says_of_the_whole() -> None:
+    signs = [
+        *"abZ01 \t\n\r\x0b\x1c.,-_/()é中文字日본\u0301\u00a0\u2028\u3000\ufeffﬁ",
+        "[MASK]",
+        "[UNK]",
+    ]
+    signs += ["getUserById ", "x" * 60, "y" * 130]
+    chance = random.Random(7)
+    texts = ["".join(chance.choices(signs, k=chance.randrange(30))) for _ in range(400)]
+    for name in (BGE_SMALL.name, SPARSE_MODEL):
+        folder = model_home() / "models" / name
+        counter, tokenizer = ModelTokenCounter.load(folder), load_tokenizer(folder)
+        unknown = {tokenizer.token_to_id(mark) for mark in UNKNOWN}
+        for text in [*texts, PROSE]:
+            read = tokenizer.encode(text, add_special_tokens=False)
+            lengths = [stop - start for start, stop in read.offsets]
+            whole = sum(1 if length <= 100 else -(-length // 3) for length in lengths)
+            lacks = sum(one in unknown for one in read.ids)
+            assert counter.count(text) == whole, (name, text)
+            assert counter.known(text) == (1 - lacks / len(lengths) if lengths else 1), (name, text)
 
 
 def test_the_estimate_is_not_below_the_model_on_prose(counter: ModelTokenCounter) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
@@ -74,7 +75,7 @@ class Found(NamedTuple):
 
 
 _BY_GRAPH: Mapping[str, int] = {"graph": 1}
-_SCORE = itemgetter(1)
+_ID, _SCORE = itemgetter(0), itemgetter(1)
 
 
 class Scored(Protocol):
@@ -224,20 +225,23 @@ def _loans(
 
 
 def _with_loans(one: Found, loans: Mapping[tuple[UUID, bool], Hop]) -> Found:
-    hops: Iterable[Hop] = loans.values()
+    lent: Iterable[Hop] = loans.values()
     if len(loans) > 1:
-        hops = sorted(hops, key=_strongest)
+        lent = sorted(lent, key=_strongest)
     score = one.score
     linked: list[Hop] = []
     beside: list[Hop] = []
-    for hop in hops:
+    for hop in lent:
         if hop.kind == BACKBONE:
             beside.append(hop)
         elif not linked and hop.lent > one.score:
             linked.append(hop)
             score = hop.lent
+    if not linked and not beside:
+        return one
     score += sum([hop.lent for hop in beside])
-    return one._replace(score=score, hops=(*one.hops, *linked, *beside))
+    hops = (*one.hops, *linked, *beside)
+    return Found(one.id, score, one.arms, one.raw, one.fused, hops, one.factors)
 
 
 def _strongest(hop: Hop) -> tuple[float, UUID]:
@@ -308,6 +312,11 @@ def moved_to(one: Found, score: float) -> Found:
 def best_first(found: Iterable[Found]) -> list[Found]:
     """By score, ties by id."""
     ranked = sorted(found, key=_SCORE, reverse=True)
-    if len({one.score for one in ranked}) == len(ranked):
+    if len(set(map(_SCORE, ranked))) == len(ranked):
         return ranked
-    return sorted(ranked, key=lambda one: (-one.score, one.id))
+    # Ids compare slowly, and only those of one score have to.
+    return [one for _, tied in groupby(ranked, _SCORE) for one in _by_id(list(tied))]
+
+
+def _by_id(tied: list[Found]) -> list[Found]:
+    return sorted(tied, key=_ID) if len(tied) > 1 else tied

@@ -86,13 +86,18 @@ class Runner:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     async def _each(self, texts: Sequence[Text]) -> Rows:
-        encoded = await self._in_thread(self._encode, list(texts))
-        rows: dict[int, NDArray[np.float32]] = {}
-        for batch in _batches(encoded, self._batch_tokens):
-            rows_of = [encoded[place] for place in batch]
-            out = await self._in_thread(self._measured, rows_of)
+        encoded, batches, out = await self._in_thread(self._begun, list(texts))
+        rows = dict(zip(batches[0], out, strict=True))
+        for batch in batches[1:]:
+            out = await self._in_thread(self._measured, [encoded[place] for place in batch])
             rows.update(zip(batch, out, strict=True))
         return [rows[place] for place in range(len(encoded))]
+
+    def _begun(self, texts: list[Text]) -> tuple[list[_Tokens], list[list[int]], Rows]:
+        """The texts in tokens, their batches, and what the first gave: a question goes but once."""
+        encoded = self._encode(texts)
+        batches = list(_batches(encoded, self._batch_tokens))
+        return encoded, batches, self._measured([encoded[place] for place in batches[0]])
 
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)

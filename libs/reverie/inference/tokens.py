@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from reverie.domain.keeping import Keeping
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 UNKNOWN = ("[UNK]", "<unk>")
 """How vocabularies write a token that they lack: WordPiece, SentencePiece."""
 _LONG_WORD = 100
+_KEPT_WORDS = 16_384
+_BETWEEN = re.compile(r"[^ \t\r\n]+")
 _KEPT_CHARS = 262_144
 """Characters of texts whose counts are kept: the same memories are answered again and again."""
 _LONG_WORD_CHARS_PER_TOKEN = 3
@@ -50,17 +52,29 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
+class _Word(NamedTuple):
+    """What a text between two spaces takes: `tokens` for a budget, of `pieces` some `unknown`."""
+
+    tokens: int
+    pieces: int
+    unknown: int
+
+
 class ModelTokenCounter:
     """Counts with a model's own tokenizer.
 
     A word too long for the vocabulary (over 100 characters: base64, a minified line) is one
     unknown token to the tokenizer, but many to whoever reads it: a token per 3 characters.
+    A tokenizer of the BERT family takes what stands between spaces by itself, so each such word
+    is read once, and known from then on.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         marks = map(tokenizer.token_to_id, UNKNOWN)
         self._unknown = [mark for mark in marks if mark is not None]
+        self._by_word = type(tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
+        self._words: dict[str, _Word] = {}
         self._counted = Keeping(self._count, _KEPT_CHARS)
 
     @classmethod
@@ -73,7 +87,7 @@ class ModelTokenCounter:
         return self._counted(text)
 
     def _count(self, text: str) -> int:
-        return sum(_weight(end - start) for start, end in self._spans(text))
+        return sum([word.tokens for word in self._read(text)])
 
     def cut(self, text: str, limit: int) -> str:
         """The longest start of the text that takes at most `limit` tokens."""
@@ -86,9 +100,35 @@ class ModelTokenCounter:
 
     def known(self, text: str) -> float:
         """The share of its tokens, 0..1, that the vocabulary has; 1 of a text without any."""
-        tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
-        unknown = sum(map(tokens.count, self._unknown))
-        return 1 - unknown / len(tokens) if tokens else 1.0
+        words = self._read(text)
+        pieces = sum([word.pieces for word in words])
+        return 1 - sum([word.unknown for word in words]) / pieces if pieces else 1.0
+
+    def _read(self, text: str) -> list[_Word]:
+        """The words of a text, or all of it as one where they cannot be told apart, or are long."""
+        words = _BETWEEN.findall(text) if self._by_word else [text]
+        if not self._by_word or max(map(len, words), default=0) > _LONG_WORD:
+            return self._measured([text])
+        known = self._words
+        fresh = [word for word in dict.fromkeys(words) if word not in known]
+        if len(known) + len(fresh) > _KEPT_WORDS:
+            # Another one: who is counting meanwhile goes on with theirs.
+            known, fresh = {}, list(dict.fromkeys(words))
+            self._words = known
+        if fresh:
+            known.update(zip(fresh, self._measured(fresh), strict=True))
+        return [known[word] for word in words]
+
+    def _measured(self, texts: list[str]) -> list[_Word]:
+        read = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [
+            _Word(
+                sum(_weight(end - start) for start, end in one.offsets),
+                len(one.ids),
+                sum(map(one.ids.count, self._unknown)),
+            )
+            for one in read
+        ]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
