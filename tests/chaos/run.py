@@ -157,10 +157,10 @@ async def _held_against(http: aiohttp.ClientSession, system: System, result: Res
     result.checked = True
 
 
-async def settled(system: System) -> list[Violation]:
+async def settled(system: System, seconds: float = SETTLING) -> list[Violation]:
     """Waits until nothing is queued: no event to publish, no turn undigested, no change unapplied;
     or answers what still is."""
-    until = time.monotonic() + SETTLING
+    until = time.monotonic() + seconds
     while waiting := await asyncio.to_thread(_waiting, system):
         if time.monotonic() > until:
             return [Violation("still waiting", f"{what} {n}") for what, n in waiting.items()]

@@ -39,6 +39,8 @@ from tests.chaos.system import System, running_system
 from tests.tables import rows
 
 EVERY = 5.0
+SETTLING = 900.0
+"""Seconds for what is under way in the end: deriving gives way to whatever else is done."""
 WARM = 0.4
 """The share of the time that passes before growth counts: caches and pools fill first."""
 MOST_GROWTH = 1.0
@@ -149,7 +151,7 @@ async def soak(folder: Path, load: Load) -> Soaked:
             for n in range(load.clients)
         ]
         await _worked(system, http, agents, found)
-        found.wrong = [*await settled(system), *await told(system, http, found.log)]
+        found.wrong = [*await settled(system, SETTLING), *await told(system, http, found.log)]
     return found
 
 
