@@ -48,10 +48,11 @@ def _check_once(walk: Walk, scopes: int) -> None:
 
 async def _check_told(walk: Walk) -> None:
     """Each run that came to its end was told of, or waits to be by the relay; no ticket is left."""
-    found = await walk.bus.page(MEMORY, "memory.*.digested", 0, 10_000)
-    told = {json.loads(one.data)["run"] for one in found}
     waits = "select payload::jsonb ->> 'run' from outbox where subject ~ 'digested$'"
-    told |= {run for (run,) in walk.rows(waits)}
+    told = {run for (run,) in walk.rows(waits)}
+    # What waits may be told of meanwhile, so that it is looked at first.
+    found = await walk.bus.page(MEMORY, "memory.*.digested", 0, 10_000)
+    told |= {json.loads(one.data)["run"] for one in found}
     ended = walk.rows("select id::text from dream_run where status = 'done' and reason <> 'tend'")
     assert {run for (run,) in ended} <= told
 

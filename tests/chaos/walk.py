@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reverie.bus.connection import connect
 from reverie.bus.port import Bus
-from reverie.bus.relay import publish_now
+from reverie.bus.relay import publish_now, relay
 from reverie.domain.ids import new_id
 from reverie.dream.parts import Parts
 from reverie.store.outbox import OutboxTable
@@ -144,7 +145,14 @@ async def open_walk(
             "llm_model": "stub",
         }
         made.append(Walk(store, dream_parts(store), bus, workers, log, proxy, settings))
-        yield made[0]
+        # As ingest does: a worker may have dreamt before it is on the bus.
+        beside = asyncio.create_task(relay(bus, OutboxTable(store.db)))
+        try:
+            yield made[0]
+        finally:
+            beside.cancel()
+            with suppress(asyncio.CancelledError):
+                await beside
 
 
 def chosen(steps: Collection[Step], few: Collection[str]) -> list[Step]:

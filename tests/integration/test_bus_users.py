@@ -18,7 +18,7 @@ from reverie.bus.credentials import Credentials
 from reverie.bus.permissions import ACCOUNT, KEEPER, PUBLISHES, inbox_of, users
 from reverie.bus.port import Bus
 from reverie.bus.streams import DREAM_WORKERS, STALENESS_CHANGES, ensure_streams
-from reverie.domain.errors import Misconfigured
+from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, nats, processes
 from reverie.embedded.home import open_home
 from reverie.embedded.ports import free_port, is_free
@@ -142,6 +142,14 @@ async def test_another_account_sees_neither_streams_nor_messages_of_ours(tmp_pat
                 assert await bus.held("MEMORY") == 1
             finally:
                 await stranger.close()
+
+
+async def test_an_account_without_jetstream_may_have_it_later_and_is_worth_waiting_for(
+    tmp_path: Path,
+) -> None:
+    bare = "accounts { BARE: { users: [{ user: keeper, password: word }] } }\n"
+    with _served(tmp_path, bare) as place, pytest.raises(Unavailable, match="not enabled"):
+        await ensure_streams(f"nats://keeper:word@{place}")
 
 
 async def test_services_log_in_by_credentials_files_and_by_seeds(tmp_path: Path) -> None:

@@ -128,8 +128,9 @@ async def ensure_streams(
 ) -> None:
     """Create or update every stream and consumer; safe to repeat while services run.
 
-    `nats_url` as in `servers`. Raises `Unavailable` when no server answers in ten seconds,
-    `Misconfigured` when it refuses (too many replicas, too little storage).
+    `nats_url` as in `servers`. Raises `Unavailable` when no server answers in ten seconds or
+    JetStream is not there (a cluster has it once it has a leader), `Misconfigured` when it refuses
+    (too many replicas, too little storage).
     """
     addresses = servers(nats_url)
     client = Client()
@@ -138,6 +139,8 @@ async def ensure_streams(
             _connect(client, addresses, credentials.options(nats_url)), CONNECT_SECONDS
         )
         await ensure(client.jetstream(timeout=CONNECT_SECONDS), replicas, consumers)
+    except nats.js.errors.ServiceUnavailableError as error:
+        raise Unavailable("JetStream", error.description or "is it enabled?") from error
     except nats.js.errors.APIError as error:
         raise Misconfigured("nats_url", error.description or str(error)) from error
     except (nats.errors.Error, OSError, TimeoutError) as error:
