@@ -35,7 +35,7 @@ from tests.chaos.history import Violation
 from tests.chaos.report import machine, put, table
 from tests.chaos.result import TENANTS
 from tests.chaos.run import settled, told
-from tests.chaos.system import System, running_system
+from tests.chaos.system import SERVICES, System, running_system
 from tests.tables import rows
 
 EVERY = 5.0
@@ -173,12 +173,21 @@ async def _worked(
 
 def processes_of(system: System) -> dict[str, Process]:
     """Those of the services by their names; ingest is two."""
-    found = {}
-    for name, pid in system.up.pids().items():
-        seen = psutil.Process(pid)
-        port = seen.environ()[f"REVERIE_{'INGEST' if name == DERIVE else name.upper()}_PORT"]
-        found[name] = Process(seen, f"http://127.0.0.1:{port}")
-    return found
+    return {
+        name: Process(psutil.Process(pid), system.urls.get(name) or _address(pid))
+        for name, pid in system.up.pids().items()
+        if name in (*SERVICES, DERIVE)
+    }
+
+
+def _address(pid: int) -> str:
+    """Of the one door that a process has."""
+    [door] = [
+        one.laddr
+        for one in psutil.Process(pid).net_connections("tcp4")
+        if one.status == psutil.CONN_LISTEN
+    ]
+    return f"http://{door.ip}:{door.port}"
 
 
 async def _sample(http: aiohttp.ClientSession, process: Process, at: float) -> Sample:
