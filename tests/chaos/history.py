@@ -263,7 +263,11 @@ def _events(deeds: list[Deed], state: State) -> Iterator[Violation]:
 
 
 def _unmarked(deeds: list[Deed], state: State) -> Iterator[Violation]:
-    """A memory of a file that changed after it was learned is doubted, unless it was rewritten."""
+    """A memory of a file that changed after it was learned is doubted, unless it was rewritten.
+
+    Of several mild suspicions about a file only one stands, the newest where they are as strong
+    (decision 15): so a later change's mark stands for those that came before its anchor did.
+    """
     changes: dict[str, list[Deed]] = defaultdict(list)
     for deed in deeds:
         if deed.act == Act.CHANGE and deed.outcome == Outcome.DONE:
@@ -275,7 +279,12 @@ def _unmarked(deeds: list[Deed], state: State) -> Iterator[Violation]:
             continue
         if kept.status != "active" or touched[deed.memory] > 1:
             continue
+        marked = [
+            change.ended
+            for change in changes[deed.path]
+            if state.marks[(deed.memory, change.marker, deed.path)]
+        ]
+        newest = max(marked, default=0.0)
         for change in changes[deed.path]:
-            later = change.began > deed.ended
-            if later and not state.marks[(deed.memory, change.marker, deed.path)]:
+            if change.began > max(deed.ended, newest):
                 yield Violation("not doubted", f"{deed.memory} after {change.marker}")

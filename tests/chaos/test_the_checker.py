@@ -94,6 +94,16 @@ def test_links_turns_and_changes_count_once(rule: str, changed: dict[str, Any]) 
     assert rule in _found(replace(STATE, **changed))
 
 
+def test_the_newest_change_of_a_file_must_be_marked_and_stands_for_those_before_it() -> None:
+    later = Deed(Act.CHANGE, "a", "decade", Outcome.DONE, path="src/a.py", began=6.0, ended=7.0)
+    of_later = Counter({("m1", later.marker, later.path): 1})
+    changes = Counter({COMMIT: 1, later.marker: 1})
+    for marks, found in ((of_later, []), (STATE.marks, ["not doubted"])):
+        state = replace(STATE, marks=marks, changes=changes)
+        told = violations([*DEEDS, later], [], {"a": state})
+        assert [violation.rule for violation in told] == found
+
+
 def test_what_another_tenant_saw_or_a_client_did_not_read_back_is_found() -> None:
     assert _found(STATE, Sight("b", frozenset({A1}))) == ["seen by another tenant"]
     assert _found(STATE, Sight("a", frozenset({A2}), A1)) == ["not read back"]
