@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 UNKNOWN = ("[UNK]", "<unk>")
 """How vocabularies write a token that they lack: WordPiece, SentencePiece."""
 _LONG_WORD = 100
-_KEPT_WORDS = 16_384
+_KEPT_WORDS = 4_096
 _BETWEEN = re.compile(r"[^ \t\r\n]+")
-_KEPT_CHARS = 262_144
+_KEPT_CHARS = 131_072
 """Characters of texts whose counts are kept: the same memories are answered again and again."""
 _LONG_WORD_CHARS_PER_TOKEN = 3
 
