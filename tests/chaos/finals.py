@@ -62,10 +62,12 @@ def _links(lines: Lines) -> Counter[tuple[str, str]]:
 
 
 def _marks(lines: Lines) -> Counter[tuple[str, str, str]]:
+    """Those of the files that a memory touches itself: what it leans on may be doubted too."""
     return Counter(
         (record["id"], mark["commit"], mark["path"])
         for record in lines["memory"]
         for mark in record.get("stale", [])
+        if mark["origin"] == record["id"]
     )
 
 
