@@ -92,6 +92,8 @@ class Cluster:
         for _ in range(9):
             taken.append(free_port(avoid=taken))
         self.ports = [(taken[n], taken[n + 1], taken[n + 2]) for n in (0, 3, 6)]
+        # Once: a server that reads it while it is written anew knows no accounts.
+        shutil.copy(DEPLOY / "nats" / "users.conf", self.root)
 
     @property
     def url(self) -> str:
@@ -117,7 +119,6 @@ class Cluster:
             f"nats://route:{self.password}@127.0.0.1:{port}" for _, port, _ in self.ports
         )
         config = self.root / f"nats-{number}.conf"
-        shutil.copy(DEPLOY / "nats" / "users.conf", self.root)
         text = (DEPLOY / "nats" / "cluster.conf").read_text()
         config.write_text(text.replace("/data", str(self.root / f"store-{number}")))
         flags = {
