@@ -1,6 +1,6 @@
 """How long all services take to be there: from nothing, and after `kill -9` of them all.
 
-    python -m tests.bench.restart [RUNS]
+    python -m tests.bench.restart 3
 
 Seconds by the clock, and processor seconds of all processes below `reverie up`.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
+from tests.bench.common import parser
 from tests.e2e.runner import ANY_PORT, Up, post, until
 
 from reverie.embedded.probe import ask_ready
@@ -114,4 +114,6 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    asked = parser(__doc__)
+    asked.add_argument("runs", nargs="?", type=int, default=3)
+    main(asked.parse_args().runs)
