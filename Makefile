@@ -65,7 +65,7 @@ chaos: $(READY) ## faults while clients work, then every step at which a process
 	@$(BIN)/python -m tests.chaos.run --page --several --operations 2000 --faults 20 $(ARGS)
 	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos
 
-soak: $(READY) ## let it work for half an hour, and say what grows (ARGS="--minutes 5")
+soak: $(READY) ## let it fill its caches, then work for half an hour, and say what grows (ARGS="--minutes 5")
 	@$(BIN)/python -m tests.chaos.soak --page $(ARGS)
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay

@@ -12,10 +12,14 @@ import structlog
 from reverie.inference import slot
 from reverie.runtime import forward
 from reverie.testing import models, servers
+from tests import tables
 
 FOLDER = "PYTEST_REVERIE_FOLDER"
-LONG = {"chaos", "e2e"}
-"""Folders of tests that take seconds each."""
+LONG = (
+    *("test_real_sessions.py", "test_upkeep.py", "test_a_short_run.py", "test_openapi_holds.py"),
+    *("e2e", "chaos", "test_reindex.py", "test_the_longest_input.py"),
+)
+"""Files and folders of tests that take seconds each, the longest first."""
 MEMBERSHIP = pytest.StashKey[int]()
 RUN = pytest.StashKey[servers.TestRun]()
 
@@ -44,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each of several workers begins with its part of the long tests, so that none comes last."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if _is_long(config, item)]
+    long = sorted((item for item in items if _is_long(config, item)), key=_place)
     rest = [item for item in items if item not in set(long)]
     count, items[:] = len(items), []
     for worker in range(workers):
@@ -58,7 +62,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_long(config: pytest.Config, item: pytest.Item) -> bool:
     limit = item.get_closest_marker("timeout")
     patient = limit is not None and limit.args[0] > float(config.getini("timeout"))
-    return patient or not LONG.isdisjoint(item.path.parts)
+    return patient or _place(item) < len(LONG)
+
+
+def _place(item: pytest.Item) -> int:
+    """The first of those named in `LONG` that the test is of, else behind them all."""
+    named = (place for place, name in enumerate(LONG) if name in item.path.parts)
+    return next(named, len(LONG))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -77,6 +87,7 @@ def one_process() -> Iterator[None]:
         patch.setattr(slot, "load_sparse", models.sparse_once)
         patch.setattr(forward, "_CONNECT_SECONDS", 20.0)
         yield
+        tables.hang_up()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

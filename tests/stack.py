@@ -28,6 +28,9 @@ from reverie.testing.servers import Database
 
 T = TypeVar("T")
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25
+"""Seconds between two looks at what a test waits for."""
+
 SETTINGS: dict[str, Any] = {
     "grpc": False,
     "outbox_grace": 0.5,
@@ -115,12 +118,18 @@ class Stack:
 
 
 async def eventually(
-    look: Callable[[], Awaitable[T]], seconds: float = 60.0, pause: float = 0.05
+    look: Callable[[], Awaitable[T]], seconds: float = 60.0, pause: float | None = None
 ) -> T:
-    """What `look` answers once that is true; fails after `seconds`."""
+    """What `look` answers once that is true; fails after `seconds`.
+
+    `pause`: seconds between two looks. Unset, they grow the longer it takes: looking, too, takes
+    the time of what is waited for.
+    """
+    wait = pause or FIRST_PAUSE
     async with asyncio.timeout(seconds):
-        while not (found := await look()):  # noqa: ASYNC110
-            await asyncio.sleep(pause)
+        while not (found := await look()):
+            await asyncio.sleep(wait)
+            wait = pause or min(1.25 * wait, LONGEST_PAUSE)
         return found
 
 

@@ -1,4 +1,4 @@
-"""Clients that write, edit, link, supersede, forget, talk and read, and note what became of it."""
+"""Clients that write, edit, judge, link, forget, talk and read, and note what became of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Client:
         acts = (
             (self.remember, 22), (self.edit, 12), (self.replace, 7), (self.link, 9),
             (self.unlink, 3), (self.forget, 3), (self.say, 12), (self.change, 4),
-            (self.read, 16), (self.recall, 12),
+            (self.judge, 6), (self.keep, 5), (self.start, 3), (self.read, 16), (self.recall, 12),
         )  # fmt: skip
         chosen = self.dice.choices([act for act, _ in acts], [weight for _, weight in acts])[0]
         await chosen()
@@ -133,6 +133,40 @@ class Client:
             one.sure = False
             self._note(Act.EDIT, marker, Outcome.UNKNOWN, memory=one.id)
 
+    async def judge(self) -> None:
+        """One of its memories, found right or put into other words; the reason is a marker."""
+        if not (one := self._sure()):
+            return
+        marker, worded = self._marker(), self.dice.random() < 0.5
+        body = {"verdict": "approve", "reason": marker}
+        if worded:
+            body |= {"verdict": "edit", "content": self._text(marker, "")}
+        outcome, answer = await self._post(f"/v1/memories/{one.id}/feedback", body)
+        told = bool(answer.get("changed"))
+        self._note(Act.JUDGE, marker, outcome, memory=one.id, changed=told)
+        if worded:
+            self._note(Act.EDIT, marker, outcome, memory=one.id)
+        if outcome == Outcome.DONE:
+            one.version, one.marker = int(answer["version"]), marker if worded else one.marker
+        elif outcome == Outcome.UNKNOWN:
+            one.sure = False
+
+    async def keep(self) -> None:
+        """Another value under its own key of the vault, whose version counts them."""
+        marker, key = self._marker(), f"last-{self.number}"
+        path = f"/v1/vault/{key}?scope=project/chaos"
+        outcome, _ = await self._post(path, {"value": marker}, "PUT")
+        self._note(Act.KEEP, marker, outcome, key=key)
+
+    async def start(self) -> None:
+        """A session with a person whom nobody else is."""
+        marker = self._marker()
+        body = {"agent": f"agent-{self.number}", "project": "chaos", "user": marker}
+        outcome, answer = await self._post("/v1/sessions/start", body)
+        self._note(Act.START, marker, outcome)
+        if outcome == Outcome.DONE and not self.session:
+            self.session = str(answer["session"])
+
     async def link(self) -> None:
         """Two of its memories; each pair once."""
         if len(self.mine) < 2:
@@ -169,11 +203,9 @@ class Client:
     async def say(self) -> None:
         """A few turns of a session, which ends now and then."""
         if not self.session:
-            start = {"agent": f"agent-{self.number}", "project": "chaos"}
-            outcome, answer = await self._post("/v1/sessions/start", start)
-            if outcome != Outcome.DONE:
-                return
-            self.session = str(answer["session"])
+            await self.start()
+        if not self.session:
+            return
         markers = [self._marker() for _ in range(self.dice.randint(1, 4))]
         turns = [
             {"role": role, "content": f"Remember: {self._text(marker, '')}", "external_id": marker}
@@ -248,10 +280,12 @@ class Client:
         ended = time.monotonic()
         self.log.deeds.append(Deed(act, self.tenant, marker, outcome, ended=ended, **more))
 
-    async def _post(self, path: str, body: Any) -> tuple[Outcome, Mapping[str, Any]]:
+    async def _post(
+        self, path: str, body: Any, method: str = "POST"
+    ) -> tuple[Outcome, Mapping[str, Any]]:
         """Asked again under the same idempotency key until there is an answer."""
         key = {"Idempotency-Key": f"{self.tenant}-{self.number}-{self.dice.getrandbits(64):x}"}
-        status, answer = await self._patient("POST", path, body, key)
+        status, answer = await self._patient(method, path, body, key)
         if 200 <= status < 300:
             return Outcome.DONE, answer
         return (Outcome.REFUSED if 400 <= status < 500 else Outcome.UNKNOWN), answer

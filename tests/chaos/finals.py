@@ -37,7 +37,25 @@ async def read_state(
         ),
         _marks(lines),
         changes,
+        Counter(m for old in lines["memory_version"] for m in markers_in(old["why"] or "")),
+        Counter(session["user_name"] for session in lines["session"]),
+        {key: await _entry(http, gateway, auth, key) for key in _kept_under(deeds)},
     )
+
+
+def _kept_under(deeds: list[Deed]) -> list[str]:
+    """The keys of the vault that clients wrote to."""
+    return sorted({deed.key for deed in deeds if deed.act == Act.KEEP})
+
+
+async def _entry(
+    http: aiohttp.ClientSession, gateway: str, auth: dict[str, str], key: str
+) -> tuple[int, str]:
+    """The version and the value of an entry; 0 where there is none."""
+    where = f"{gateway}/v1/vault/{key}?scope=project/chaos"
+    async with http.get(where, headers=auth) as answer:
+        told = await answer.json()
+        return (told["version"], told["value"]) if answer.status == 200 else (0, "")
 
 
 def _memories(lines: Lines) -> dict[str, Kept]:

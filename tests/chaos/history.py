@@ -37,6 +37,9 @@ class Act(StrEnum):
     UNLINK = "unlink"
     SAY = "say"
     CHANGE = "change"
+    JUDGE = "judge"
+    KEEP = "keep"
+    START = "start"
 
 
 _WRITING = frozenset({Act.REMEMBER, Act.EDIT, Act.REPLACE})
@@ -45,7 +48,8 @@ _WRITING = frozenset({Act.REMEMBER, Act.EDIT, Act.REPLACE})
 @dataclass(frozen=True)
 class Deed:
     """One call: its marker stands in what it writes; `memory` and `other` are ids, `key` a key,
-    `path` the file it speaks of; when it began and ended, in seconds of one clock."""
+    `path` the file it speaks of, `changed` whether its answer says so; when it began and ended, in
+    seconds of one clock."""
 
     act: Act
     tenant: str
@@ -55,6 +59,7 @@ class Deed:
     other: str = ""
     key: str = ""
     path: str = ""
+    changed: bool = True
     began: float = 0.0
     ended: float = 0.0
 
@@ -82,8 +87,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class State:
-    """All that a tenant holds at the end. Links by both ends, turns by their marker, marks by
-    memory, commit and path, changes by their commit."""
+    """All that a tenant holds at the end. Links by both ends, turns, sessions and the reasons of
+    changes by their marker, marks by memory, commit and path, changes by their commit, entries of
+    the vault by their key: the version, and the value."""
 
     memories: dict[str, Kept] = field(default_factory=dict)
     links: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -91,6 +97,9 @@ class State:
     undigested: frozenset[str] = frozenset()
     marks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     changes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    sessions: Counter[str] = field(default_factory=Counter)
+    vault: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ def violations(
     found = list(_leaks(sights))
     for tenant, state in states.items():
         done = by_tenant[tenant]
-        for rule in (_lost, _doubled, _invented, _keys, _links, _turns, _events):
+        for rule in RULES:
             found += rule(done, state)
         found += _strangers(tenant, state)
     return found
@@ -193,12 +202,26 @@ def _doubled(deeds: list[Deed], state: State) -> Iterator[Violation]:
     for marker, memories in holders.items():
         if len(memories) > 1:
             yield Violation("doubled", f"{marker} in {sorted(memories)}")
+    for memory, kept in state.memories.items():
+        yield from _said_again(memory, kept.said)
     contents = Counter(
         (kept.key, kept.content) for kept in state.memories.values() if kept.status == "active"
     )
     for (_, content), times in contents.items():
         if times > 1:
             yield Violation("doubled", f"{times} times {content[:60]!r}")
+
+
+def _said_again(memory: str, said: tuple[str, ...]) -> Iterator[Violation]:
+    """A marker that a memory lost and has again was written by a change that was made twice."""
+    over: set[str] = set()
+    before: frozenset[str] = frozenset()
+    for text in said:
+        now = markers_in(text)
+        for marker in sorted(now & over):
+            yield Violation("written again", f"{marker} in {memory}")
+        over |= before - now
+        before = now
 
 
 def _invented(deeds: list[Deed], state: State) -> Iterator[Violation]:
@@ -212,7 +235,7 @@ def _invented(deeds: list[Deed], state: State) -> Iterator[Violation]:
 
 def _keys(deeds: list[Deed], state: State) -> Iterator[Violation]:
     """A key has one active memory, once anything under it was acknowledged."""
-    done = {d.key for d in deeds if d.key and d.outcome == Outcome.DONE}
+    done = {d.key for d in deeds if d.act == Act.REPLACE and d.outcome == Outcome.DONE}
     active = Counter(kept.key for kept in state.memories.values() if kept.status == "active")
     for key in done:
         if active[key] != 1:
@@ -249,6 +272,46 @@ def _turns(deeds: list[Deed], state: State) -> Iterator[Violation]:
         yield Violation("undigested", marker)
 
 
+def _sessions(deeds: list[Deed], state: State) -> Iterator[Violation]:
+    for deed in deeds:
+        if deed.act == Act.START:
+            yield from _counted("session", deed, state.sessions[deed.marker])
+
+
+def _judgements(deeds: list[Deed], state: State) -> Iterator[Violation]:
+    """What judged a memory is the reason of one change of it, or of none where it was so before."""
+    forgotten = _forgotten(deeds)
+    for deed in deeds:
+        if deed.act != Act.JUDGE or deed.memory in forgotten or deed.memory not in state.memories:
+            continue
+        if deed.changed or deed.outcome != Outcome.DONE:
+            yield from _counted("judgement", deed, state.reasons[deed.marker])
+
+
+def _counted(what: str, deed: Deed, times: int) -> Iterator[Violation]:
+    """Once where it was acknowledged, never where it was refused, else once at most."""
+    if times > 1 or (deed.outcome == Outcome.DONE and times != 1):
+        yield Violation(what, f"{deed.marker} is there {times} times")
+    if deed.outcome == Outcome.REFUSED and times:
+        yield Violation("invented", f"{what} {deed.marker}")
+
+
+def _vault(deeds: list[Deed], state: State) -> Iterator[Violation]:
+    """An entry counts each acknowledged value once, and holds the last one."""
+    by_key: dict[str, list[Deed]] = defaultdict(list)
+    for deed in deeds:
+        if deed.act == Act.KEEP and deed.outcome != Outcome.REFUSED:
+            by_key[deed.key].append(deed)
+    for key, kept in by_key.items():
+        done = [deed.marker for deed in kept if deed.outcome == Outcome.DONE]
+        version, value = state.vault.get(key, (0, ""))
+        if not len(done) <= version <= len(kept):
+            yield Violation("vault", f"{key} counts {version}, of {len(done)} to {len(kept)}")
+        last = {*done[-1:], *(deed.marker for deed in kept if deed.outcome == Outcome.UNKNOWN)}
+        if done and value not in last:
+            yield Violation("vault", f"{key} holds {value}, none of {sorted(last)}")
+
+
 def _events(deeds: list[Deed], state: State) -> Iterator[Violation]:
     for deed in deeds:
         if deed.act != Act.CHANGE:
@@ -272,7 +335,7 @@ def _unmarked(deeds: list[Deed], state: State) -> Iterator[Violation]:
     for deed in deeds:
         if deed.act == Act.CHANGE and deed.outcome == Outcome.DONE:
             changes[deed.path].append(deed)
-    touched = Counter(deed.memory for deed in deeds if deed.act in _WRITING)
+    touched = Counter(deed.memory for deed in deeds if deed.act in {*_WRITING, Act.JUDGE})
     for deed in deeds:
         kept = state.memories.get(deed.memory)
         if deed.act != Act.REMEMBER or deed.outcome != Outcome.DONE or kept is None:
@@ -288,3 +351,8 @@ def _unmarked(deeds: list[Deed], state: State) -> Iterator[Violation]:
         for change in changes[deed.path]:
             if change.began > max(deed.ended, newest):
                 yield Violation("not doubted", f"{deed.memory} after {change.marker}")
+
+
+RULES = (
+    _lost, _doubled, _invented, _keys, _links, _turns, _events, _sessions, _judgements, _vault,
+)  # fmt: skip

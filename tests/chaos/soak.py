@@ -41,8 +41,6 @@ from tests.tables import rows
 EVERY = 5.0
 SETTLING = 900.0
 """Seconds for what is under way in the end: deriving gives way to whatever else is done."""
-WARM = 0.4
-"""The share of the time that passes before growth counts: caches and pools fill first."""
 MOST_GROWTH = 1.0
 """MB in ten minutes that a process may grow."""
 MORE = 1.25
@@ -61,9 +59,13 @@ THIRD = 3
 
 @dataclass(frozen=True)
 class Load:
-    """`clients` of each tenant act for so long, each at most so many times a second."""
+    """`clients` of each tenant act for so long, each at most so many times a second.
+
+    Growth counts in the `minutes` after those that caches and pools have to fill (`warm`).
+    """
 
     minutes: float = 30.0
+    warm: float = 15.0
     clients: int = 2
     pace: float = 2.0
 
@@ -102,7 +104,7 @@ class Soaked:
         grown = [
             f"{name} grows by {slope:.1f} MB in ten minutes"
             for name, seen in self.samples.items()
-            if (slope := growth(seen)) > MOST_GROWTH
+            if (slope := growth(seen, self.load.warm)) > MOST_GROWTH
         ]
         for name, seen in self.samples.items():
             for what in COUNTS:
@@ -114,9 +116,9 @@ class Soaked:
         return [*grown, *map(str, self.wrong), *self.log.strange]
 
 
-def growth(samples: list[Sample]) -> float:
-    """MB in ten minutes by least squares, of the time after the first share."""
-    late = samples[int(len(samples) * WARM) :]
+def growth(samples: list[Sample], warm: float) -> float:
+    """MB in ten minutes by least squares, of the time after the first `warm` minutes."""
+    late = [one for one in samples if one.at >= warm * 60]
     if len(late) < 3:
         return 0.0
     slope = linear_regression([s.at for s in late], [s.memory for s in late]).slope
@@ -162,7 +164,8 @@ async def _worked(
     async with asyncio.TaskGroup() as group:
         for agent in agents:
             group.create_task(_acting(agent, 1 / found.load.pace, over))
-        while (passed := time.monotonic() - began) < found.load.minutes * 60:
+        whole = found.load.warm + found.load.minutes
+        while (passed := time.monotonic() - began) < whole * 60:
             await asyncio.sleep(EVERY)
             for name, process in processes.items():
                 found.samples[name].append(await _sample(http, process, passed))
@@ -225,7 +228,7 @@ def report(found: Soaked) -> str:
             (
                 f"ingest, {name}s" if name == DERIVE else name,
                 ", ".join(f"{m / 1e6:.1f}" for m in _medians([one.memory for one in seen])),
-                f"{growth(seen):+.2f}",
+                f"{growth(seen, load.warm):+.2f}",
                 *(_thirds([getattr(one, what) for one in seen]) for what in COUNTS),
             )
             for name, seen in found.samples.items()
@@ -234,13 +237,14 @@ def report(found: Soaked) -> str:
     failures = found.failures()
     return "\n".join(
         [
-            f"{found.log.acknowledged:,} operations in {load.minutes:g} minutes by "
+            f"{found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes by "
             f"{load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants, each at most "
             f"{load.pace:g} a second. Each figure is the median of a third of the time; the slope "
-            f"is that of the last {1 - WARM:.0%}, by least squares: until then caches fill, of "
-            f"which the largest are kept small "
+            f"is that of the last {load.minutes:g} minutes, by least squares: until then caches "
+            f"fill, of which the largest are kept small "
             f"(`{'`, `'.join(SMALL)}`). {machine()}; `python -m tests.chaos.soak --minutes "
-            f"{load.minutes:g} --clients {load.clients} --pace {load.pace:g}`.",
+            f"{load.minutes:g} --warm {load.warm:g} --clients {load.clients} "
+            f"--pace {load.pace:g}`.",
             "",
             *lines,
             "",
@@ -261,7 +265,7 @@ def _progress(passed: float, found: Soaked) -> None:
         f"{name} {all_of[-1].memory / 1e6:.0f}" for name, all_of in found.samples.items()
     )
     line = (
-        f"{passed / 60:.1f} of {found.load.minutes:g} min, "
+        f"{passed / 60:.1f} of {found.load.warm + found.load.minutes:g} min, "
         f"{found.log.acknowledged} operations; MB: {memory}"
     )
     print(
@@ -281,7 +285,8 @@ def main() -> None:
     """As a command."""
     usual = Load()
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--minutes", type=float, default=usual.minutes)
+    parser.add_argument("--minutes", type=float, default=usual.minutes, help="in which it counts")
+    parser.add_argument("--warm", type=float, default=usual.warm, help="minutes before those")
     parser.add_argument("--clients", type=int, default=usual.clients, help="of each tenant")
     parser.add_argument("--pace", type=float, default=usual.pace, help="of a client, per second")
     parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")

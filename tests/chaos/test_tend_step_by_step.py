@@ -17,7 +17,7 @@ from reverie.testing.servers import Database, TestRun
 from tests.chaos.forker import Forker
 from tests.chaos.steps import Step
 from tests.chaos.walk import SOON, WALK_SECONDS, Walk, chosen, open_walk
-from tests.integration.store_parts import add_tenants, new, principal, write
+from tests.integration.store_parts import add_tenants, files_of, new, principal, write
 from tests.stack import eventually
 
 FEW = {"tend_claim", "remember", "topics_put", "tend_end"}
@@ -75,7 +75,7 @@ async def _anchor(walk: Walk, who: Principal, memories: list[Any]) -> None:
     enrichment = Enrichment(walk.store.db)
     raw = await enrichment.read(who.tenant, memories[0])
     assert raw is not None
-    files = (await enrichment.nodes(who.tenant, raw, ["src/pool.py", "src/old.py"], [])).files
+    files = await files_of(enrichment, who.tenant, raw, "src/pool.py", "src/old.py")
     for memory in memories:
         walk.rows(
             "insert into edge (tenant, id, src, kind, dst) values (%s, gen_random_uuid(), %s,"

@@ -27,6 +27,12 @@ DEEDS = [
     Deed(Act.REMEMBER, "a", "mkax0x8", Outcome.REFUSED),
     Deed(Act.REMEMBER, "a", "mkax0x9", Outcome.DONE, memory="m4"),
     Deed(Act.FORGET, "a", "mkax0x10", Outcome.DONE, memory="m4"),
+    Deed(Act.JUDGE, "a", "mkax0x11", Outcome.DONE, memory="m2"),
+    Deed(Act.JUDGE, "a", "mkax0x12", Outcome.DONE, memory="m2", changed=False),
+    Deed(Act.START, "a", "mkax0x13", Outcome.DONE),
+    Deed(Act.KEEP, "a", "mkax0x14", Outcome.DONE, key="last-0"),
+    Deed(Act.KEEP, "a", "mkax0x15", Outcome.DONE, key="last-0"),
+    Deed(Act.KEEP, "a", "mkax0x16", Outcome.REFUSED, key="last-0"),
 ]
 STATE = State(
     {
@@ -40,6 +46,9 @@ STATE = State(
     frozenset(),
     Counter({("m1", COMMIT, "src/a.py"): 1}),
     Counter({COMMIT: 1}),
+    Counter({"mkax0x11": 1}),
+    Counter({"mkax0x13": 1}),
+    {"last-0": (2, "mkax0x15")},
 )
 
 
@@ -63,6 +72,7 @@ def test_a_history_that_holds_is_found_to_hold() -> None:
         ("not forgotten", {"m4": Kept("active", "mkax0x9", ("mkax0x9",))}),
         ("doubled", {"m6": Kept("active", f"again {A1}", (f"again {A1}",))}),
         ("doubled", {"m6": Kept("active", f"made of {SAID}", (SAID,))}),
+        ("written again", {"m2": Kept("active", A3, (A2, A3, "another's", A3))}),
         ("invented", {"m6": Kept("active", "mkax0x8", ("mkax0x8",))}),
         ("invented", {"m6": Kept("active", "mkax7x7", ("mkax7x7",))}),
         ("kept by another tenant", {"m6": Kept("active", OTHER, (OTHER,))}),
@@ -88,9 +98,18 @@ def test_a_memory_that_is_not_as_it_must_be_is_found(
         ("change", {"changes": Counter()}),
         ("not doubted", {"marks": Counter()}),
         ("mark", {"marks": Counter({("m1", COMMIT, "src/a.py"): 2})}),
+        ("judgement", {"reasons": Counter()}),
+        ("judgement", {"reasons": Counter({"mkax0x11": 2})}),
+        ("session", {"sessions": Counter()}),
+        ("session", {"sessions": Counter({"mkax0x13": 2})}),
+        ("vault", {"vault": {}}),
+        ("vault", {"vault": {"last-0": (3, "mkax0x15")}}),
+        ("vault", {"vault": {"last-0": (2, "mkax0x14")}}),
     ],
 )
-def test_links_turns_and_changes_count_once(rule: str, changed: dict[str, Any]) -> None:
+def test_links_turns_changes_judgements_sessions_and_entries_count_once(
+    rule: str, changed: dict[str, Any]
+) -> None:
     assert rule in _found(replace(STATE, **changed))
 
 

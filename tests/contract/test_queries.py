@@ -15,7 +15,7 @@ from reverie.store.queries import load, parse
 from reverie.testing.servers import Database
 
 STORE = Path(store.__path__[0])
-RUNNERS = {"rows", "row", "value", "many", "call", "_call", "query", "_corpus"}
+RUNNERS = {"rows", "row", "value", "many", "call", "called_once", "_call", "query", "_corpus"}
 # Runs a query, or its twin that reads as of a moment.
 TWINS = {"_read"}
 

@@ -17,9 +17,11 @@ from reverie.domain.kinds import TREATMENT, Kind
 from reverie.domain.memory import NewMemory, Written, content_hash
 from reverie.domain.words import index_text
 from reverie.store.database import Database, open_database
+from reverie.store.enrichment import Asked, Derived, Enrichment, Raw
 from reverie.store.memories import Memories
 from reverie.store.pools import SERVER_SETTINGS
 from reverie.testing import servers
+from tests.tables import asked
 
 PATH = "-csearch_path=reverie,public"
 
@@ -88,6 +90,20 @@ async def write(store: Store, *items: NewMemory, who: Principal | None = None) -
     return [one.id for one in found if isinstance(one, Written)]
 
 
+async def files_of(enrichment: Enrichment, tenant: int, raw: Raw, *paths: str) -> dict[str, UUID]:
+    """The nodes of files that a memory touches, by their paths."""
+    [nodes] = await enrichment.nodes_all(tenant, [Asked(raw, paths, ())])
+    return dict(nodes.files)
+
+
+async def derived(
+    enrichment: Enrichment, tenant: int, one: Derived, relatives: int = 0
+) -> list[str]:
+    """The subjects of what is told once that was derived from a memory of the tenant `one`."""
+    [events] = await enrichment.write_all((tenant, "one"), [one], relatives)
+    return [event.subject for event in events]
+
+
 @asynccontextmanager
 async def app_connection(
     service_url: str, tenant: int | str | None = None
@@ -104,6 +120,4 @@ async def app_connection(
 
 def admin_rows(admin_url: str, sql: str, *args: object) -> list[tuple[Any, ...]]:
     """What a superuser sees, or does."""
-    with psycopg.connect(admin_url, options=PATH) as connection:
-        cursor = connection.execute(sql.encode(), args)
-        return cursor.fetchall() if cursor.description else []
+    return asked(admin_url, sql.encode(), args)

@@ -18,7 +18,7 @@ from reverie.staleness.propagate import apply_change, look_again
 from reverie.staleness.settings import StalenessSettings
 from reverie.store.changes import Changes
 from reverie.store.doubts import Doubts
-from reverie.store.enrichment import Enrichment
+from reverie.store.enrichment import Derived, Enrichment
 from reverie.store.hooks import Hooks
 from reverie.store.idempotency import IdempotencyTable
 from reverie.store.outbox import OutboxTable
@@ -26,7 +26,15 @@ from reverie.store.sealing import sealer_of
 from reverie.store.vault import Vault
 from reverie.testing.bus import MemoryBus
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, new, open_store, write
+from tests.integration.store_parts import (
+    Store,
+    admin_rows,
+    derived,
+    files_of,
+    new,
+    open_store,
+    write,
+)
 from tests.stack import eventually
 from tests.tables import blocked, holding
 
@@ -70,12 +78,10 @@ async def _enrich(
     slow = Enrichment(place.store.db)
     raw = await slow.read(place.tenant, memory)
     assert raw is not None
-    nodes = await slow.nodes(
-        place.tenant, replace(raw, scope=f"project/{project}"), list(files), []
-    )
-    touches = {node: files[path] for path, node in nodes.files.items()}
-    told = await slow.write((place.tenant, "one"), raw, [], touches, 5, {})
-    return [event.subject for event in told]
+    within = replace(raw, scope=f"project/{project}")
+    nodes = await files_of(slow, place.tenant, within, *files)
+    touches = {node: files[path] for path, node in nodes.items()}
+    return await derived(slow, place.tenant, Derived(raw, [], touches), relatives=5)
 
 
 async def _post(
@@ -158,6 +164,27 @@ async def test_a_file_whose_new_key_is_taken_stays_and_the_change_ends(place: Pl
     assert stored is not None
     assert stored.processed is not None
     assert (await place.store.memories.get(place.store.me, mine)).kind.value == "context"
+
+
+async def test_a_file_told_before_anything_is_derived_stays_until_the_memory_is_another(
+    place: Place,
+) -> None:
+    store = place.store
+    [memory] = await write(store, new("the loop reads all", key="loop", scope="project/p"))
+
+    async def touched() -> list[str | None]:
+        near = await store.memories.neighbours(store.me, memory)
+        return [one.label for one in near if one.type == "touches"]
+
+    versions = await place.parts.doubts.writable(store.me, "p", [memory])
+    async with place.parts.doubts.of((place.tenant, "one"), "p") as held:
+        await held.anchor(memory, "a.py", {"named": "a.py", "told": versions[memory]})
+    await _enrich(place, memory, {"b.py": {"named": "b.py"}})
+    assert sorted(map(str, await touched())) == ["a.py", "b.py"]
+    sql = "update memory set version = version + 1 where id = %s"
+    admin_rows(store.admin_url, sql, memory)
+    await _enrich(place, memory, {"b.py": {"named": "b.py"}})
+    assert await touched() == ["b.py"]
 
 
 async def test_the_lines_that_a_memory_knows_outlive_a_rename(place: Place) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from reverie.contracts.git import GitChange
 from reverie.domain.anchors import same_file
 from tests.integration.history import PROJECT, needs_history, read_history
@@ -24,6 +26,7 @@ LONGEST_MEMORY = 2_000
 
 @needs_transcripts
 @needs_history
+@pytest.mark.timeout(300)
 async def test_real_sessions_are_digested_found_and_marked_by_their_real_history(
     stack: Stack,
 ) -> None:

@@ -49,7 +49,10 @@ async def _send(stack: Stack, route: str, body: Any, key: str = "once") -> Reply
     return await stack.call("POST", f"/v1/{route}", body, headers={"Idempotency-Key": key})
 
 
-DERIVED = {"chunk", "vec_bge_small_en_v1_5", "outbox", "dream_job", "dream_run", "summary"}
+DERIVED = {
+    *("chunk", "vec_bge_small_en_v1_5", "sparse_splade_tiny"),
+    *("outbox", "dream_job", "dream_run", "summary"),
+}
 """What the slow path may still be writing."""
 
 

@@ -31,8 +31,7 @@ async def read(store: Store, memory: UUID) -> Candidate:
     """The memory, its slow path taken as done."""
     sql = "update memory set enriched_version = version where id = %s"
     admin_rows(store.admin_url, sql, memory)
-    found = await Duplicates(store.db).read(store.me.tenant, memory)
-    assert found is not None
+    [found] = await Duplicates(store.db).read_all(store.me.tenant, [memory])
     return found
 
 
@@ -122,10 +121,10 @@ async def test_other_scopes_keys_periods_and_pinned_pairs_stay_apart(store: Stor
     for one, two in ((0, 1), (0, 2), (3, 4), (5, 6)):
         assert await merge(store, found[one], found[two]) is None
     for of in found:
-        near = await Duplicates(store.db).candidates(store.me.tenant, of, 8)
+        [near] = await Duplicates(store.db).candidates_all(store.me.tenant, [of], 8)
         assert {one.scope for one in near} <= {of.scope}
     [theirs] = await write(store, new("use redis here", scope="agent/x"), who=store.other)
-    assert await Duplicates(store.db).read(store.me.tenant, theirs) is None
+    assert await Duplicates(store.db).read_all(store.me.tenant, [theirs]) == []
     assert len(await store.memories.page(store.me, None, 20, ListFilter())) == len(ids)
 
 

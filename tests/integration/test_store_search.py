@@ -12,14 +12,24 @@ from numpy.typing import NDArray
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.memory import NewEdge
+from reverie.domain.worth import holds_name
 from reverie.store import counts
 from reverie.store import models as models_module
 from reverie.store.duplicates import Duplicates
-from reverie.store.enrichment import Enrichment, Piece
+from reverie.store.enrichment import Derived, Enrichment, Piece
 from reverie.store.models import Models, Pointer
-from reverie.store.search import Filter, Search
+from reverie.store.search import Filter, Holding, Search
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, new, open_store, principal, write
+from tests.integration.store_parts import (
+    Store,
+    admin_rows,
+    derived,
+    files_of,
+    new,
+    open_store,
+    principal,
+    write,
+)
 
 ANY = Filter(["*"], ["active"])
 Vector = NDArray[np.float32]
@@ -43,8 +53,8 @@ async def _embed(store: Store, memory: UUID, *chunks: Vector) -> None:
     raw = await slow.read(store.me.tenant, memory)
     assert raw is not None
     pieces = [Piece(n, n + 1, bytes([n]) * 32, v) for n, v in enumerate(chunks)]
-    told = await slow.write((store.me.tenant, "one"), raw, pieces, {}, 0, {})
-    assert [event.subject for event in told] == ["memory.one.enriched"]
+    told = await derived(slow, store.me.tenant, Derived(raw, pieces, {}))
+    assert told == ["memory.one.enriched"]
 
 
 async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk(
@@ -78,9 +88,8 @@ async def test_vectors_of_a_large_tenant_are_found_before_and_after_they_come_in
         assert [one.id for one in found] == likest, put
     assert await models.walk(tenant, Pointer(), 8) == 0
     assert await models.walk(store.other.tenant, Pointer(), 8) == 0
-    near = await Duplicates(store.db).read(tenant, likest[0])
-    assert near is not None
-    alike = await Duplicates(store.db).candidates(tenant, near, 3)
+    near = await Duplicates(store.db).read_all(tenant, likest[:1])
+    [alike] = await Duplicates(store.db).candidates_all(tenant, near, 3)
     assert max(one.cosine or 0 for one in alike) == alike[0].cosine
 
 
@@ -130,7 +139,7 @@ async def test_a_memory_that_changed_meanwhile_is_not_enriched_from_its_old_text
     assert raw is not None
     await write(store, new("new", key="k", supersede_reason="newer"))
     pieces = [Piece(0, 1, b"x" * 32, vectors[0])]
-    assert await slow.write((store.me.tenant, "one"), raw, pieces, {}, 0, {}) == []
+    assert await derived(slow, store.me.tenant, Derived(raw, pieces, {})) == []
     assert admin_rows(store.admin_url, "select count(*) from chunk") == [(0,)]
 
 
@@ -182,11 +191,9 @@ async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
     raw = await slow.read(store.me.tenant, near)
     assert raw is not None
     raw = replace(raw, scope="project/p")
-    files = [f"src/{n}.py" for n in range(10)]
-    nodes = (await slow.nodes(store.me.tenant, raw, files, [])).files
-    await slow.write(
-        (store.me.tenant, "one"), raw, None, {node: {} for node in nodes.values()}, 0, {}
-    )
+    nodes = await files_of(slow, store.me.tenant, raw, *(f"src/{n}.py" for n in range(10)))
+    touches: dict[UUID, dict[str, str]] = {node: {} for node in nodes.values()}
+    await derived(slow, store.me.tenant, Derived(raw, None, touches))
     links = await Search(store.db).around(store.me, [near], ["*"], 4)
     assert [link.far for link in links] == far
 
@@ -210,6 +217,23 @@ async def test_loading_leaves_out_what_may_not_be_read(store: Store) -> None:
     narrow = principal(store.me.tenant, "one")
     found = await Search(store.db).load(narrow, [mine, hidden, uuid4()], ["global"])
     assert set(found) == {mine}
+
+
+async def test_what_is_wanted_for_a_name_alone_is_left_out_where_it_holds_none(
+    store: Store,
+) -> None:
+    """Whatever `holds_name` counts as holding one is there; little else is."""
+    names = ("retrypolicy", "retrypolicyof", "poolsize")
+    holding = ["set retry_policy to 3", "The RetryPolicy", "POOL_SIZE=4", "\u212a retrypolicyof it"]
+    lacking = ["retry the policy", "pool and size", "nothing of it"]
+    ids = await write(store, *(new(text) for text in [*holding, *lacking, "of other letters: é"]))
+    search = Search(store.db)
+    found = await search.candidates(store.me, [], ANY, Holding(ids, names))
+    assert {found[one].content for one in found} == {*holding, "of other letters: é"}
+    assert all(holds_name(text, names) > 1 for text in holding)
+    some = await search.candidates(store.me, ids[1:4], ANY, Holding([ids[0], ids[4]], names))
+    assert set(some) == set(ids[:4])
+    assert set(await search.candidates(store.me, ids, ANY)) == set(ids)
 
 
 async def test_a_process_knows_the_models_of_the_tenants_that_it_looked_up_last(

@@ -38,7 +38,7 @@ join memory b on b.tenant = a.tenant and b.doc = a.doc - s.step where a.tenant =
 """
 ASKED: dict[str, tuple[object, ...]] = {
     "edges_around": (["*"], 8),
-    "recall_facts": (["*"], ["active"], None, None),
+    "recall_facts": (["*"], ["active"], None, None, None, None),
     "memories_by_ids": (["*"],),
     "edges_among": (),
 }

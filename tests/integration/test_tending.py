@@ -16,7 +16,7 @@ from reverie.dream.tend import tend, tend_next
 from reverie.store.enrichment import Enrichment
 from reverie.store.tending import Garden, Tending
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, new, open_store, write
+from tests.integration.store_parts import Store, admin_rows, files_of, new, open_store, write
 from tests.integration.test_dream_worker import HOUR, dream_parts
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
@@ -52,7 +52,7 @@ async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what
     [memory] = await write(store, new("The pool holds ten", scope="project/shop"))
     raw = await enrichment.read(me, memory)
     assert raw is not None
-    files = (await enrichment.nodes(me, raw, ["src/a.py", "src/b.py"], [])).files
+    files = await files_of(enrichment, me, raw, "src/a.py", "src/b.py")
     touch = (
         "insert into edge (tenant, id, src, kind, dst) values (%s, gen_random_uuid(), %s,"
         " 'touches', %s)"
@@ -62,7 +62,7 @@ async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what
     admin_rows(store.admin_url, OLD)
     assert (await _tend(store, parts))["collected"] == 1
     assert _status(store, "file") == {"src/a.py": "active", "src/b.py": "archived"}
-    again = (await enrichment.nodes(me, raw, ["src/b.py"], [])).files
+    again = await files_of(enrichment, me, raw, "src/b.py")
     assert again["src/b.py"] == files["src/b.py"]
     assert set(_status(store, "file").values()) == {"active"}
     admin_rows(store.admin_url, OLD)

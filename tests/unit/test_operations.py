@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -122,6 +123,16 @@ def _reference(schema: Any) -> str | None:
     """The model that a field holds, be it in a list, a map, or beside null."""
     found = re.search(r"'\$ref': '#/\$defs/(\w+)'", str(schema))
     return found[1] if found else None
+
+
+def test_of_every_change_it_is_told_why_it_may_be_sent_twice() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "chaos.md").read_text()
+    section = page.partition("## Sent twice\n")[2].partition("\n## ")[0]
+    reads = {route.name for route in ROUTES if route.method == "GET" or route.reads}
+    changing = [
+        one.name for one in (*OPERATIONS, *APART) if f"{one.method} {one.path}" not in reads
+    ]
+    assert sorted(re.findall(r"`([a-z_]+)`", section)) == sorted(changing)
 
 
 def test_a_field_that_an_answer_lacks_would_be_found() -> None:

@@ -1,70 +1,91 @@
-"""Turns of a tenant: what is done ahead may overlap, what comes after it does not."""
+"""Groups of a tenant: in the order of arrival, together, and none fails for another."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from reverie.ingest.order import Order
+from reverie.ingest.order import Groups
 
 
-async def test_turns_come_in_the_order_of_arrival_however_long_the_work_ahead_takes() -> None:
-    order = Order()
-    told: list[str] = []
+class Doing:
+    """Work that notes its groups, waits to be let on, and fails for a group that holds "bad"."""
 
-    async def handle(name: str, tenant: int, ahead: float) -> None:
-        with order.place(tenant) as place:
-            await asyncio.sleep(ahead)
-            told.append(f"{name} is ready")
-            await place.turn()
-            await place.turn()
-            told.append(f"{name} begins")
-            await asyncio.sleep(0)
-            told.append(f"{name} ends")
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.on = asyncio.Event()
 
-    await asyncio.gather(
-        handle("slow", 1, 0.05), handle("quick", 1, 0), handle("another's", 2, 0.01)
-    )
-    assert told == [
-        *("quick is ready", "another's is ready", "another's begins", "another's ends"),
-        *("slow is ready", "slow begins", "slow ends", "quick begins", "quick ends"),
-    ]
-    await asyncio.sleep(0)
-    assert not order._last
+    async def __call__(self, group: list[str]) -> Sequence[str]:
+        self.groups.append(group)
+        await self.on.wait()
+        if "bad" in group:
+            raise ValueError(group)
+        return [one.upper() for one in group]
 
 
-async def test_who_fails_or_is_stopped_early_lets_nobody_past_those_before_him() -> None:
-    order = Order()
-    first = asyncio.Event()
-    told: list[str] = []
+@pytest.fixture
+async def doing() -> Doing:
+    return Doing()
 
-    async def long() -> None:
-        with order.place(1) as place:
-            await first.wait()
-            await place.turn()
-            told.append("first")
 
-    async def fails() -> None:
-        with order.place(1):
-            raise ValueError
-
-    async def waits(name: str) -> None:
-        with order.place(1) as place:
-            await place.turn()
-            told.append(name)
-
-    begun = asyncio.create_task(long())
-    await asyncio.sleep(0)
-    with pytest.raises(ValueError):
-        await fails()
-    stopped = asyncio.create_task(waits("stopped"))
-    last = asyncio.create_task(waits("last"))
-    await asyncio.sleep(0)
-    stopped.cancel()
+async def _begun(
+    groups: Groups, doing: Doing, *ones: str, tenant: int = 1
+) -> list[asyncio.Task[str]]:
+    tasks = [asyncio.create_task(groups.do(tenant, doing, one)) for one in ones]
     await asyncio.sleep(0.01)
-    assert told == []
-    first.set()
-    await asyncio.gather(begun, last)
-    assert told == ["first", "last"]
-    assert stopped.cancelled()
+    return tasks
+
+
+async def test_what_waits_is_done_together_in_its_order_and_tenants_wait_for_none_but_theirs(
+    doing: Doing,
+) -> None:
+    groups = Groups(3)
+    first = await _begun(groups, doing, "a", "b")
+    others = await _begun(groups, doing, "of another", tenant=2)
+    more = await _begun(groups, doing, "c", "d", "e", "f")
+    assert doing.groups == [["a", "b"], ["of another"]]
+    doing.on.set()
+    assert await asyncio.gather(*first, *others, *more) == [*"AB", "OF ANOTHER", *"CDEF"]
+    assert doing.groups[2:] == [["c", "d", "e"], ["f"]]
+    assert not groups._queues
+
+
+async def test_where_a_group_fails_each_is_done_by_itself_and_none_fails_for_another(
+    doing: Doing,
+) -> None:
+    groups = Groups()
+    tasks = await _begun(groups, doing, "a", "bad", "c")
+    later = await _begun(groups, doing, "d", "e")
+    doing.on.set()
+    done = await asyncio.gather(*tasks, *later, return_exceptions=True)
+    assert [one for one in done if isinstance(one, str)] == [*"ACDE"]
+    assert isinstance(done[1], ValueError)
+    assert doing.groups == [["a", "bad", "c"], ["a"], ["bad"], ["c"], ["d", "e"]]
+    assert not groups._queues
+
+
+@pytest.mark.parametrize("stopped", [0, 1, 2, 3])
+async def test_who_is_stopped_keeps_nobody_from_being_done(doing: Doing, stopped: int) -> None:
+    """The one that leads, one that it works for, the next to lead, the last."""
+    groups = Groups(2)
+    tasks = await _begun(groups, doing, *"abcd")
+    tasks[stopped].cancel()
+    await asyncio.sleep(0.01)
+    doing.on.set()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(done.pop(stopped), asyncio.CancelledError)
+    assert done == [one.upper() for place, one in enumerate("abcd") if place != stopped]
+    assert not groups._queues
+
+
+async def test_who_was_to_lead_next_may_be_stopped_as_it_is_told_so(doing: Doing) -> None:
+    groups = Groups(1)
+    first, second, third = await _begun(groups, doing, "a", "b", "c")
+    doing.on.set()
+    await first
+    second.cancel()
+    assert (await first, await third) == ("A", "C")
+    assert second.cancelled() or second.result() == "B"
+    assert not groups._queues

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 import nats.errors
 import nats.js.errors
 import structlog
 from nats.aio.client import Client
-from nats.js import JetStreamContext
 from prometheus_client import CollectorRegistry
 
+from reverie.bus.connected import Connected, down
 from reverie.bus.credentials import NOBODY, Credentials
 from reverie.bus.delivery import NatsDelivery
 from reverie.bus.meters import BusMeters
@@ -49,34 +48,6 @@ def _pause(failures: int) -> float:
     return min(SLOWEST_RETRY, 0.1 * 2.0 ** min(failures, 10))
 
 
-@dataclass(frozen=True)
-class _Life:
-    """One connection from its opening to its end; `gone` is done when it ended."""
-
-    client: Client
-    js: JetStreamContext
-    gone: asyncio.Future[None]
-
-    def end(self) -> None:
-        if not self.gone.done():
-            self.gone.set_result(None)
-
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`, or `Unavailable` as soon as the connection ends."""
-        task = asyncio.ensure_future(work)
-        either: set[asyncio.Future[Any]] = {task, self.gone}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            # The driver cancels what waits on it when it closes: that is not our cancellation.
-            if task.done() and not task.cancelled():
-                return task.result()
-            raise _down()
-        finally:
-            task.cancel()
-            await asyncio.wait({task})
-            _ = task.cancelled() or task.exception()
-
-
 class NatsBus(Bus):
     """The bus on NATS JetStream. Made by `connect`; `close` it at the end."""
 
@@ -101,7 +72,7 @@ class NatsBus(Bus):
         self._name = name
         self._replicas = replicas
         self._heartbeat = heartbeat
-        self._life: _Life | None = None
+        self._life: Connected | None = None
         self._up = asyncio.Event()
         self._keeper = asyncio.create_task(self._keep(), name=f"bus keeper of {name}")
 
@@ -138,14 +109,16 @@ class NatsBus(Bus):
                 if _TICKET_IS_THERE not in (error.description or ""):
                     raise
 
-    async def deliveries(self, spec: ConsumerSpec) -> AsyncGenerator[NatsDelivery, None]:
+    async def deliveries(
+        self, spec: ConsumerSpec, ahead: int = 1
+    ) -> AsyncGenerator[NatsDelivery, None]:
         failures = 0
         while True:
             life = await self._alive()
             try:
                 async with pulling(life, spec) as pull:
                     while True:
-                        raw = await next_of(life, pull)
+                        raw = await next_of(life, pull, ahead)
                         failures = 0
                         if raw is not None:
                             yield NatsDelivery(self, spec, raw)
@@ -252,17 +225,17 @@ class NatsBus(Bus):
         with _translated(0, life):
             await life.run(life.client.publish(reply, verdict))
 
-    def _living(self) -> _Life:
+    def _living(self) -> Connected:
         if self._life is None or not self._life.client.is_connected:
-            raise _down()
+            raise down()
         return self._life
 
-    async def _alive(self) -> _Life:
+    async def _alive(self) -> Connected:
         while self._life is None:
             await self._up.wait()
         return self._life
 
-    async def _restore(self, life: _Life, spec: ConsumerSpec) -> None:
+    async def _restore(self, life: Connected, spec: ConsumerSpec) -> None:
         """Nobody serves the consumer: the stream was lost, or never made."""
         consumers = {known.name: known for known in CONSUMERS} | {spec.name: spec}
         log.warning("bus_consumer_missing", consumer=spec.name, stream=spec.stream)
@@ -273,7 +246,7 @@ class NatsBus(Bus):
         failures, told = 0, set[str]()
         while True:
             life = await self._open()
-            if isinstance(life, _Life):
+            if isinstance(life, Connected):
                 failures, told = 0, set()
                 await self._live_through(life)
             elif str(life) not in told:
@@ -282,10 +255,10 @@ class NatsBus(Bus):
             await asyncio.sleep(_pause(failures))
             failures += 1
 
-    async def _open(self) -> _Life | Exception:
+    async def _open(self) -> Connected | Exception:
         """A new connection, or why there is none."""
         client = Client()
-        life = _Life(client, client.jetstream(timeout=DEADLINE), asyncio.Future())
+        life = Connected(client, client.jetstream(timeout=DEADLINE), asyncio.Future())
         why: list[Exception] = []
 
         async def remember(error: Exception) -> None:
@@ -313,7 +286,7 @@ class NatsBus(Bus):
             raise
         return life
 
-    async def _live_through(self, life: _Life) -> None:
+    async def _live_through(self, life: Connected) -> None:
         self._life = life
         self._up.set()
         log.info("bus_connected", client=self._name)
@@ -327,7 +300,7 @@ class NatsBus(Bus):
             life.end()
             await _shut(life.client)
 
-    async def _beats(self, life: _Life) -> bool:
+    async def _beats(self, life: Connected) -> bool:
         """Wait one heartbeat; whether the server still answers after it."""
         await asyncio.wait({life.gone}, timeout=self._heartbeat)
         if life.gone.done():
@@ -359,11 +332,7 @@ def connect(
     return NatsBus(url, name, replicas, max_payload, heartbeat, meters, credentials)
 
 
-def _down() -> Unavailable:
-    return Unavailable("NATS", "the connection is down; it is being re-established")
-
-
-def _ending(life: _Life) -> Any:
+def _ending(life: Connected) -> Any:
     async def closed() -> None:
         life.end()
 
@@ -380,7 +349,7 @@ async def _shut(client: Client) -> None:
 
 
 @contextmanager
-def _translated(size: int, life: _Life) -> Iterator[None]:
+def _translated(size: int, life: Connected) -> Iterator[None]:
     """The driver's errors as the one error tree."""
     try:
         yield

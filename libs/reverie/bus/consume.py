@@ -7,8 +7,8 @@ again with the consumer's back-off; the last allowed delivery that fails -> dead
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,15 +45,18 @@ class Never:
     reason: str
 
 
-async def consume(bus: Bus, spec: ConsumerSpec, handler: Handler, concurrency: int = 1) -> None:
+async def consume(
+    bus: Bus, spec: ConsumerSpec, handler: Handler, concurrency: int = 1, ahead: int = 1
+) -> None:
     """Handle the consumer's messages for ever, `concurrency` at a time; cancel it to stop.
 
-    However many that are, they are begun in the order in which they come. A handler must bear
+    However many that are, they are begun in the order in which they come, and sent for `ahead` at
+    a time: what is handled quickly need not be asked for one by one. A handler must bear
     a second delivery. On cancellation what is in work is handed back, so that another worker gets
     it at once.
     """
     turn = asyncio.Lock()
-    async with aclosing(bus.deliveries(spec)) as deliveries, asyncio.TaskGroup() as group:
+    async with aclosing(bus.deliveries(spec, ahead)) as deliveries, asyncio.TaskGroup() as group:
 
         async def work() -> None:
             while True:
@@ -72,9 +75,8 @@ async def _process(bus: Bus, spec: ConsumerSpec, delivery: Delivery, handler: Ha
         tracing.receiving(spec.name, message.subject, message.headers) as span,
     ):
         try:
-            with bus.meters.handling(spec.name):
-                async with _heartbeat(delivery, spec.ack_wait / 3):
-                    await handler(message)
+            with bus.meters.handling(spec.name), _heartbeat(delivery, spec.ack_wait / 3):
+                await handler(message)
         except BaseException as error:
             if _stops_us(error):
                 bus.meters.handled(spec.name, "handed_back")
@@ -102,20 +104,27 @@ def _stops_us(error: BaseException) -> bool:
     return not isinstance(error, Exception)
 
 
-@asynccontextmanager
-async def _heartbeat(delivery: Delivery, interval: float) -> AsyncIterator[None]:
-    beat = asyncio.create_task(_beat(delivery, interval))
+@contextmanager
+def _heartbeat(delivery: Delivery, interval: float) -> Iterator[None]:
+    """Most are handled before the first beat: only then is there a task for it."""
+    beats = ExitStack()
+
+    def begin() -> None:
+        beats.callback(asyncio.ensure_future(_beat(delivery, interval)).cancel)
+
+    first = asyncio.get_running_loop().call_later(interval, begin)
     try:
         yield
     finally:
-        beat.cancel()
+        first.cancel()
+        beats.close()
 
 
 async def _beat(delivery: Delivery, interval: float) -> None:
     while True:
-        await asyncio.sleep(interval)
         with suppress(ReverieError):
             await delivery.progress()
+        await asyncio.sleep(interval)
 
 
 async def _hand_back(delivery: Delivery) -> None:

@@ -90,8 +90,11 @@ class Bus(ABC):
         """
 
     @abstractmethod
-    def deliveries(self, spec: ConsumerSpec) -> AsyncGenerator[Delivery, None]:
-        """Messages for one worker, one at a time, for ever; outlives every outage."""
+    def deliveries(self, spec: ConsumerSpec, ahead: int = 1) -> AsyncGenerator[Delivery, None]:
+        """Messages for one worker, one at a time, for ever; outlives every outage.
+
+        `ahead`: how many it may hold that nobody asked for yet, less one.
+        """
 
     @abstractmethod
     async def read(self, stream: str, seq: int, subject: str | None = None) -> Stored | None:

@@ -35,7 +35,6 @@ _READS = frozenset({"GET", "HEAD"})
 _ASKING = frozenset({"/v1/recall"})
 """POST calls that only read."""
 _AWAY = frozenset({502, 503, 504})
-_UNCHANGED = frozenset({503})
 _POSITION = "Reverie-Position"
 """Where a write stands, which reads name so that they see it, whichever server answers them."""
 _LONGEST_WAIT = 10.0
@@ -61,12 +60,10 @@ class _Lost(Exception):
 class Caller:
     """Calls one gateway.
 
-    `timeout`: seconds for one try. `tries`: how often at most a call is made. Reads, and every
-    POST, are made again where the gateway does not answer: a POST carries an `Idempotency-Key`,
-    so that its effects happen once. PATCH, PUT and DELETE are made again only where the gateway
-    was not reached at all, or said that nothing was changed (503). What is too many (429) is
-    asked again where there is room within ten seconds. `ca`: a PEM file with authorities to trust
-    beside the system's.
+    `timeout`: seconds for one try. `tries`: how often at most a call is made. A call is made again
+    where the gateway does not answer: what changes something carries an `Idempotency-Key`, so that
+    its effects happen once. What is too many (429) is asked again where there is room within ten
+    seconds. `ca`: a PEM file with authorities to trust beside the system's.
     """
 
     def __init__(
@@ -118,22 +115,20 @@ class Caller:
         """The gateway's answer, a refusal too. Raises `Unavailable` where there is none."""
         asking = method in _READS or path in _ASKING
         sent = dict(headers or {})
-        if method == "POST" and not asking:
+        if not asking:
             sent.setdefault("Idempotency-Key", str(uuid4()))
-        elif asking and self._written is not None:
+        elif self._written is not None:
             sent.setdefault(_POSITION, self._written)
-        again = asking or method == "POST"
         where = f"{self.url}{path}{_query(query)}"
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.tries),
             wait=_wait,
-            retry=retry_if_exception_type(_Lost)
-            | retry_if_result(lambda answer: _may_come_back(answer, again)),
+            retry=retry_if_exception_type(_Lost) | retry_if_result(_may_come_back),
             retry_error_callback=_last,
         )
         try:
-            return await tries(self._once, method, where, body, sent, again)
-        except (_Lost, aiohttp.ClientError, TimeoutError, OSError) as error:
+            return await tries(self._once, method, where, body, sent)
+        except (_Lost, aiohttp.ClientError, OSError) as error:
             raise self._away() from error
 
     @asynccontextmanager
@@ -181,7 +176,7 @@ class Caller:
         return Unavailable(f"the gateway at {self.url}", "does `reverie up` run?")
 
     async def _once(
-        self, method: str, where: str, body: Any, headers: Mapping[str, str], again: bool
+        self, method: str, where: str, body: Any, headers: Mapping[str, str]
     ) -> Answered:
         data = None if body is None else json.dumps(body).encode()
         kind = {"Content-Type": "application/json"} if data is not None else {}
@@ -191,12 +186,8 @@ class Caller:
             ) as answer:
                 self._written = further(self._written, answer.headers.get(_POSITION))
                 return Answered(answer.status, _decoded(await answer.read()), answer.headers)
-        except aiohttp.ClientConnectorError as error:
-            raise _Lost from error
         except (aiohttp.ClientConnectionError, TimeoutError) as error:
-            if again:
-                raise _Lost from error
-            raise
+            raise _Lost from error
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None or self._http.closed:
@@ -232,14 +223,14 @@ def _decoded(data: bytes) -> Any:
         return data.decode("utf-8", "replace")
 
 
-def _may_come_back(answer: Answered, again: bool) -> bool:
+def _may_come_back(answer: Answered) -> bool:
     """Whether the same call may be answered in a moment.
 
     409 where its twin is still under way, 429 where there is room again soon.
     """
     twin = answer.status == 409 and "Retry-After" in answer.headers
     soon = answer.status == 429 and _asked(answer) <= _LONGEST_WAIT
-    return twin or soon or answer.status in (_AWAY if again else _UNCHANGED)
+    return twin or soon or answer.status in _AWAY
 
 
 def _asked(answer: Answered) -> float:

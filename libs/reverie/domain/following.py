@@ -118,6 +118,8 @@ class _Walk:
     def _takes_back(self, step: Step) -> bool:
         """Whether the step reverts one that was met; its doubt goes, or what that took back is
         there again."""
+        if not step.commit.is_revert:
+            return False
         latest = reversed(self._met.values())
         met = next((one.sha for one in latest if step.commit.takes_back(one)), None)
         if met is None:

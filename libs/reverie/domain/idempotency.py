@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -26,3 +29,21 @@ class StoredReply:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     asked: bytes = field(default=b"", compare=False)
+
+
+_REQUEST: ContextVar[str | None] = ContextVar("request", default=None)
+
+
+@contextmanager
+def under(key: str) -> Iterator[None]:
+    """Inside it, what is written is noted under this key, so that it is written once."""
+    token = _REQUEST.set(key)
+    try:
+        yield
+    finally:
+        _REQUEST.reset(token)
+
+
+def request_in_force() -> str | None:
+    """The key of the request that is carried out; None for one that has none."""
+    return _REQUEST.get()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol
 from uuid import UUID
 
@@ -20,9 +21,10 @@ where which who why with you
 _ASKING = frozenset(_WORDS.split())
 _ROUND = ".,;:?!\"'`()[]<>“”"
 _MIXED = r"(?=[^A-Za-z]*[A-Za-z])(?=\D*\d)[\w./:#@+-]{5,}"
+HUMPED = r"[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+"""`camelCase` and `PascalCase`, alone or within a sentence."""
 _NAME = re.compile(
-    rf"{_MIXED}"
-    r"|[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+    rf"{_MIXED}|{HUMPED}"
     r"|\w*[A-Za-z0-9]_[A-Za-z0-9]\w*"
     r"|(?:[\w.@~-]+/){2,}[\w.@-]+|[\w./-]+\.[a-z]{1,4}",
     re.ASCII,
@@ -49,10 +51,22 @@ def plain(text: str) -> str:
 def holds_one(content: str, names: Sequence[str]) -> bool:
     """Whether a text has one of the names, which are `plain`, as a whole."""
     folded = plain(content) if names else ""
-    return any(
+    # Most texts hold none, not even within another word.
+    near = [name for name in shortest(tuple(names)) if name in folded]
+    return bool(near) and any(
         name in folded and re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", folded)
         for name in names
     )
+
+
+@lru_cache(64)
+def shortest(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that no other of them is within: what holds none of these holds none at all."""
+    found: list[str] = []
+    for name in sorted(names, key=len):
+        if not any(one in name for one in found):
+            found.append(name)
+    return tuple(found)
 
 
 class Text(Protocol):

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from reverie.domain.kinds import Kind
-from reverie.domain.named import MAX_NAMES, named_alone, plain
+from reverie.domain.named import HUMPED, MAX_NAMES, named_alone, plain
 from reverie.domain.periods import Period, period_of
 from reverie.domain.words import spelled_names
 
@@ -110,7 +110,7 @@ _QUOTED = re.compile(
 )
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]+/)+[\w.@-]+|(?<![\w/])[\w-]+\.[a-zA-Z]{1,4}\b(?!\()")
 _IDENTIFIER = re.compile(
-    r"\b(?:[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+    rf"\b(?:{HUMPED}"
     r"|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+|[A-Z][A-Z0-9]{3,}|[\w.]+\(\))"
 )
 _LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -127,14 +127,15 @@ def read(text: str, now: datetime, places: frozenset[str] = frozenset()) -> Read
     head = text[:READ_CHARS]
     paths = _names(_PATH, head)
     identifiers = tuple(n for n in _names(_IDENTIFIER, head) if n not in paths)
+    intent = intent_of(head)
     return Reading(
         language=_language(head),
-        intent=intent_of(head),
+        intent=intent,
         identifiers=identifiers,
         paths=paths,
         phrases=tuple(_phrases(head)),
         period=period_of(head, now),
-        wants=_wants(head),
+        wants=_wants(head, intent),
         names=_as_names(identifiers, head),
         places=places,
         alone=named_alone(head),
@@ -156,9 +157,9 @@ def intent_of(text: str) -> Intent:
     return word
 
 
-def _wants(text: str) -> frozenset[Kind]:
+def _wants(text: str, intent: Intent) -> frozenset[Kind]:
     named = frozenset(kind for kind, pattern in _KIND_CUES if pattern.search(text))
-    return named or WANTED.get(intent_of(text), frozenset())
+    return named or WANTED.get(intent, frozenset())
 
 
 def _language(text: str) -> str:

@@ -9,9 +9,8 @@ and a poor one, which confidence, age and doubt are then weighed against; it als
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from operator import eq, itemgetter
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -280,6 +279,8 @@ def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> 
 
     A score of 0 stays: there is nothing below it.
     """
+    if not successor:
+        return best_first(found)
     standing = {one.id: one for one in found}
     # The newest first, so that a chain of replacements comes out in order.
     for one in sorted(found, key=lambda one: one.id, reverse=True):
@@ -289,11 +290,13 @@ def under_successors(found: Sequence[Found], successor: Mapping[UUID, UUID]) -> 
     return best_first(standing.values())
 
 
-def above_others(found: Sequence[Found], first: Container[UUID]) -> list[Found]:
+def above_others(found: Sequence[Found], first: Collection[UUID]) -> list[Found]:
     """All of `first` stand above the rest, whose scores keep their shares of the best of them.
 
     A score of 0 stays: there is nothing below it.
     """
+    if not first:
+        return list(found)
     least = min((one.score for one in found if one.id in first and one.score > 0), default=0.0)
     most = max((one.score for one in found if one.id not in first), default=0.0)
     if not least or most < least:
@@ -312,11 +315,14 @@ def moved_to(one: Found, score: float) -> Found:
 def best_first(found: Iterable[Found]) -> list[Found]:
     """By score, ties by id."""
     ranked = sorted(found, key=_SCORE, reverse=True)
-    if len(set(map(_SCORE, ranked))) == len(ranked):
-        return ranked
-    # Ids compare slowly, and only those of one score have to.
-    return [one for _, tied in groupby(ranked, _SCORE) for one in _by_id(list(tied))]
-
-
-def _by_id(tied: list[Found]) -> list[Found]:
-    return sorted(tied, key=_ID) if len(tied) > 1 else tied
+    scores = list(map(_SCORE, ranked))
+    tied = [place for place, same in enumerate(map(eq, scores, scores[1:])) if same]
+    done = 0
+    for first in tied:
+        # Ids compare slowly, and only those of one score have to.
+        if first >= done:
+            done = first + 2
+            while done < len(scores) and scores[done] == scores[first]:
+                done += 1
+            ranked[first:done] = sorted(ranked[first:done], key=_ID)
+    return ranked

@@ -70,6 +70,11 @@ class Commit:
     committed_at: datetime
     reverts: str | None = None
 
+    @property
+    def is_revert(self) -> bool:
+        """Whether it says that it reverts some commit."""
+        return bool(self.reverts) or self.subject.startswith('Revert "')
+
     def takes_back(self, other: Commit) -> bool:
         """Whether it says that it reverts the other, by its name or as git words a revert."""
         if self.reverts:

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from reverie.domain.keeping import Keeping
 
@@ -89,7 +90,7 @@ class Statement:
     replaced: frozenset[str]
     after: dict[str, frozenset[str]]
 
-    @property
+    @cached_property
     def bag(self) -> frozenset[str]:
         """The distinct content words."""
         return frozenset(self.words)
@@ -106,8 +107,8 @@ def statement(text: str) -> Statement:
             words.append(token)
         else:
             breaks.add(len(words))
-    after = {marker: frozenset(_next(tokens, marker)) for marker in MARKERS}
-    return Statement(tuple(words), frozenset(breaks), _denied(tokens), _replaced(tokens), after)
+    denied, replaced = _denied(tokens), _replaced(tokens)
+    return Statement(tuple(words), frozenset(breaks), denied, replaced, _after(tokens))
 
 
 def is_name(word: str) -> bool:
@@ -169,6 +170,15 @@ def _next(tokens: list[tuple[str, str]], marker: str) -> Iterator[str]:
     for place, (_, token) in enumerate(tokens):
         if token == marker:
             yield from _first_word(tokens, place + 1)
+
+
+def _after(tokens: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """The content words after the occurrences of each marker."""
+    found: dict[str, list[str]] = {marker: [] for marker in MARKERS}
+    for place, (_, token) in enumerate(tokens, start=1):
+        if token in found:
+            found[token] += _first_word(tokens, place)
+    return {marker: frozenset(words) for marker, words in found.items()}
 
 
 def _first_word(tokens: list[tuple[str, str]], place: int) -> list[str]:

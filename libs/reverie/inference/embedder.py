@@ -13,7 +13,7 @@ from reverie.inference.fetch import Progress
 from reverie.inference.meters import ModelMeters
 from reverie.inference.own import OWN_GRAPH, Pooling, own_profile
 from reverie.inference.resolver import resolve
-from reverie.inference.runner import MAX_WAITING, Runner
+from reverie.inference.runner import ALONE, MAX_WAITING, Runner
 from reverie.inference.tokens import ModelTokenCounter
 from reverie.inference.vectors import Vectors, normalised
 
@@ -46,7 +46,7 @@ class OnnxEmbedder:
         self, model: Model, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING
     ) -> None:
         graph = folder / model.graph
-        runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting)
+        runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting, ALONE)
         self._set(model.name, runner, model.dims, model.pooling)
 
     @classmethod
@@ -57,7 +57,8 @@ class OnnxEmbedder:
         (unset: 512). Raises `Misconfigured`.
         """
         profile = own_profile(folder, "model")
-        runner = Runner(name, folder / OWN_GRAPH, profile.max_tokens, threads)
+        graph = folder / OWN_GRAPH
+        runner = Runner(name, graph, profile.max_tokens, threads, batch_tokens=ALONE)
         made = cls.__new__(cls)
         made._set(name, runner, runner.width, profile.pooling)
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -16,81 +17,95 @@ class ModelMeters:
     """Batches by size and duration, the calls that wait, and the texts that were known already."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._texts = Histogram(
-            "reverie_model_batch_texts",
-            "Texts that a batch held.",
-            ["model"],
-            buckets=_TEXTS,
-            registry=registry,
+        self._texts = cache(
+            Histogram(
+                "reverie_model_batch_texts",
+                "Texts that a batch held.",
+                ["model"],
+                buckets=_TEXTS,
+                registry=registry,
+            ).labels
         )
-        self._seconds = Histogram(
-            "reverie_model_batch_seconds",
-            "Seconds that a batch took.",
-            ["model"],
-            buckets=_SECONDS,
-            registry=registry,
+        self._seconds = cache(
+            Histogram(
+                "reverie_model_batch_seconds",
+                "Seconds that a batch took.",
+                ["model"],
+                buckets=_SECONDS,
+                registry=registry,
+            ).labels
         )
-        self._calls = Gauge(
-            "reverie_model_calls",
-            "Calls of the model under way: one is worked on, the others take turns with it.",
-            ["model"],
-            registry=registry,
+        self._calls = cache(
+            Gauge(
+                "reverie_model_calls",
+                "Calls of the model under way: one is worked on, the others take turns with it.",
+                ["model"],
+                registry=registry,
+            ).labels
         )
-        self._limit = Gauge(
-            "reverie_model_calls_limit",
-            "Calls above which the model refuses more.",
-            ["model"],
-            registry=registry,
+        self._limit = cache(
+            Gauge(
+                "reverie_model_calls_limit",
+                "Calls above which the model refuses more.",
+                ["model"],
+                registry=registry,
+            ).labels
         )
-        self._refused = Counter(
-            "reverie_model_calls_refused",
-            "Calls that were too many.",
-            ["model"],
-            registry=registry,
+        self._refused = cache(
+            Counter(
+                "reverie_model_calls_refused",
+                "Calls that were too many.",
+                ["model"],
+                registry=registry,
+            ).labels
         )
-        self._known = Counter(
-            "reverie_model_texts_known",
-            "Texts whose vector was kept from before.",
-            ["model"],
-            registry=registry,
+        self._known = cache(
+            Counter(
+                "reverie_model_texts_known",
+                "Texts whose vector was kept from before.",
+                ["model"],
+                registry=registry,
+            ).labels
         )
-        self._loaded = Gauge(
-            "reverie_model_loaded",
-            "Whether the model is there: 1, or 0 while it is missing.",
-            ["model"],
-            registry=registry,
+        self._loaded = cache(
+            Gauge(
+                "reverie_model_loaded",
+                "Whether the model is there: 1, or 0 while it is missing.",
+                ["model"],
+                registry=registry,
+            ).labels
         )
 
     def loaded(self, model: str, there: bool) -> None:
         """Says whether a model that is wanted is there."""
-        self._loaded.labels(model).set(int(there))
-        self._refused.labels(model)
+        self._loaded(model).set(int(there))
+        self._refused(model)
 
     def known(self, model: str, texts: int) -> None:
         """Counts texts that took no call."""
-        self._known.labels(model).inc(texts)
+        self._known(model).inc(texts)
 
     @contextmanager
     def call(self, model: str, limit: int) -> Iterator[None]:
         """One call that was let in; `limit`: how many may be."""
-        self._limit.labels(model).set(limit)
-        self._calls.labels(model).inc()
+        self._limit(model).set(limit)
+        self._calls(model).inc()
         try:
             yield
         finally:
-            self._calls.labels(model).dec()
+            self._calls(model).dec()
 
     def refused(self, model: str) -> None:
         """Counts a call that was too much."""
-        self._refused.labels(model).inc()
+        self._refused(model).inc()
 
     @contextmanager
     def batch(self, model: str, texts: int) -> Iterator[None]:
         """One batch, from its start to its end."""
         begun = time.perf_counter()
         yield
-        self._texts.labels(model).observe(texts)
-        self._seconds.labels(model).observe(time.perf_counter() - begun)
+        self._texts(model).observe(texts)
+        self._seconds(model).observe(time.perf_counter() - begun)
 
 
 UNHEARD = ModelMeters(CollectorRegistry())

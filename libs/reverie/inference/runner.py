@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_BATCH_TEXTS = 8
 MAX_BATCH_TOKENS = 2048
+ALONE = 1
+"""Tokens of a batch where texts are not run together: in 8 bits one gives other numbers beside
+others, and the same text must always give the same."""
 MAX_WAITING = 64
 MAX_CHARS = 32_768
 
@@ -33,9 +36,10 @@ Text = str | tuple[str, str]
 class Runner:
     """A graph run by onnxruntime in one thread of its own, off the event loop.
 
-    Texts are cut at `max_tokens` (and at `MAX_CHARS` before that). Calls share the thread batch by
-    batch, so that a query waits for one batch of a long call, not for all. More than
-    `max_waiting` calls at once are refused with `Unavailable`.
+    Texts are cut at `max_tokens` (and at `MAX_CHARS` before that). Calls share the thread turn by
+    turn, of `MAX_BATCH_TEXTS` and `MAX_BATCH_TOKENS`, so that a query waits for one turn of a long
+    call, not for all; a turn is run in batches of `batch_tokens`. More than `max_waiting` calls at
+    once are refused with `Unavailable`.
     """
 
     def __init__(
@@ -86,18 +90,18 @@ class Runner:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     async def _each(self, texts: Sequence[Text]) -> Rows:
-        encoded, batches, out = await self._in_thread(self._begun, list(texts))
-        rows = dict(zip(batches[0], out, strict=True))
-        for batch in batches[1:]:
-            out = await self._in_thread(self._measured, [encoded[place] for place in batch])
-            rows.update(zip(batch, out, strict=True))
+        encoded, turns, out = await self._in_thread(self._begun, list(texts))
+        rows = dict(zip(turns[0], out, strict=True))
+        for turn in turns[1:]:
+            out = await self._in_thread(self._measured, [encoded[place] for place in turn])
+            rows.update(zip(turn, out, strict=True))
         return [rows[place] for place in range(len(encoded))]
 
     def _begun(self, texts: list[Text]) -> tuple[list[_Tokens], list[list[int]], Rows]:
-        """The texts in tokens, their batches, and what the first gave: a question goes but once."""
+        """The texts in tokens, their turns, and what the first gave: a question goes but once."""
         encoded = self._encode(texts)
-        batches = list(_batches(encoded, self._batch_tokens))
-        return encoded, batches, self._measured([encoded[place] for place in batches[0]])
+        turns = list(_batches(encoded, MAX_BATCH_TOKENS))
+        return encoded, turns, self._measured([encoded[place] for place in turns[0]])
 
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
@@ -107,8 +111,12 @@ class Runner:
         return [_cut(one, self._max_tokens) for one in encoded]
 
     def _measured(self, rows: list[_Tokens]) -> Rows:
-        with self.meters.batch(self._name, len(rows)):
-            return self._run(rows)
+        """What a turn gives, batch by batch: its texts are sorted by length already."""
+        out: Rows = []
+        for batch in _batches(rows, self._batch_tokens):
+            with self.meters.batch(self._name, len(batch)):
+                out += self._run([rows[place] for place in batch])
+        return out
 
     def _run(self, rows: list[_Tokens]) -> Rows:
         width = max(len(row.ids) for row in rows)

@@ -13,7 +13,7 @@ from reverie.inference.catalogue import SPARSE_MODEL, Model, known
 from reverie.inference.fetch import Progress
 from reverie.inference.meters import ModelMeters
 from reverie.inference.resolver import resolve
-from reverie.inference.runner import MAX_WAITING, Runner
+from reverie.inference.runner import ALONE, MAX_WAITING, Runner
 from reverie.inference.tokens import ModelTokenCounter
 
 Words = Mapping[int, float]
@@ -21,9 +21,6 @@ Words = Mapping[int, float]
 
 TEXT_WORDS = 100
 QUERY_WORDS = 32
-BATCH_TOKENS = 128
-"""Each token takes a number for every word of the vocabulary, 15 MB in all. More at once takes up
-to twice the time a text, for the memory that is fetched and given back."""
 
 
 class SparseEncoder(Protocol):
@@ -50,9 +47,9 @@ class OnnxSparse:
     ) -> None:
         self.name = model.name
         graph = folder / model.graph
-        self._runner = Runner(
-            model.name, graph, model.max_tokens, threads, max_waiting, BATCH_TOKENS
-        )
+        # Two texts at once would also take up to twice the time each: 7 MB for sixty tokens are
+        # fetched and given back.
+        self._runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting, ALONE)
 
     @property
     def counter(self) -> ModelTokenCounter:

@@ -29,12 +29,17 @@ log = structlog.get_logger()
 
 START = 8
 LEAST = 2
-"""At least so many at once: while one waits for the store another can be worked on."""
+"""At least so many at once: while one waits for the store another can be worked on.
+
+But one by one where more come than can be done and even these slow each other down.
+"""
 _WINDOW = 0.25
 _TAKEN = 16
 """Seconds, and requests, after which the limit is looked at again."""
 _SLOWED, _AT_EASE = 1.25, 1.0
 """By what nine of ten take alone: above the first there are too many, below the other room."""
+_AWAY = 0.5
+"""One by one calls take longer than this, unless they wait for what is away and count as 0."""
 _OUTAGE = 16.0
 """Times as long as alone from which on it is not the others that a request waits for."""
 _KEPT = 64
@@ -140,6 +145,7 @@ class Admission:
         self._bounds, self._of = bounds, of
         self._refused, self._waited = meters.refused.labels(of), meters.waited.labels(of)
         self._limit = float(min(START, bounds.most))
+        self._least = float(min(LEAST, bounds.most))
         self._working = 0
         self._entered = 0
         self._waiting: deque[_Waiting] = deque()
@@ -234,6 +240,7 @@ class Admission:
         goes_on = self._more_refused > 0 and now - self._strict_until < _STRICT
         if len(self._waiting) <= self._bounds.room and not goes_on:
             self._cleared = now
+            self._limit = max(self._limit, self._least)
         elif goes_on or now - self._cleared > self._bounds.clears:
             self._strict_until = now + _STRICT
             self._more_refused = 0
@@ -268,10 +275,16 @@ class Admission:
             self._window = _Window(now, full=bool(self._waiting))
 
     def _adjust(self, ratio: float, full: bool) -> None:
-        """Fewer at once where they slow each other down, one more where there is room and need."""
+        """Fewer at once where they slow each other down, one more where there is room and need.
+
+        While more come than can be done, one by one where `LEAST` at once slow each other down: who
+        takes turns at a processor is not done sooner, only later. Two again where most wait for
+        something that is away, and so count for nothing.
+        """
+        strict = self._is_strict(self._now())
         if ratio > _SLOWED:
-            self._limit = max(float(min(LEAST, self._bounds.most)), self._limit * 0.75)
-        elif ratio < _AT_EASE and full:
+            self._limit = max(1.0 if strict else self._least, self._limit * 0.75)
+        elif full and ratio < (_AT_EASE if self._limit >= self._least else _AWAY):
             self._limit = min(float(self._bounds.most), self._limit + 1.0)
 
     def _crowded(self) -> Crowded:

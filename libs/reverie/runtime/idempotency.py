@@ -1,4 +1,4 @@
-"""A POST that carries an `Idempotency-Key` takes effect once, however often it is sent."""
+"""A change that carries an `Idempotency-Key` takes effect once, however often it is sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, IdempotencyMismatch, Invalid
-from reverie.domain.idempotency import Claim, StoredReply
+from reverie.domain.idempotency import Claim, StoredReply, under
 
 log = structlog.get_logger()
 
@@ -77,12 +77,17 @@ async def once(
 ) -> StoredReply:
     """The stored answer of `request` (route and body), or that of `answer`, then stored.
 
-    Raises `IdempotencyMismatch` or `InFlight`. Only success is stored: an error changed
-    nothing, so the same key may try again.
+    Raises `IdempotencyMismatch` or `InFlight`. Only success is stored: after an error the same key
+    may try again, and what was written although its answer was lost is found, not written again.
     """
     route, body = request
     stored = _stored(key, await store.begin(tenant, key, route, hashlib.sha256(body).digest()))
-    return stored or await _answered(store, tenant, key, answer)
+
+    async def answered() -> StoredReply:
+        with under(key):
+            return await answer()
+
+    return stored or await _answered(store, tenant, key, answered)
 
 
 async def once_streamed(

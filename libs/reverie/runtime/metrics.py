@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import structlog
 from opentelemetry import trace
@@ -42,41 +43,47 @@ class RequestMetrics:
     """What is counted of each request. `route` is the pattern, never the path itself."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self.requests = Counter(
-            "reverie_http_requests",
-            "Requests answered.",
-            ["method", "route", "status"],
-            registry=registry,
+        self.requests = cache(
+            Counter(
+                "reverie_http_requests",
+                "Requests answered.",
+                ["method", "route", "status"],
+                registry=registry,
+            ).labels
         )
-        self.errors = Counter(
-            "reverie_http_errors",
-            "Requests answered with a problem, by its code.",
-            ["method", "route", "code"],
-            registry=registry,
+        self.errors = cache(
+            Counter(
+                "reverie_http_errors",
+                "Requests answered with a problem, by its code.",
+                ["method", "route", "code"],
+                registry=registry,
+            ).labels
         )
-        self.seconds = Histogram(
-            "reverie_http_request_seconds",
-            "Seconds until a request was answered.",
-            ["method", "route"],
-            buckets=SECONDS,
-            registry=registry,
+        self.seconds = cache(
+            Histogram(
+                "reverie_http_request_seconds",
+                "Seconds until a request was answered.",
+                ["method", "route"],
+                buckets=SECONDS,
+                registry=registry,
+            ).labels
         )
 
     def observe(
         self, method: str, route: str, status: int, seconds: float, code: str | None
     ) -> None:
         """Counts one request; `code` is that of its problem."""
-        self.requests.labels(method, route, str(status)).inc()
-        self.seconds.labels(method, route).observe(seconds, exemplar())
+        self.requests(method, route, str(status)).inc()
+        self.seconds(method, route).observe(seconds, exemplar())
         if code is not None:
-            self.errors.labels(method, route, code).inc()
+            self.errors(method, route, code).inc()
 
     def refusals(self, method: str, route: str, code: str) -> Callable[[], None]:
         """Counts one request that was refused at once, for as little as can be."""
-        requests = self.requests.labels(method, route, "503")
+        requests = self.requests(method, route, "503")
         seconds, errors = (
-            self.seconds.labels(method, route),
-            self.errors.labels(method, route, code),
+            self.seconds(method, route),
+            self.errors(method, route, code),
         )
 
         def count() -> None:

@@ -181,7 +181,7 @@ def _without_null(schema: Json) -> Json:
 
 
 def _headers(route: Route) -> Iterator[Json]:
-    if route.method == "POST":
+    if route.method != "GET":
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
     if route.tagged:
         which = "IfNoneMatch" if route.method == "GET" else "IfMatch"
@@ -197,7 +197,7 @@ def _components(definitions: Json) -> Json:
         "parameters": {
             "IdempotencyKey": _header(
                 "Idempotency-Key",
-                "A POST that is sent again with the same key takes effect once",
+                "What is sent again with the same key takes effect once",
                 {"type": "string", "pattern": "^[ -~]{1,255}$"},
                 "f3b1c2d4",
             ),

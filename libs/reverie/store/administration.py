@@ -17,6 +17,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.scopes import matches
 from reverie.store.bootstrap import NewKey, checked, new_key_text
 from reverie.store.database import Database, Tenant
+from reverie.store.effects import once
 from reverie.store.marks import Marks, marks_of
 
 BATCH = 2000
@@ -85,13 +86,19 @@ class Administration:
         """
         new = checked(new)
         who.check_grant(new.reads, new.writes, new.agent)
-        text, number = new_key_text(), new_id()
+        text = new_key_text()
         reads, writes = list(new.reads), list(new.writes)
         given = (new.label, new.role.value, reads, writes, new.project, new.agent, expires)
-        limits = dict(new.limits)
+
+        async def add() -> str:
+            number = new_id()
+            await tenant.rows("admin_key_add", number, key_hash(text), *given, dict(new.limits))
+            return str(number)
+
         async with self._db.tenant(who.tenant) as tenant:
-            made = await tenant.value("admin_key_add", number, key_hash(text), *given, limits)
-        return Key(number, *given[:-1], made, expires, None, limits), text
+            number = UUID(await once(tenant, "key", add))
+            await _shown(tenant, number, text)
+            return await _held(tenant, who, number), text
 
     async def revoke_key(self, who: Principal, key: UUID) -> None:
         """Ends a key. Raises `NotFound`, and `Forbidden` for one that may more than the caller."""
@@ -120,15 +127,21 @@ class Administration:
         `expires` gives it another end. Raises `NotFound`, `Forbidden`, `Conflict`.
         """
         text = new_key_text()
-        async with self._db.tenant(who.tenant) as tenant:
+
+        async def rotate() -> bool:
             held = await _held(tenant, who, key)
             if held.revoked is not None:
                 raise Conflict("this key was revoked: make a new one")
-            until = await tenant.value("admin_key_rotate", key, key_hash(text), overlap)
-            held = replace(held, old_until=until if overlap else None, **changes)
+            await tenant.rows("admin_key_rotate", key, key_hash(text), overlap)
+            held = replace(held, **changes)
             limits = dict(held.limits)
             await tenant.rows("admin_key_change", key, held.label, held.expires, limits)
-        return held, text
+            return True
+
+        async with self._db.tenant(who.tenant) as tenant:
+            await once(tenant, "key", rotate)
+            await _shown(tenant, key, text)
+            return await _held(tenant, who, key), text
 
     async def scopes(self, who: Principal, after: str | None, limit: int) -> list[ScopeCounts]:
         """Scopes that the key may read, by name."""
@@ -206,6 +219,11 @@ class Administration:
             if time.monotonic() > give_up:
                 return
             await asyncio.sleep(0.02)
+
+
+async def _shown(tenant: Tenant, key: UUID, text: str) -> None:
+    """The text that a key has now: one whose answer was lost is known to nobody."""
+    await tenant.rows("admin_key_shown", key, key_hash(text))
 
 
 async def _held(tenant: Tenant, who: Principal, key: UUID) -> Key:

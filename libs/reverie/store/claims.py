@@ -11,6 +11,7 @@ from reverie.domain.errors import Conflict
 from reverie.domain.memory import Memory, NewMemory, Written
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.effects import called_once
 from reverie.store.names import Names
 from reverie.store.races import busy, retried
 
@@ -27,7 +28,9 @@ class Claims:
         await self._names.keep(who, new.scope_names)
         item = rows.item(new, who.reads, who.actor)
         found: dict[str, Any] = await retried(
-            lambda: self._db.call("learn", who.tenant, who.tenant_name, item, dict(headers)),
+            lambda: called_once(
+                self._db, "learn", who.tenant, "learn", who.tenant_name, item, dict(headers)
+            ),
             "the claim",
         )
         if found.get("problem") == "later":

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeAlias
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from typing import Any
 
 import asyncpg
 from opentelemetry import trace
@@ -13,6 +18,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from prometheus_client import CollectorRegistry
 
 from reverie.domain.errors import Unauthenticated, Unavailable
+from reverie.store.hand import Connection, Hand
 from reverie.store.pool_meters import PoolMeters
 from reverie.store.pools import OUTAGES, Reader, open_pool, unmigrated, visiting
 from reverie.store.queries import query, settled
@@ -20,8 +26,6 @@ from reverie.store.replica import Replica, ReplicaSpec
 from reverie.store.steady import Steady
 
 _tracer = trace.get_tracer("reverie.store")
-
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _UNFLUSHED = "set local synchronous_commit = off"
 
@@ -97,23 +101,9 @@ class Database:
     """A pool under the role that row-level security holds."""
 
     def __init__(
-        self,
-        pool: asyncpg.Pool[asyncpg.Record],
-        acquire_timeout: float,
-        readers: asyncpg.Pool[asyncpg.Record] | None = None,
-        meters: PoolMeters | None = None,
-        replica: Replica | None = None,
+        self, main: Hand, readers: Hand | None = None, replica: Replica | None = None
     ) -> None:
-        self._pool = pool
-        self._timeout = acquire_timeout
-        self._readers = readers
-        self._meters = meters or PoolMeters(CollectorRegistry())
-        self._meters.watch(MAIN, pool)
-        if readers is not None:
-            self._meters.watch(READERS, readers)
-        if replica is not None:
-            self._meters.watch(REPLICA, replica.pool)
-        self.replica = replica
+        self._main, self._readers, self.replica = main, readers, replica
         self._steady = Steady()
 
     @asynccontextmanager
@@ -171,7 +161,7 @@ class Database:
         if self.replica is None or not await self.replica.usable():
             return None
         with suppress(Unavailable, *OUTAGES):
-            found = await stack.enter_async_context(self._connection(self.replica.pool))
+            found = await stack.enter_async_context(self._connection(self.replica.hand))
             await first(found)
             return found
         self.replica.gone()
@@ -246,22 +236,10 @@ class Database:
             raise unmigrated()
 
     @asynccontextmanager
-    async def _connection(
-        self, pool: asyncpg.Pool[asyncpg.Record] | None = None
-    ) -> AsyncIterator[Connection]:
-        name = MAIN if pool is None else READERS if pool is self._readers else REPLICA
-        meters = self._meters
+    async def _connection(self, hand: Hand | None = None) -> AsyncIterator[Connection]:
         try:
-            with meters.waiting(name) as begun:
-                # Its own timeout would take a task for each.
-                async with asyncio.timeout(self._timeout):
-                    lent = await (pool or self._pool).acquire()
-            since = meters.free(name, begun)
-            try:
-                yield lent  # type: ignore[misc]
-            finally:
-                await (pool or self._pool).release(lent, timeout=self._timeout)
-                meters.given_back(name, since)
+            async with (hand or self._main).lent() as connection:
+                yield connection
         except asyncpg.InsufficientPrivilegeError as error:
             if 'policy "stands"' in str(error):
                 raise Unauthenticated from error
@@ -286,23 +264,26 @@ async def open_database(
     `reader_url`: the same database as who may only read, for `readers`; unset: `url`. `registry`
     takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
     """
+    meters = PoolMeters(registry or CollectorRegistry())
+
+    async def opened(
+        name: str, pool: AbstractAsyncContextManager[asyncpg.Pool[asyncpg.Record]]
+    ) -> Hand:
+        hand = Hand(name, await stack.enter_async_context(pool), acquire_timeout, meters)
+        stack.push_async_callback(hand.empty)
+        return hand
+
     async with AsyncExitStack() as stack:
-        pool = await stack.enter_async_context(open_pool(url, size, min_size))
-        reading = None
+        main = await opened(MAIN, open_pool(url, size, min_size))
+        reading = other = None
         if readers:
             who = (reader_url, "reader_database_url") if reader_url else (url, "database_url")
-            pooled = open_pool(who[0], readers, min_size, Reader, who[1])
-            reading = await stack.enter_async_context(pooled)
-        other = await stack.enter_async_context(_replica(replica, readers)) if replica else None
-        meters = PoolMeters(registry) if registry else None
-        yield Database(pool, acquire_timeout, reading, meters, other)
-
-
-@asynccontextmanager
-async def _replica(spec: ReplicaSpec, size: int) -> AsyncIterator[Replica]:
-    """It need not be there: nothing is opened before the first read."""
-    async with open_pool(spec.url, size, 0, Reader, "database_read_url") as pool:
-        yield Replica(pool, spec)
+            reading = await opened(READERS, open_pool(who[0], readers, min_size, Reader, who[1]))
+        if replica:
+            # It need not be there: nothing is opened before the first read.
+            pool = open_pool(replica.url, readers, 0, Reader, "database_read_url")
+            other = Replica(await opened(REPLICA, pool), replica)
+        yield Database(main, reading, other)
 
 
 async def _roll_back(connection: Connection) -> None:

@@ -20,6 +20,7 @@ from reverie.domain.impact import Leaning
 from reverie.domain.memory import content_hash
 from reverie.domain.spreading import Lasting
 from reverie.store.database import Database, Tenant
+from reverie.store.effects import called_once
 
 
 @dataclass(frozen=True)
@@ -59,27 +60,14 @@ class Doubts:
     ) -> tuple[int, int, list[Outgoing]]:
         """Notes that a memory holds as the code stands. Answers its version, how many reasons for
         doubt that ends, and the events to publish. Raises `NotFound`, `Forbidden`, `Invalid`."""
-        found: dict[str, Any] = await self._db.call(
+        found: dict[str, Any] = await called_once(
+            self._db,
             "memory_confirm",
             who.tenant,
-            who.tenant_name,
-            memory,
-            list(who.reads),
-            list(who.writable),
-            dict(headers),
+            f"confirm {memory}",
+            *_confirming(who, memory, headers),
         )
-        match found.get("problem"):
-            case "not_found":
-                raise NotFound("memory", str(memory))
-            case "forbidden":
-                raise Forbidden("write", found["scope"])
-            case "made":
-                raise Invalid("id", "file and entity nodes are made from what memories touch")
-        version, event = found["version"], found["event"]
-        subject = memory_subject(who.tenant_name, "cleared")
-        body = {"id": str(memory), "version": version}
-        told = [outgoing(who.tenant, subject, body, headers, UUID(event))] if event else []
-        return version, found["cleared"], told
+        return _confirmed(who, memory, found, headers)
 
     async def lacking(
         self, who: Principal, project: str, below: UUID | None, limit: int
@@ -91,15 +79,18 @@ class Doubts:
             found = await t.rows("anchors_lacking", project, *grants, below, limit)
         return [dict(row) for row in found]
 
-    async def writable(self, who: Principal, project: str, memories: Sequence[UUID]) -> None:
-        """Raises `NotFound` where one of these is no memory of the project that the key may
-        read and write."""
+    async def writable(
+        self, who: Principal, project: str, memories: Sequence[UUID]
+    ) -> dict[UUID, int]:
+        """The versions of memories. Raises `NotFound` where one of these is no memory of the
+        project that the key may read and write."""
         async with self._db.tenant(who.tenant) as t:
             grants = (list(who.reads), list(who.writable))
             found = await t.rows("memories_writable", list(memories), *grants, project)
-        missing = set(memories) - {row["id"] for row in found}
-        if missing:
+        versions = {row["id"]: row["version"] for row in found}
+        if missing := set(memories) - versions.keys():
             raise NotFound("memory", str(min(missing)))
+        return versions
 
     @asynccontextmanager
     async def of(self, tenant: tuple[int, str], project: str) -> AsyncIterator[Project]:
@@ -265,6 +256,35 @@ class Project:
         told = [{"id": str(event.id), "payload": json.loads(event.payload)} for event in events]
         await self._t.rows("announce_all", subject, told, dict(headers))
         return events
+
+
+async def confirm_within(
+    tenant: Tenant, who: Principal, memory: UUID, headers: Mapping[str, str]
+) -> list[Outgoing]:
+    """Notes that a memory holds as part of a transaction; answers the events. Raises as above."""
+    found = await tenant.value("memory_confirm", *_confirming(who, memory, headers))
+    return _confirmed(who, memory, found, headers)[2]
+
+
+def _confirming(who: Principal, memory: UUID, headers: Mapping[str, str]) -> tuple[object, ...]:
+    return (who.tenant_name, memory, list(who.reads), list(who.writable), dict(headers))
+
+
+def _confirmed(
+    who: Principal, memory: UUID, found: Mapping[str, Any], headers: Mapping[str, str]
+) -> tuple[int, int, list[Outgoing]]:
+    match found.get("problem"):
+        case "not_found":
+            raise NotFound("memory", str(memory))
+        case "forbidden":
+            raise Forbidden("write", found["scope"])
+        case "made":
+            raise Invalid("id", "file and entity nodes are made from what memories touch")
+    version, event = found["version"], found["event"]
+    subject = memory_subject(who.tenant_name, "cleared")
+    body = {"id": str(memory), "version": version}
+    told = [outgoing(who.tenant, subject, body, headers, UUID(event))] if event else []
+    return version, found["cleared"], told
 
 
 def _last(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -53,23 +53,32 @@ class Duplicates:
         self._models = Models(database)
         self._counts = Counts()
 
-    async def read(self, tenant: int, memory: UUID) -> Candidate | None:
-        """The memory, if it is active and all that is derived of it stands."""
+    async def read_all(self, tenant: int, memories: Sequence[UUID]) -> list[Candidate]:
+        """Those of the memories that are active and have all that is derived, in their order."""
         async with self._db.reading(tenant) as t:
             t.vectors = (await self._models.of(tenant)).vectors
-            row = await t.row("likeness_self", memory)
-        return _candidate(row, vector=row["vector"]) if row else None
+            rows = await t.rows("likeness_self", list(memories))
+        return [_candidate(row, vector=row["vector"]) for row in rows]
 
-    async def candidates(self, tenant: int, of: Candidate, limit: int) -> list[Candidate]:
-        """Memories of its scope that may say the same or the opposite, nearest first.
+    async def candidates_all(
+        self, tenant: int, of: Sequence[Candidate], limit: int
+    ) -> list[list[Candidate]]:
+        """Memories of the scope of each that may say the same or the opposite, nearest first.
 
-        Up to `limit` by meaning, by shared anchors, and by shared rare words.
+        Up to `limit` by meaning, by shared anchors, and by shared rare words. None that comes
+        after it in the list, which will find it.
         """
+        found: dict[UUID, list[Candidate]] = {one.id: [] for one in of}
+        if not of:
+            return []
         async with self._db.reading(tenant) as t:
             t.vectors = (await self._models.of(tenant)).vectors
             walks = int(await self._counts.walks(t))
-            found = await t.rows("likeness_candidates", of.id, of.vector, of.scope, limit, walks)
-        return [_candidate(row, cosine=row["cosine"]) for row in found]
+            mine = [one.id for one in of], [one.vector for one in of], [one.scope for one in of]
+            rows = await t.rows("likeness_candidates", *mine, limit, walks)
+        for row in rows:
+            found[row["of"]].append(_candidate(row, cosine=row["cosine"]))
+        return list(found.values())
 
     async def merge(
         self,

@@ -16,7 +16,8 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, Forbidden, Invalid, Moved, NotFound, ReverieError
 from reverie.domain.memory import content_hash
 from reverie.domain.said import memory_words
-from reverie.store.database import Database
+from reverie.store.database import Database, Tenant
+from reverie.store.effects import called_once
 from reverie.store.links import refused_ring
 from reverie.store.races import retried
 
@@ -72,19 +73,12 @@ class Edits:
         """Carries out a change. Raises `NotFound`, `Forbidden`, `Moved`, `Conflict`, `Invalid`."""
         try:
             found: dict[str, Any] = await retried(
-                lambda: self._db.call(
+                lambda: called_once(
+                    self._db,
                     "memory_change",
                     who.tenant,
-                    who.tenant_name,
-                    memory,
-                    list(who.reads),
-                    list(who.writable),
-                    change.expected,
-                    dict(change.fields),
-                    who.actor,
-                    change.why,
-                    change.event,
-                    dict(headers),
+                    f"change {memory}",
+                    *_asked(who, memory, change, headers),
                 ),
                 "the memory",
             )
@@ -92,16 +86,7 @@ class Edits:
             if error.constraint_name != "task_in_order":
                 raise
             raise await self._waits_for_itself(who, json.loads(str(error))) from error
-        if "problem" in found:
-            raise _problem(memory, found)
-        body = {"id": str(memory), "version": found["version"]}
-        events = [
-            outgoing(
-                who.tenant, memory_subject(who.tenant_name, name), body, headers, UUID(str(event))
-            )
-            for name, event in dict(found["events"] or {}).items()
-        ]
-        return Changed(found["version"], events)
+        return _changed(who, memory, found, headers)
 
     async def _waits_for_itself(self, who: Principal, path: Sequence[str]) -> Conflict:
         async with self._db.tenant(who.tenant) as tenant:
@@ -123,6 +108,44 @@ class Edits:
         if row is None:
             raise NotFound("version", f"{version} of memory {memory}")
         return row["content"], row["state"]
+
+
+async def change_within(
+    tenant: Tenant, who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
+) -> Changed:
+    """Carries out a change as part of a transaction, which ends where this raises as above."""
+    found = await tenant.value("memory_change", *_asked(who, memory, change, headers))
+    return _changed(who, memory, found, headers)
+
+
+def _asked(
+    who: Principal, memory: UUID, change: Change, headers: Mapping[str, str]
+) -> tuple[object, ...]:
+    return (
+        who.tenant_name,
+        memory,
+        list(who.reads),
+        list(who.writable),
+        change.expected,
+        dict(change.fields),
+        who.actor,
+        change.why,
+        change.event,
+        dict(headers),
+    )
+
+
+def _changed(
+    who: Principal, memory: UUID, found: Mapping[str, Any], headers: Mapping[str, str]
+) -> Changed:
+    if "problem" in found:
+        raise _problem(memory, found)
+    body = {"id": str(memory), "version": found["version"]}
+    events = [
+        outgoing(who.tenant, memory_subject(who.tenant_name, name), body, headers, UUID(str(event)))
+        for name, event in dict(found["events"] or {}).items()
+    ]
+    return Changed(found["version"], events)
 
 
 def worded(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -75,6 +75,33 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A memory, and the paths and entities that it speaks of."""
+
+    memory: Raw
+    files: Sequence[str]
+    entities: Sequence[Entity]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What was derived from a memory, to be written while it stands at its version.
+
+    `pieces` None leaves the chunks as they are and the memory due. `touches` maps file and entity
+    nodes to the edge's metadata; what was touched before under a name and is not among them is
+    closed. Causes that would close a cycle are left out; `told` says that a language model was
+    heard on them. The links of a carried memory stay as they came. Its events get the `headers`.
+    """
+
+    memory: Raw
+    pieces: Sequence[Piece] | None
+    touches: Mapping[UUID, Mapping[str, Any]]
+    causes: Sequence[Cause] = ()
+    told: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Nodes:
     """The nodes that a memory speaks of, by their names: paths, and labels of entities."""
 
@@ -95,9 +122,12 @@ class Enrichment:
 
     async def read(self, tenant: int, memory: UUID) -> Raw | None:
         """The memory, or None where it was forgotten."""
+        return next(iter(await self.read_all(tenant, [memory])), None)
+
+    async def read_all(self, tenant: int, memories: Sequence[UUID]) -> list[Raw]:
+        """Those of the memories that were not forgotten, in any order."""
         async with self._db.reading(tenant) as t:
-            row = await t.row("enrich_read", memory)
-        return Raw(**row) if row else None
+            return [Raw(**row) for row in await t.rows("enrich_read", list(memories))]
 
     async def known(
         self, tenant: int, hashes: Sequence[bytes], model: Pointer
@@ -108,80 +138,61 @@ class Enrichment:
             found = await t.rows("vectors_known", list(hashes))
         return {row["hash"]: _known(row["v"], row["words"]) for row in found}
 
-    async def nodes(
-        self, tenant: int, memory: Raw, files: Sequence[str], found: Sequence[Entity]
-    ) -> Nodes:
-        """The nodes of files in the memory's project and of entities, made where they are missing.
+    async def nodes_all(self, tenant: int, asked: Sequence[Asked]) -> list[Nodes]:
+        """The nodes of files in the memories' projects and of entities, made where missing.
 
         A file that moved since keeps the node that the memory touches under its old name. Entities
         lie in the memory's project, else in its own scope: a name that only one agent's memory
         gives is shown to that agent alone.
         """
-        if not files and not found:
-            return Nodes({}, {})
-        project = project_of(memory.scope)
-        scope = f"project/{project}" if project else memory.scope
-        asked = memory.id, project, scope, _files(files), _entities(found)
-        made = await self._db.call("anchor_files", tenant, *asked)
-        return Nodes(*({k: UUID(v) for k, v in made[one].items()} for one in ("files", "entities")))
+        named = [_named(one) for one in asked]
+        if not any(one["files"] or one["entities"] for one in named):
+            return [Nodes({}, {})] * len(asked)
+        made = await self._db.call("anchor_files", tenant, named)
+        return [Nodes(_ids(one["files"]), _ids(one["entities"])) for one in made]
 
-    async def candidates(
-        self, tenant: int, memory: Raw, nodes: Sequence[UUID], limit: int
-    ) -> list[Told]:
-        """Memories of the scope that may be its causes or effects, none with a causal edge told."""
-        if not nodes and memory.session is None:
-            return []
-        async with self._db.reading(tenant) as t:
-            near = (memory.id, memory.scope, list(nodes), memory.session, limit)
-            found = await t.rows("cause_candidates", *near)
-        return [Told(**{**row, "files": tuple(row["files"])}) for row in found]
+    async def candidates_all(
+        self, tenant: int, memories: Sequence[Raw], nodes: Sequence[Iterable[UUID]], limit: int
+    ) -> dict[UUID, list[Told]]:
+        """By memory: those of its scope that may be its causes or effects, `limit` at most.
 
-    async def write(
-        self,
-        tenant: tuple[int, str],
-        memory: Raw,
-        pieces: Sequence[Piece] | None,
-        touches: Mapping[UUID, Mapping[str, Any]],
-        relatives: int,
-        headers: Mapping[str, str],
-        causes: Sequence[Cause] = (),
-        told: bool = False,
-    ) -> list[Outgoing]:
-        """Replaces what is derived, if the memory is still at that version.
-
-        `pieces` None leaves the chunks as they are and the memory due. `touches` maps file and
-        entity nodes to the edge's metadata; what was touched before under a name and is not
-        among them is closed. Up to `relatives` memories of the scope that touch the same nodes
-        are linked. Causes that would close a cycle are left out; `told` says that a
-        language model was heard on them. The links of a carried memory stay as they came.
-        Where changes of its files were applied already, staleness is told to look at the memory.
-        Answers the events to publish.
+        None to which a causal edge was told, and none that comes after it in the list, which will
+        find it.
         """
-        number, name = tenant
-        made = {} if memory.carried else _linked(memory, touches, relatives, causes, told)
-        events: list[Outgoing] = []
-        if pieces is not None:
-            body = {"id": str(memory.id), "version": memory.version}
-            events = [outgoing(number, memory_subject(name, "enriched"), body, headers)]
-            made |= _cut(pieces) | {"enriched": _told(events[0], body)}
-        if project := project_of(memory.scope):
-            made["missed"] = {"project": project, "subject": git_subject(name, project)}
-        done = await self._derive(number, memory, made, pieces or (), headers)
-        if done is None:
-            return []
-        if done["missed"]:
-            told_of = {"memory": str(memory.id), "project": project}
-            subject, event = made["missed"]["subject"], UUID(done["missed"])
-            events.append(outgoing(number, subject, told_of, headers, event))
-        return events
+        touched = [(n, node) for n, all_of in enumerate(nodes, start=1) for node in all_of]
+        if not touched and not any(memory.session for memory in memories):
+            return {}
+        places, ends = [place for place, _ in touched], [node for _, node in touched]
+        asked = [[getattr(one, name) for one in memories] for name in ("id", "scope", "session")]
+        found: dict[UUID, list[Told]] = {}
+        async with self._db.reading(tenant) as t:
+            for row in await t.rows("cause_candidates", *asked, places, ends, limit):
+                told = {**row, "files": tuple(row["files"])}
+                found.setdefault(told.pop("of"), []).append(Told(**told))
+        return found
 
-    async def walk(self, tenant: int) -> None:
+    async def write_all(
+        self, tenant: tuple[int, str], derived: Sequence[Derived], relatives: int
+    ) -> list[list[Outgoing]]:
+        """Replaces what is derived of memories, as far as each is still at its version.
+
+        One after the other, together or none. Up to `relatives` memories of the scope that touch
+        the same nodes are linked. Where changes of its files were applied already, staleness is
+        told to look at the memory. Answers the events to publish, of each.
+        """
+        made = [_made(tenant, one, relatives) for one in derived]
+        of = [(one.memory, one.pieces or ()) for one in derived]
+        done = await self._derive(tenant[0], of, made)
+        return [_events(tenant[0], *one) for one in zip(derived, made, done, strict=True)]
+
+    async def walk(self, tenant: int, memories: int = 1) -> None:
         """Puts some vectors that a large tenant got into the index that is walked."""
-        await self._models.walk(tenant, await self._models.of(tenant), WALKED_AT_ONCE)
+        await self._models.walk(tenant, await self._models.of(tenant), memories * WALKED_AT_ONCE)
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
         """Replaces the chunks of a memory that stands at its version; tells nobody."""
-        return await self._derive(tenant, memory, _cut(pieces), pieces) is not None
+        [done] = await self._derive(tenant, [(memory, pieces)], [_cut(pieces)])
+        return done is not None
 
     async def links_anew(
         self,
@@ -191,29 +202,35 @@ class Enrichment:
         relatives: int,
         causes: Sequence[Cause],
     ) -> bool:
-        """Puts what a memory touches, and its causes, as `write` does; tells nobody."""
-        made = _linked(memory, touches, relatives, causes)
-        return await self._derive(tenant, memory, made) is not None
+        """Puts what a memory touches, and its causes, as `write_all` does; tells nobody."""
+        made = _linked(Derived(memory, None, touches, causes), relatives)
+        [done] = await self._derive(tenant, [(memory, ())], [made])
+        return done is not None
 
     async def _derive(
         self,
         tenant: int,
-        memory: Raw,
-        made: Mapping[str, Any],
-        pieces: Sequence[Piece] = (),
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> dict[str, Any] | None:
-        """What the write answers; None where the memory is at another version."""
+        of: Sequence[tuple[Raw, Sequence[Piece]]],
+        made: Sequence[Mapping[str, Any]],
+    ) -> list[dict[str, Any] | None]:
+        """What each write answers; None where the memory is at another version."""
+        pieces = [piece for _, each in of for piece in each]
+        firsts = accumulate((len(each) for _, each in of), initial=0)
+        asked = [
+            {**one, "memory": str(memory.id), "version": memory.version, "first": first}
+            for (memory, _), one, first in zip(of, made, firsts, strict=False)
+        ]
         vectors = [HalfVector(piece.vector) for piece in pieces]
         words = [None if one.words is None else sparse_vector(one.words) for one in pieces]
-        asked = tenant, memory.id, memory.version, dict(made), vectors, words, dict(headers)
         try:
-            done: dict[str, Any] | None = await self._db.call("derive", *asked)
+            done: list[dict[str, Any] | None] = await self._db.call(
+                "derive", tenant, asked, vectors, words
+            )
         except asyncpg.PostgresError as error:
             if error.sqlstate != "RV003":
                 raise
             hint = "the tenant was switched to another meanwhile"
-            raise Unavailable(f"model {made['model']}", hint) from error
+            raise Unavailable(f"model {pieces[0].model}", hint) from error
         return done
 
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
@@ -236,19 +253,55 @@ def _new(hashed: str, **fields: str) -> dict[str, str]:
     return {**fields, "id": str(new_id()), "hash": content_hash(hashed)}
 
 
-def _linked(
-    memory: Raw,
-    touches: Mapping[UUID, Mapping[str, Any]],
-    relatives: int,
-    causes: Sequence[Cause],
-    told: bool = False,
-) -> dict[str, Any]:
+def _named(one: Asked) -> dict[str, Any]:
+    project = project_of(one.memory.scope)
+    scope = f"project/{project}" if project else one.memory.scope
+    files, entities = _files(one.files), _entities(one.entities)
+    told = {"memory": str(one.memory.id), "project": project, "scope": scope}
+    return {**told, "files": files, "entities": entities}
+
+
+def _ids(nodes: Mapping[str, str]) -> dict[str, UUID]:
+    return {name: UUID(node) for name, node in nodes.items()}
+
+
+def _made(tenant: tuple[int, str], one: Derived, relatives: int) -> dict[str, Any]:
+    """What is to be written of a memory, and of the events to store with it."""
+    made: dict[str, Any] = {} if one.memory.carried else _linked(one, relatives)
+    made["headers"] = dict(one.headers)
+    if one.pieces is not None:
+        body = {"id": str(one.memory.id), "version": one.memory.version}
+        subject = memory_subject(tenant[1], "enriched")
+        made |= _cut(one.pieces)
+        made["enriched"] = {"event": str(new_id()), "subject": subject, "body": body}
+    if project := project_of(one.memory.scope):
+        made["missed"] = {"project": project, "subject": git_subject(tenant[1], project)}
+    return made
+
+
+def _events(
+    tenant: int, one: Derived, made: Mapping[str, Any], done: Mapping[str, Any] | None
+) -> list[Outgoing]:
+    """The events that were stored with what was made of a memory."""
+    if done is None:
+        return []
+    told = [(made["enriched"], made["enriched"]["body"])] if "enriched" in made else []
+    if done["missed"]:
+        body = {"memory": str(one.memory.id), "project": made["missed"]["project"]}
+        told.append((made["missed"] | {"event": done["missed"]}, body))
+    return [
+        outgoing(tenant, event["subject"], body, one.headers, UUID(event["event"]))
+        for event, body in told
+    ]
+
+
+def _linked(one: Derived, relatives: int) -> dict[str, Any]:
     """Edges to files and entities, to the memories that touch the same ones, and to causes."""
     return {
-        "touches": {str(node): dict(meta) for node, meta in touches.items()},
+        "touches": {str(node): dict(meta) for node, meta in one.touches.items()},
         "relatives": relatives,
-        "causes": [_cause(memory, one) for one in causes],
-        "told": told,
+        "causes": [_cause(one.memory, cause) for cause in one.causes],
+        "told": one.told,
     }
 
 
@@ -262,10 +315,6 @@ def _cut(pieces: Sequence[Piece]) -> dict[str, Any]:
     """Where the chunks of a memory are, and the model that made their vectors."""
     places = [{"start": p.start, "stop": p.stop, "hash": p.hash.hex()} for p in pieces]
     return {"pieces": places, "model": pieces[0].model if pieces else None}
-
-
-def _told(event: Outgoing, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"event": str(event.id), "subject": event.subject, "body": body}
 
 
 def _known(vector: HalfVector, words: SparseVector | None) -> Known:

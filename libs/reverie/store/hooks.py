@@ -10,6 +10,7 @@ from typing import Any
 from reverie.domain.access import Principal, Role
 from reverie.domain.errors import NotFound
 from reverie.store.database import Database
+from reverie.store.effects import once
 from reverie.store.sealing import Place, Sealer
 
 
@@ -83,7 +84,7 @@ class Hooks:
     async def delete(self, who: Principal, project: str, kind: str) -> None:
         """Takes a webhook's secret back. Raises `NotFound`."""
         async with self._db.tenant(who.tenant) as tenant:
-            if await tenant.row("hook_delete", project, kind) is None:
+            if not await once(tenant, "delete", lambda: tenant.value("hook_delete", project, kind)):
                 raise NotFound(f"{kind} webhook of project", project)
 
     def _hook(self, row: Any) -> Hook:

@@ -15,6 +15,7 @@ from reverie.domain.edges import EdgeKind
 from reverie.domain.errors import Conflict, Invalid, NotFound
 from reverie.domain.ids import new_id, short_id
 from reverie.store.database import Database, Tenant
+from reverie.store.effects import once
 from reverie.store.races import retried
 
 _RINGS = {"cycle": "causal cycle", "ring": "ring of tasks"}
@@ -49,11 +50,19 @@ class Links:
         if link.source == link.target:
             raise Invalid("to", "is the memory that the link leaves from")
 
-        async def once() -> tuple[UUID, Outgoing | None]:
+        async def put() -> dict[str, Any]:
             async with self._db.tenant(who.tenant) as tenant:
-                return await _put(tenant, who, link, headers)
+                found: dict[str, Any] = await once(
+                    tenant, "link", lambda: _put(tenant, who, link, headers)
+                )
+            return found
 
-        return await retried(once, "the graph")
+        found = await retried(put, "the graph")
+        edge = UUID(found["id"])
+        if not found["created"]:
+            return edge, None
+        told = _told(edge, link.source, link.kind.value, link.target)
+        return edge, _outgoing(who, "linked", told, headers, found["event"])
 
     async def close(self, who: Principal, edge: UUID, headers: Mapping[str, str]) -> Outgoing:
         """Closes an open edge. Raises `NotFound` and `Forbidden`.
@@ -61,30 +70,44 @@ class Links:
         `A led_to B` is `B caused_by A`: who may write either end may take it back.
         """
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("link_open", edge, list(who.reads))
-            if row is None:
-                raise NotFound("link", str(edge))
-            if not (row["kind"] == EdgeKind.LED_TO and who.may_write(row["dst_scope"])):
-                who.check_write(row["src_scope"])
-            told = _told(edge, row["src"], row["kind"], row["dst"])
-            event = outgoing(who.tenant, memory_subject(who.tenant_name, "unlinked"), told, headers)
-            item = {"id": str(edge), "who": who.actor, "event": str(event.id), "told": told}
-            if not await tenant.value("link_close", who.tenant_name, item, dict(headers)):
-                raise NotFound("link", str(edge))
-        return event
+            done = await once(tenant, "unlink", lambda: _close(tenant, who, edge, headers))
+        return _outgoing(who, "unlinked", done["told"], headers, done["event"])
+
+
+def _outgoing(
+    who: Principal, name: str, told: Mapping[str, Any], headers: Mapping[str, str], event: str
+) -> Outgoing:
+    subject = memory_subject(who.tenant_name, name)
+    return outgoing(who.tenant, subject, told, headers, UUID(event))
+
+
+async def _close(
+    tenant: Tenant, who: Principal, edge: UUID, headers: Mapping[str, str]
+) -> dict[str, Any]:
+    """What is told of the edge that was closed, and the event that tells it."""
+    row = await tenant.row("link_open", edge, list(who.reads))
+    if row is None:
+        raise NotFound("link", str(edge))
+    if not (row["kind"] == EdgeKind.LED_TO and who.may_write(row["dst_scope"])):
+        who.check_write(row["src_scope"])
+    told = _told(edge, row["src"], row["kind"], row["dst"])
+    event = str(new_id())
+    item = {"id": str(edge), "who": who.actor, "event": event, "told": told}
+    if not await tenant.value("link_close", who.tenant_name, item, dict(headers)):
+        raise NotFound("link", str(edge))
+    return {"told": told, "event": event}
 
 
 async def _put(
     tenant: Tenant, who: Principal, link: Link, headers: Mapping[str, str]
-) -> tuple[UUID, Outgoing | None]:
+) -> dict[str, Any]:
+    """The id of the edge that stands, whether it is new, and the event that tells of it then."""
     ends = await _ends(tenant, who, [link.source, link.target])
     for end in (link.source, link.target):
         if end not in ends:
             raise NotFound("memory", str(end))
     who.check_write(ends[link.source]["scope"])
-    edge = new_id()
-    told = _told(edge, link.source, link.kind.value, link.target)
-    event = outgoing(who.tenant, memory_subject(who.tenant_name, "linked"), told, headers)
+    edge, event = new_id(), str(new_id())
     item = {
         "id": str(edge),
         "from": str(link.source),
@@ -93,14 +116,14 @@ async def _put(
         "weight": link.weight,
         "metadata": link.metadata,
         "who": who.actor,
-        "event": str(event.id),
-        "told": told,
+        "event": event,
+        "told": _told(edge, link.source, link.kind.value, link.target),
     }
     found = await tenant.value("link_put", who.tenant_name, item, dict(headers))
     if found.get("problem") in _RINGS:
         said = f"{link.kind.value} would close a {_RINGS[found['problem']]}"
         raise await refused_ring(tenant, who, said, [UUID(node) for node in found["path"]])
-    return UUID(found["id"]), event if found["created"] else None
+    return {"id": found["id"], "created": found["created"], "event": event}
 
 
 async def refused_ring(tenant: Tenant, who: Principal, said: str, path: Sequence[UUID]) -> Conflict:

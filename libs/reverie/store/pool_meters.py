@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import NamedTuple, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -14,11 +12,30 @@ from prometheus_client.registry import Collector
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
+class Watched(Protocol):
+    """A pool of connections: how many are lent, how many are free, and how many there may be."""
+
+    @property
+    def busy(self) -> int: ...
+    @property
+    def idle(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+
+
+class Told(NamedTuple):
+    """What is counted of one pool: seconds of waiting and of use, and the times that it failed."""
+
+    waits: Histogram
+    held: Histogram
+    failed: Counter
+
+
 class PoolMeters(Collector):
     """Of each pool, by name (main, readers): its connections now, and what they were used for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._pools: dict[str, Any] = {}
+        self._pools: dict[str, Watched] = {}
         self._waits = Histogram(
             "reverie_postgres_wait_seconds",
             "Seconds until a connection was free.",
@@ -41,29 +58,10 @@ class PoolMeters(Collector):
         )
         registry.register(self)
 
-    def watch(self, name: str, pool: Any) -> None:
-        """From now on the pool's connections are told of."""
+    def watch(self, name: str, pool: Watched) -> Told:
+        """From now on the pool's connections are told of; what is told of one that is lent."""
         self._pools[name] = pool
-        self._failed.labels(name)
-
-    @contextmanager
-    def waiting(self, name: str) -> Iterator[float]:
-        """Gives when the wait began; its end is told by `free`."""
-        try:
-            yield time.perf_counter()
-        except Exception:
-            self._failed.labels(name).inc()
-            raise
-
-    def free(self, name: str, begun: float) -> float:
-        """A connection is there; gives when."""
-        now = time.perf_counter()
-        self._waits.labels(name).observe(now - begun)
-        return now
-
-    def given_back(self, name: str, since: float) -> None:
-        """The connection is free again."""
-        self._held.labels(name).observe(time.perf_counter() - since)
+        return Told(self._waits.labels(name), self._held.labels(name), self._failed.labels(name))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """What the pools hold now."""
@@ -78,9 +76,8 @@ class PoolMeters(Collector):
             labels=["pool"],
         )
         for name, pool in self._pools.items():
-            idle = pool.get_idle_size()
-            size.add_metric([name, "busy"], pool.get_size() - idle)
-            size.add_metric([name, "idle"], idle)
-            limit.add_metric([name], pool.get_max_size())
+            size.add_metric([name, "busy"], pool.busy)
+            size.add_metric([name, "idle"], pool.idle)
+            limit.add_metric([name], pool.limit)
         yield size
         yield limit

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
-import asyncpg
 import structlog
 
+from reverie.store.hand import Hand
 from reverie.store.queries import query
 
 LOOK_SECONDS: Final = 1.0
@@ -62,10 +62,10 @@ class _State:
 
 
 class Replica:
-    """A pool on a replica, passed over while that is away, cut off, or too far behind."""
+    """Connections to a replica, passed over while that is away, cut off, or too far behind."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], spec: ReplicaSpec) -> None:
-        self.pool = pool
+    def __init__(self, hand: Hand, spec: ReplicaSpec) -> None:
+        self.hand = hand
         self._patience = spec.patience
         self._lag = spec.lag
         self._told = spec.told
@@ -116,10 +116,7 @@ class Replica:
 
     async def _ask(self) -> _State:
         at = monotonic()
-        async with (
-            asyncio.timeout(ANSWER_SECONDS),
-            self.pool.acquire(timeout=ANSWER_SECONDS) as connection,
-        ):
+        async with asyncio.timeout(ANSWER_SECONDS), self.hand.lent() as connection:
             row = await connection.fetchrow(query("replica_state").sql)
         assert row is not None
         sound = row["follows"] and row["behind"] <= self._lag

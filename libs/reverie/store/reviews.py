@@ -13,10 +13,12 @@ from reverie.domain.access import Principal
 from reverie.domain.errors import Conflict, NotFound
 from reverie.domain.ids import new_id
 from reverie.domain.memory import Status
-from reverie.store.database import Database
-from reverie.store.doubts import Doubts
-from reverie.store.edits import Change, Edits, worded
-from reverie.store.memories import Memories
+from reverie.store import rows
+from reverie.store.database import Database, Tenant
+from reverie.store.doubts import confirm_within
+from reverie.store.edits import Change, change_within, worded
+from reverie.store.effects import once
+from reverie.store.races import retried
 from reverie.store.tending import Garden
 
 
@@ -79,8 +81,6 @@ class Reviews:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._edits, self._doubts = Edits(database), Doubts(database)
-        self._memories = Memories(database)
 
     async def due(self, garden: Garden, above: UUID, limit: int) -> list[Doubted]:
         """Memories that changes of their own files put in doubt since they were looked over."""
@@ -111,54 +111,67 @@ class Reviews:
 
     async def accept(
         self, who: Principal, review: UUID, headers: Mapping[str, str]
-    ) -> tuple[Review, list[Outgoing]]:
-        """Does to the memory what an open review says; answers the events to publish.
+    ) -> tuple[UUID, list[Outgoing]]:
+        """Does to the memory what an open review says; answers which, and the events to publish.
 
         Raises `NotFound`, `Forbidden`, `Conflict` where it was decided on or the memory is another
         by now.
         """
-        found = await self._open(who, review)
-        events = await self._carried_out(who, found, headers)
-        await self._decided(who, review, "accepted")
-        return found, events
 
-    async def refuse(self, who: Principal, review: UUID) -> Review:
-        """Leaves the memory as it is. Raises `NotFound`, `Forbidden`, `Conflict`."""
-        found = await self._open(who, review)
-        await self._decided(who, review, "refused")
-        return found
+        async def decided() -> tuple[str, list[Outgoing]]:
+            events: list[Outgoing] = []
 
-    async def _open(self, who: Principal, review: UUID) -> Review:
-        async with self._db.tenant(who.tenant) as t:
-            row = await t.row("review_get", review, list(who.reads))
-        if row is None:
-            raise NotFound("review", str(review))
-        found = Review(**row)
-        who.check_write(found.scope)
-        if found.state != "open":
-            raise Conflict(f"this review was {found.state} before")
-        if found.standing != found.version:
-            raise Conflict(
-                f"the memory is of version {found.standing} by now, and looked over anew"
-            )
-        return found
+            async def decide() -> str:
+                found = await _decided(tenant, who, review, "accepted")
+                events.extend(await _carried_out(tenant, who, found, headers))
+                return str(found.memory)
 
-    async def _decided(self, who: Principal, review: UUID, state: str) -> None:
-        async with self._db.tenant(who.tenant) as t:
-            if await t.row("review_decide", review, state, who.actor) is None:
-                raise Conflict("somebody else decided on this review meanwhile")
+            async with self._db.tenant(who.tenant) as tenant:
+                return await once(tenant, "decide", decide), events
 
-    async def _carried_out(
-        self, who: Principal, one: Review, headers: Mapping[str, str]
-    ) -> list[Outgoing]:
-        why = f"{one.made_by} looked it over: {one.why}"
-        if one.verdict == "holds":
-            return (await self._doubts.confirm(who, one.memory, headers))[2]
-        if one.verdict == "gone":
-            change = Change({"status": Status.ARCHIVED.value}, why, "archived", one.version)
-            return (await self._edits.change(who, one.memory, change, headers)).events
-        memory = await self._memories.get(who, one.memory)
-        content = one.content or memory.content
-        change = Change(worded(content, memory.key, memory.tags), why, "edited", one.version)
-        changed = await self._edits.change(who, one.memory, change, headers)
-        return [*changed.events, *(await self._doubts.confirm(who, one.memory, headers))[2]]
+        memory, events = await retried(decided, "the memory")
+        return UUID(memory), events
+
+    async def refuse(self, who: Principal, review: UUID) -> UUID:
+        """Leaves the memory as it is; answers which. Raises `NotFound`, `Forbidden`, `Conflict`."""
+
+        async def decide() -> str:
+            return str((await _decided(tenant, who, review, "refused")).memory)
+
+        async with self._db.tenant(who.tenant) as tenant:
+            return UUID(await once(tenant, "decide", decide))
+
+
+async def _decided(tenant: Tenant, who: Principal, review: UUID, state: str) -> Review:
+    """The review, of which somebody decides that it is in this state now."""
+    row = await tenant.row("review_get", review, list(who.reads))
+    if row is None:
+        raise NotFound("review", str(review))
+    found = Review(**row)
+    who.check_write(found.scope)
+    if found.state != "open":
+        raise Conflict(f"this review was {found.state} before")
+    if found.standing != found.version:
+        raise Conflict(f"the memory is of version {found.standing} by now, and looked over anew")
+    if await tenant.row("review_decide", review, state, who.actor) is None:
+        raise Conflict("somebody else decided on this review meanwhile")
+    return found
+
+
+async def _carried_out(
+    tenant: Tenant, who: Principal, one: Review, headers: Mapping[str, str]
+) -> list[Outgoing]:
+    why = f"{one.made_by} looked it over: {one.why}"
+    if one.verdict == "holds":
+        return await confirm_within(tenant, who, one.memory, headers)
+    if one.verdict == "gone":
+        change = Change({"status": Status.ARCHIVED.value}, why, "archived", one.version)
+        return (await change_within(tenant, who, one.memory, change, headers)).events
+    row = await tenant.row("memory_get", one.memory, list(who.reads))
+    if row is None:
+        raise NotFound("memory", str(one.memory))
+    memory = rows.memory(row)
+    fields = worded(one.content or memory.content, memory.key, memory.tags)
+    change = Change(fields, why, "edited", one.version)
+    changed = await change_within(tenant, who, one.memory, change, headers)
+    return [*changed.events, *await confirm_within(tenant, who, one.memory, headers)]

@@ -15,6 +15,7 @@ from pgvector import HalfVector
 
 from reverie.domain.access import Principal
 from reverie.domain.memory import Memory
+from reverie.domain.named import shortest
 from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.counts import Counts
@@ -96,6 +97,16 @@ class Candidate(NamedTuple):
     content: str
 
 
+class Holding(NamedTuple):
+    """Memories that are wanted only where they may hold one of the names, folded as a name is."""
+
+    ids: Sequence[UUID] = ()
+    names: Sequence[str] = ()
+
+
+NONE_HELD = Holding()
+
+
 class Search:
     """Searches within one tenant."""
 
@@ -175,10 +186,15 @@ class Search:
         return [Link(*row) for row in found]
 
     async def candidates(
-        self, who: Principal, ids: Sequence[UUID], only: Filter
+        self, who: Principal, ids: Sequence[UUID], only: Filter, holding: Holding = NONE_HELD
     ) -> dict[UUID, Candidate]:
-        """Those of `ids` that the filter lets through."""
-        args = (list(ids), list(only.scopes), list(only.status), only.kinds, only.asked)
+        """Those of `ids` that the filter lets through, and of `holding` what may hold a name."""
+        named = (
+            (list(holding.ids), list(shortest(tuple(holding.names))))
+            if holding.ids
+            else (None, None)
+        )
+        args = (list(ids), list(only.scopes), list(only.status), only.kinds, only.asked, *named)
         async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("recall_facts", *args)
         return {row["id"]: Candidate(rows.facts(row), row["content"]) for row in found}

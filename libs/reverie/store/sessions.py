@@ -12,6 +12,7 @@ from reverie.domain.access import Principal
 from reverie.domain.dreaming import DEFAULT, Limits
 from reverie.domain.errors import Conflict, NotFound
 from reverie.store.database import Database
+from reverie.store.effects import once
 
 
 @dataclass(frozen=True)
@@ -91,22 +92,17 @@ class Sessions:
         `fields`: external_id, agent, user, project, branch; `at`: when it began (None: now). Raises
         `Conflict` where the external id is of a session that the key may not write to.
         """
+        told = [fields.get(name) for name in ("external_id", "agent", "user", "project", "branch")]
+
+        async def begin() -> dict[str, str]:
+            row = await tenant.row("session_start", new, *told, scope, list(who.writable), at)
+            if row is None:
+                raise Conflict("external_id stands for a session elsewhere: choose another")
+            return {"id": str(row["id"]), "scope": row["scope"]}
+
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row(
-                "session_start",
-                new,
-                fields.get("external_id"),
-                fields.get("agent"),
-                fields.get("user"),
-                fields.get("project"),
-                fields.get("branch"),
-                scope,
-                list(who.writable),
-                at,
-            )
-        if row is None:
-            raise Conflict("external_id stands for a session elsewhere: choose another")
-        return row["id"], row["scope"]
+            found = await once(tenant, "start", begin)
+        return UUID(found["id"]), found["scope"]
 
     async def get(self, who: Principal, session: UUID) -> Session:
         """A session of the key's agent and scopes. Raises `NotFound`."""

@@ -28,11 +28,25 @@ async def settle(
     duplicates: Duplicates, tenant: tuple[int, str], memory: UUID, headers: Mapping[str, str]
 ) -> list[Done]:
     """Settles one memory with the others of its scope, once all is derived of it."""
-    me = await duplicates.read(tenant[0], memory)
-    if me is None:
-        return []
-    others = await duplicates.candidates(tenant[0], me, CANDIDATES)
-    return await _settled(duplicates, tenant, me, others, headers)
+    return await settle_all(duplicates, tenant, {memory: headers})
+
+
+async def settle_all(
+    duplicates: Duplicates, tenant: tuple[int, str], memories: Mapping[UUID, Mapping[str, str]]
+) -> list[Done]:
+    """Settles one after the other, by memory: the headers of its events."""
+    left, done = list(memories), list[Done]()
+    while left:
+        mine = await duplicates.read_all(tenant[0], left)
+        others = await duplicates.candidates_all(tenant[0], mine, CANDIDATES)
+        left = []
+        for place, (me, near) in enumerate(zip(mine, others, strict=True), start=1):
+            if made := await _settled(duplicates, tenant, me, near, memories[me.id]):
+                done += made
+                # What was read of the others need not stand any more.
+                left = [one.id for one in mine[place:]]
+                break
+    return done
 
 
 async def _settled(

@@ -16,6 +16,7 @@ from reverie.domain.errors import Conflict, Forbidden, Invalid, NotFound, Reveri
 from reverie.domain.memory import Memory
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.effects import called_once
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ class Tasks:
         Raises `Conflict` naming the holder or what must be done before, `NotFound`, `Forbidden`,
         `Invalid`.
         """
-        found: dict[str, Any] = await self._db.call(
+        found: dict[str, Any] = await called_once(
+            self._db,
             "task_move",
             who.tenant,
+            f"move {memory}",
             who.tenant_name,
             memory,
             list(who.reads),

@@ -25,6 +25,7 @@ from reverie.domain.topics import (
 )
 from reverie.store import rows
 from reverie.store.database import Database
+from reverie.store.effects import called_once
 from reverie.store.vault import MANY_VERSIONS
 
 FIRST = UUID(int=0)
@@ -297,9 +298,11 @@ class Tending:
         memory holds its key or content.
         """
         event = new_id()
-        found = await self._db.call(
+        found = await called_once(
+            self._db,
             "restore_memory",
             who.tenant,
+            f"restore {memory}",
             who.tenant_name,
             memory,
             list(who.reads),

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
+from pydantic_core import to_json
 
 from reverie.domain.access import Principal
 from reverie.domain.errors import NotFound
@@ -88,7 +89,7 @@ def _row(one: StoredTrace) -> tuple[Any, ...]:
         list(one.scopes),
         one.query,
         one.asked,
-        zlib.compress(json.dumps(one.told).encode(), _FAST),
+        zlib.compress(to_json(one.told), _FAST),
     )
 
 

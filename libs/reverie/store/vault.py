@@ -15,6 +15,7 @@ from reverie.domain.errors import Conflict, NotFound, Unavailable
 from reverie.domain.known_secrets import Known, KnownSecret, secret_texts
 from reverie.domain.state import is_state
 from reverie.store.database import Database
+from reverie.store.effects import once
 from reverie.store.sealing import Place, Sealer
 
 log = structlog.get_logger()
@@ -77,21 +78,14 @@ class Vault:
         sealed, key_id = None, None
         if secret:
             sealed, key_id = self._sealer.seal(Place(who.tenant, scope, key), value)
+        kept = (None if secret else value, sealed, secret, key_id, who.key_id, expected)
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row(
-                "vault_put",
-                scope,
-                key,
-                None if secret else value,
-                sealed,
-                secret,
-                key_id,
-                who.key_id,
-                expected,
+            version = await once(
+                tenant, "put", lambda: tenant.value("vault_put", scope, key, *kept)
             )
-        if row is None:
-            raise Conflict(f"the entry {key} in {scope} is not of version {expected}")
-        return int(row["version"])
+            if version is None:
+                raise Conflict(f"the entry {key} in {scope} is not of version {expected}")
+        return int(version)
 
     async def find(self, who: Principal, scope: str, key: str) -> VaultEntry | None:
         """The entry without its value, where the key may read it."""
@@ -124,10 +118,14 @@ class Vault:
     async def delete(self, who: Principal, scope: str, key: str) -> int:
         """Removes an entry; answers its last version. Raises `NotFound`."""
         async with self._db.tenant(who.tenant) as tenant:
-            row = await tenant.row("vault_delete", scope, key, list(who.writable))
-        if row is None:
-            raise NotFound("vault entry", key)
-        return int(row["version"])
+            version = await once(
+                tenant,
+                "delete",
+                lambda: tenant.value("vault_delete", scope, key, list(who.writable)),
+            )
+            if version is None:
+                raise NotFound("vault entry", key)
+        return int(version)
 
     async def advice(
         self,

@@ -60,7 +60,9 @@ class MemoryBus(Bus):
         if once:
             stream.ids.add(once)
 
-    async def deliveries(self, spec: ConsumerSpec) -> AsyncGenerator[Delivery, None]:
+    async def deliveries(
+        self, spec: ConsumerSpec, ahead: int = 1
+    ) -> AsyncGenerator[Delivery, None]:
         while True:
             self._news.clear()
             found = self._take(spec) if self.connected else None

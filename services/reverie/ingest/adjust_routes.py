@@ -64,7 +64,10 @@ class Doors:
         if taken != "taken":
             return Adjusted(session=session.id, skipped=taken)
         changes, degraded = await self._changes(who, session, said)
-        adjusted = [await self._apply(call, who, session, change) for change in changes]
+        adjusted = [
+            await self._apply(call, session, change, f"adjust {n}")
+            for n, change in enumerate(changes)
+        ]
         made = [one for one in adjusted if one is not None]
         return Adjusted(session=session.id, adjusted=made, degraded=degraded)
 
@@ -88,13 +91,16 @@ class Doors:
         return await self._parts.adjusting.standing(who, scopes, kinds, words, STANDING)
 
     async def _apply(
-        self, call: Call[Any, Any], who: Principal, session: Session, change: Change
+        self, call: Call[Any, Any], session: Session, change: Change, place: str
     ) -> Adjustment | None:
         """Writes one change; None where the memory changed meanwhile or the write is refused."""
-        parts, new, headers = self._parts, memory_of(change, who, session), inject_headers()
+        who, parts, headers = call.principal, self._parts, inject_headers()
+        new = memory_of(change, who, session)
         why = f"corrected in a session: {new.metadata['said']}"
         if change.old is None:
-            [found] = await parts.memories.remember(who, [new], headers)
+            [found] = await parts.memories.remember(
+                who, [new], headers, call.idempotency_key, place
+            )
             written = None if isinstance(found, ReverieError) else found
         else:
             written = await parts.adjusting.replace(who, change.old, new, why, headers)

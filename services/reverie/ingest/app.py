@@ -33,6 +33,7 @@ from reverie.ingest import (
 )
 from reverie.ingest.clearing import Clearing
 from reverie.ingest.handlers import on_remembered
+from reverie.ingest.order import AT_ONCE
 from reverie.ingest.parts import Parts
 from reverie.ingest.readings import readings
 from reverie.ingest.rounds import keep_time
@@ -86,8 +87,8 @@ from reverie.store.watched import Watched
 
 READERS = 4
 """Connections that only read."""
-AHEAD = 6
-"""Memories in hand at once: models read some ahead while one is compared and written."""
+IN_HAND = 4 * AT_ONCE
+"""Memories in hand at once: some are read and some embedded, while those before are written."""
 YIELDS = 5
 """How much a process that only derives gives way to the others of its machine: see nice(2)."""
 
@@ -212,7 +213,7 @@ def _deriving(parts: Parts) -> list[Background]:
     """What goes on by itself: no request waits for it, so a process of its own may do it."""
     return [
         parts.model.keep_loaded,
-        partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), AHEAD),
+        partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), IN_HAND, AT_ONCE),
         partial(relay, parts.bus, parts.outbox, grace=parts.settings.outbox_grace),
         partial(consume, parts.bus, DEAD_WATCH, partial(rescue, parts.bus)),
         partial(keep_time, parts),

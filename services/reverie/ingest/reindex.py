@@ -9,7 +9,7 @@ from uuid import UUID
 
 from reverie.domain.said import memory_words, turn_words
 from reverie.inference.slot import ModelSlot
-from reverie.ingest.enrich import causes_of, pieces_of, touches_of
+from reverie.ingest.enrich import causes_all, cut_all, pieces_all, touches_all
 from reverie.ingest.settings import IngestSettings
 from reverie.store.enrichment import Enrichment, Raw
 from reverie.store.reindex import Reindex
@@ -120,13 +120,13 @@ async def _each(
 
 
 async def _vectors(tools: Tools, tenant: int, raw: Raw) -> None:
-    pieces = await pieces_of(tools, tenant, raw, anew=True)
-    if pieces is not None:
-        await tools.enrichment.chunks_anew(tenant, raw, pieces)
+    cut = await cut_all(tools, tenant, [raw], anew=True)
+    for pieces in await pieces_all(tools, cut or []):
+        await tools.enrichment.chunks_anew(tenant, raw, pieces or [])
 
 
 async def _anchors(tools: Tools, tenant: int, raw: Raw) -> None:
-    touches = await touches_of(tools, tenant, raw)
-    causes = await causes_of(tools, tenant, raw, list(touches))
+    [touches] = await touches_all(tools, tenant, [raw])
+    [causes] = await causes_all(tools, tenant, [raw], [touches])
     relatives = tools.settings.relatives
     await tools.enrichment.links_anew(tenant, raw, touches, relatives, causes)

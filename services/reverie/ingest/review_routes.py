@@ -32,14 +32,14 @@ def routes(parts: Parts) -> list[Route]:
     async def accept(call: Call[None, None]) -> Decided:
         who = call.principal
         named = await parts.ids.named(who, "review", call.path["id"])
-        one, events = await parts.reviews.accept(who, named, inject_headers())
+        memory, events = await parts.reviews.accept(who, named, inject_headers())
         call.after(lambda: publish_now(parts.bus, parts.outbox, who.tenant, events))
-        return Decided(id=one.id, memory=one.memory, state="accepted")
+        return Decided(id=named, memory=memory, state="accepted")
 
     async def refuse(call: Call[None, None]) -> Decided:
         named = await parts.ids.named(call.principal, "review", call.path["id"])
-        one = await parts.reviews.refuse(call.principal, named)
-        return Decided(id=one.id, memory=one.memory, state="refused")
+        memory = await parts.reviews.refuse(call.principal, named)
+        return Decided(id=named, memory=memory, state="refused")
 
     return [
         Route("GET", "/v1/reviews", page, query=ReviewQuery, answer=ReviewPage,

@@ -14,10 +14,9 @@ import structlog
 from reverie.bus.relay import publish_now
 from reverie.contracts.events import TEND_SUBJECT, outgoing
 from reverie.domain.errors import ReverieError, Unavailable
-from reverie.ingest.enrich import enrich
+from reverie.ingest.derive import derive
 from reverie.ingest.parts import Parts
 from reverie.ingest.ranks import rank_all
-from reverie.ingest.reconcile import reconcile
 from reverie.store.dreams import Wanted
 
 log = structlog.get_logger("reverie.ingest")
@@ -135,20 +134,14 @@ async def _ask(parts: Parts, one: Wanted) -> None:
 
 
 async def _enrich_all(parts: Parts, missed: Sequence[Missed], left: Left) -> None:
-    for tenant, name, memory in missed:
-        if not await _enriched(parts, tenant, name, memory):
-            left.ids.add(memory)
+    done = await asyncio.gather(*(_enriched(parts, (of, name), one) for of, name, one in missed))
+    left.ids.update(one for (_, _, one), whole in zip(missed, done, strict=True) if not whole)
 
 
-async def _enriched(parts: Parts, tenant: int, name: str, memory: UUID) -> bool:
+async def _enriched(parts: Parts, tenant: tuple[int, str], memory: UUID) -> bool:
     """Whether nothing of the memory is missing any more."""
     try:
-        with parts.order.place(tenant) as place:
-            raw = await parts.enrichment.read(tenant, memory)
-            made = raw is not None and await enrich(parts, tenant, raw, place)
-            await place.turn()
-            await reconcile(parts, tenant, name, memory)
-        return made
+        return await derive(parts, tenant, memory)
     # Whatever is wrong with one must not keep the rounds from the others.
     except Exception as error:
         log.warning("enrich_failed", memory=str(memory), error=type(error).__name__)

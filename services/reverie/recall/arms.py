@@ -18,7 +18,7 @@ from reverie.inference.sparse import QUERY_WORDS, Words
 from reverie.recall.parts import Parts
 from reverie.recall.timely import timely
 from reverie.runtime.telemetry import span
-from reverie.store.search import Candidate, Filter, Link, Scored, TurnHit
+from reverie.store.search import Candidate, Filter, Holding, Link, Scored, TurnHit
 
 log = structlog.get_logger("reverie.recall")
 
@@ -114,11 +114,12 @@ class Sight:
             )
         return await self.parts.search.around(self.who, seeds, self.only.scopes, fan_out)
 
-    async def candidates(self, ids: Sequence[UUID]) -> dict[UUID, Candidate]:
-        """What is known of the ids, as far as it may be answered."""
+    async def candidates(self, ids: Sequence[UUID], holding: Holding) -> dict[UUID, Candidate]:
+        """What is known of the ids, and of what may hold a name, as far as it may be answered."""
         if self.as_of is None:
-            return await self.parts.search.candidates(self.who, ids, self.only)
-        return await self.parts.past.candidates(self.who, ids, self.only, self.as_of)
+            return await self.parts.search.candidates(self.who, ids, self.only, holding)
+        both = [*ids, *holding.ids]
+        return await self.parts.past.candidates(self.who, both, self.only, self.as_of)
 
     async def load(self, ids: Sequence[UUID]) -> dict[UUID, Memory]:
         """The memories, whole."""

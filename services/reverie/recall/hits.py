@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from reverie.domain.diversity import likeness
 from reverie.domain.memory import Memory
 from reverie.domain.ranking import ARM_WEIGHTS, Found, in_order
 from reverie.store.search import Candidate, TurnHit
@@ -68,6 +69,21 @@ def once_each(
         if first is not one:
             left[one.id] = Cut("double", first.id)
     return list(once.values()), left
+
+
+def passed_over(
+    pool: Sequence[Found], texts: Sequence[frozenset[str]], order: Sequence[tuple[int, float]]
+) -> tuple[dict[UUID, float], dict[UUID, Cut]]:
+    """How like each of `pool` is to what `order` took of it, and why the rest was not taken."""
+    alike, left = dict(order), dict[UUID, Cut]()
+    for place, one in enumerate(pool):
+        if place in alike:
+            continue
+        above = one.score > pool[order[-1][0]].score
+        left[one.id] = Cut("diversity" if above else "limit")
+        if above:
+            alike[place] = max(likeness(texts[place], texts[taken]) for taken, _ in order)
+    return {pool[place].id: near for place, near in alike.items()}, left
 
 
 def first_of(chosen: Sequence[Found], limit: int) -> tuple[Sequence[Found], dict[UUID, Cut]]:

@@ -45,14 +45,14 @@ class _Asker:
     authorization: str
     project: str | None
     key: str | None
-    posts: Iterator[int] = field(default_factory=lambda: count(1))
+    writes: Iterator[int] = field(default_factory=lambda: count(1))
 
     def headers(self, method: str) -> dict[str, str]:
         """The key of whoever asks, and under its idempotency key one for each write."""
         sent = {"Authorization": self.authorization}
-        if self.key and method == "POST":
+        if self.key and method != "GET":
             named = hashlib.sha256(self.key.encode()).hexdigest()
-            sent["Idempotency-Key"] = f"mcp-{named}-{next(self.posts)}"
+            sent["Idempotency-Key"] = f"mcp-{named}-{next(self.writes)}"
         return sent
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -17,32 +18,40 @@ class RecallMeters:
     """Counters of this gateway, and how full its gate is."""
 
     def __init__(self, registry: CollectorRegistry, gate: Gate) -> None:
-        self._reads = Counter(
-            "reverie_reads",
-            "Reads answered, by kind (recall, preflow, context).",
-            ["kind"],
-            registry=registry,
+        self._reads = cache(
+            Counter(
+                "reverie_reads",
+                "Reads answered, by kind (recall, preflow, context).",
+                ["kind"],
+                registry=registry,
+            ).labels
         )
-        self._degraded = Counter(
-            "reverie_reads_degraded",
-            "Reads answered without what one of their parts would have said.",
-            ["kind"],
-            registry=registry,
+        self._degraded = cache(
+            Counter(
+                "reverie_reads_degraded",
+                "Reads answered without what one of their parts would have said.",
+                ["kind"],
+                registry=registry,
+            ).labels
         )
-        self._missing = Counter(
-            "reverie_reads_missing",
-            "Parts of reads that could not answer, by name.",
-            ["part"],
-            registry=registry,
+        self._missing = cache(
+            Counter(
+                "reverie_reads_missing",
+                "Parts of reads that could not answer, by name.",
+                ["part"],
+                registry=registry,
+            ).labels
         )
         for part in _PARTS:
-            self._missing.labels(part)
-        self._stages = Histogram(
-            "reverie_recall_stage_seconds",
-            "Seconds that a stage of a recall took.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=registry,
+            self._missing(part)
+        self._stages = cache(
+            Histogram(
+                "reverie_recall_stage_seconds",
+                "Seconds that a stage of a recall took.",
+                ["stage"],
+                buckets=SECONDS,
+                registry=registry,
+            ).labels
         )
         self._refused = Counter(
             "reverie_recalls_refused",
@@ -59,16 +68,16 @@ class RecallMeters:
 
     def answered(self, kind: str, missing: Collection[str]) -> None:
         """Counts one read, and what it lacked."""
-        self._reads.labels(kind).inc()
+        self._reads(kind).inc()
         # Made with the first read, so that a rate of it can be told from the first lack on.
-        self._degraded.labels(kind).inc(1 if missing else 0)
+        self._degraded(kind).inc(1 if missing else 0)
         for part in missing:
-            self._missing.labels(part).inc()
+            self._missing(part).inc()
 
     def took(self, stages: Mapping[str, float]) -> None:
         """Counts what the stages of a recall took, in milliseconds."""
         for stage, milliseconds in stages.items():
-            self._stages.labels(stage).observe(milliseconds / 1000, exemplar())
+            self._stages(stage).observe(milliseconds / 1000, exemplar())
 
     def refused(self) -> None:
         """Counts one that was not let in."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import inf
 from time import monotonic
 from uuid import UUID
 
@@ -31,7 +30,7 @@ from reverie.domain.ranking import (
     under_successors,
 )
 from reverie.domain.words import asking_text
-from reverie.domain.worth import HOLDS_NAME, factors, holds_name, holds_phrase, most, was_true
+from reverie.domain.worth import factors, holds_name, holds_phrase, was_true
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.hits import (
@@ -42,14 +41,16 @@ from reverie.recall.hits import (
     cut_away,
     first_of,
     once_each,
+    passed_over,
     together,
     within,
 )
 from reverie.recall.parts import Parts
+from reverie.recall.reach import Asked, bar_of, first_asked, within_reach
 from reverie.recall.rephrase import AS_IT_IS
 from reverie.recall.weights import weights_of
 from reverie.store import search
-from reverie.store.search import Candidate, Filter, Link, TurnHit
+from reverie.store.search import Candidate, Filter, Holding, Link, TurnHit
 
 RERANKED = 20
 POOL = 3
@@ -240,53 +241,40 @@ class _Asking:
     async def weigh(self) -> dict[UUID, Candidate]:
         """Multiplies each score by what the memory is worth; drops what may not be answered.
 
-        The best are looked up first; of the rest what their worth could still bring among them.
+        What will most likely come among the best is looked up first, then all that still could.
         """
         self._story.found = self._found
-        known: dict[UUID, Candidate] = {}
-        weighed: list[Found] = []
-        first = 2 * self._question.limit * POOL
-        for part in (self._found[:first], self._found[first:]):
-            near = self._within_reach(part, self._bar(weighed, known))
-            known |= await self._known([one.id for one in near])
-            weighed += self._all_weighed(near, known)
+        many, reading = self._question.limit * POOL, self._story.reading
+        first = first_asked(self._found, many, reading)
+        known = await self._known(first)
+        weighed = list(self._all_weighed(first, known))
+        nameless = {one.id for one in first.named} - known.keys()
+        done = {one.id for one in first.whole} | known.keys()
+        rest = [one for one in self._found if one.id not in done]
+        bar = bar_of(weighed, known, many)
+        more = within_reach(rest, bar, reading, self._lacking(), nameless)
+        known |= await self._known(more)
+        weighed += self._all_weighed(more, known)
+        lost = [one for one in (*more.far, *more.named) if one.id not in known]
+        self._story.left.update((one.id, TOO_LOW) for one in lost)
         self._found = self._story.ranked = best_first(weighed)
         return known
 
-    async def _known(self, ids: list[UUID]) -> dict[UUID, Candidate]:
+    async def _known(self, asked: Asked) -> dict[UUID, Candidate]:
         none: dict[UUID, Candidate] = {}
-        asked = self._sight.candidates(ids) if ids else None
-        return await self._arms.ask("store", self._left(STORE), asked, none)
+        if not asked.whole and not asked.named:
+            return none
+        holding = Holding([one.id for one in asked.named], self._story.reading.names)
+        looked_up = self._sight.candidates([one.id for one in asked.whole], holding)
+        return await self._arms.ask("store", self._left(STORE), looked_up, none)
 
-    def _bar(self, weighed: Sequence[Found], known: Mapping[UUID, Candidate]) -> float:
-        """The score of the last that diversity would choose from, 0 while there are too few."""
-        once = once_each(best_first(weighed), known)[0][: self._question.limit * POOL]
-        return once[-1].score if len(once) == self._question.limit * POOL else 0.0
-
-    def _within_reach(self, part: Sequence[Found], bar: float) -> list[Found]:
-        if not bar:
-            return list(part)
-        best = most(self._story.reading)
+    def _lacking(self) -> Callable[[Found], float]:
+        """By what is made good what a memory lost that has no vectors yet."""
         unseen = {one.id for one in self._by_words if not one.whole}
-        near: list[Found] = []
-        for one in part:
-            if one.score * best * self._most_by_words(one, one.id in unseen) >= bar:
-                near.append(one)
-            else:
-                self._story.left[one.id] = TOO_LOW
-        return near
+        return lambda one: self._by_words_alone(one) if one.id in unseen else 1.0
 
-    def _most_by_words(self, one: Found, unseen: bool) -> float:
-        """What a memory may still gain by a name that it holds, and by having no vectors."""
-        if self._story.reading.alone and "words" in one.arms:
-            return inf
-        named = self._story.reading.names and "words" in one.arms
-        return (HOLDS_NAME if named else 1.0) * (self._by_words_alone(one) if unseen else 1.0)
-
-    def _all_weighed(
-        self, part: Sequence[Found], known: Mapping[UUID, Candidate]
-    ) -> Iterator[Found]:
-        for one in part:
+    def _all_weighed(self, asked: Asked, known: Mapping[UUID, Candidate]) -> Iterator[Found]:
+        for one in (*asked.whole, *(one for one in asked.named if one.id in known)):
             candidate = known.get(one.id)
             why_not = self._missing() if candidate is None else self._unwanted(candidate)
             if candidate is None or why_not:
@@ -357,12 +345,21 @@ class _Asking:
         once, doubles = once_each(self._found, known)
         self._story.left.update(doubles)
         pool = once[: self._question.limit * POOL]
+        chosen = self._most_telling(pool, known, bool(named))
+        return sorted(chosen, key=lambda one: one.id not in named)
+
+    def _most_telling(
+        self, pool: Sequence[Found], known: Mapping[UUID, Candidate], whole: bool
+    ) -> list[Found]:
+        """As many as are answered; the `whole` pool where something else may take their places."""
+        question = self._question
+        open_ended = whole or question.turns or question.budget_tokens is not None
         texts = [tokens(known[one.id].content) for one in pool]
         scores, weight = [one.score for one in pool], self._parts.settings.diversity
-        order = diversify(scores, texts, len(pool), weight)
-        self._story.alike = {pool[place].id: near for place, near in order}
-        chosen = [pool[place] for place, _ in order]
-        return sorted(chosen, key=lambda one: one.id not in named)
+        order = diversify(scores, texts, len(pool) if open_ended else question.limit, weight)
+        self._story.alike, left = passed_over(pool, texts, order)
+        self._story.left.update(left)
+        return [pool[place] for place, _ in order]
 
     async def load(self, chosen: Sequence[Found]) -> list[Hit]:
         """The memories, whole, in the order given, as far as they may come into the answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -27,6 +27,7 @@ LISTED = 60
 """Candidates that a trace tells of, the best first."""
 KEYWORDS = 100
 QUERY_CHARS = 2_000
+LIMIT = Cut("limit")
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,11 @@ def _told(answer: Answer) -> dict[str, Any]:
     places = {one.id: place for place, one in enumerate(story.ranked, start=1)}
     bases = {one.id: one.score for one in story.found}
     listed = [
-        _numbers(one, bases.get(one.id, one.score)) | _fate(story, one.id, rank, places.get(one.id))
+        (
+            *_numbers(one, bases.get(one.id, one.score)),
+            *_fate(story, one.id, rank),
+            places.get(one.id),
+        )
         for one, rank in islice(_in_order(answer), LISTED)
     ]
     arms = {name: len(found) for name, found in story.arms.items()}
@@ -160,35 +165,51 @@ def _in_order(answer: Answer) -> Iterator[tuple[Found, int | None]]:
             yield one, rank
 
 
-def _fate(story: Story, one: UUID, rank: int | None, place: int | None) -> dict[str, Any]:
-    """Where a candidate ended, and what cut it if it is not in the answer."""
-    fate: dict[str, Any] = {"rank": rank, "place": place}
-    if story.alike.get(one):
-        fate["likeness"] = round(story.alike[one], 4)
-    if rank is None:
-        cut = story.left.get(one, Cut("limit"))
-        fate |= {"cut": cut.why, "cut_by": cut.by and str(cut.by)}
-    return {name: value for name, value in fate.items() if value is not None}
-
-
-def _numbers(one: Found, base: float) -> dict[str, Any]:
+def _numbers(one: Found, base: float) -> tuple[Any, ...]:
     """What a candidate's score is made of; `base` is what it was before the factors."""
-    told: dict[str, Any] = {
-        "id": str(one.id),
-        "type": "turn" if "turns" in one.arms else "memory",
-        "score": round(one.score, 5),
-        "base": round(base, 5),
-        "fused": round(one.fused, 5),
-        "arms": {name: _arm(rank, one.raw.get(name)) for name, rank in one.arms.items()},
-        "factors": one.factors,
+    arms = {name: _arm(rank, one.raw.get(name)) for name, rank in one.arms.items()}
+    hops = [(hop.source, hop.kind, round(hop.lent, 5)) for hop in one.hops]
+    return one.id, round(one.score, 5), round(base, 5), round(one.fused, 5), arms, one.factors, hops
+
+
+def _arm(rank: int, score: float | None) -> tuple[float, ...]:
+    return (rank,) if score is None else (rank, round(score, 5))
+
+
+def _fate(story: Story, one: UUID, rank: int | None) -> tuple[Any, ...]:
+    """Where a candidate ended, how like others it was, and what cut it if it is not answered."""
+    alike = story.alike.get(one)
+    near = round(alike, 4) if alike else None
+    if rank is not None:
+        return rank, near, None, None
+    cut = story.left.get(one, LIMIT)
+    return None, near, cut.why, cut.by
+
+
+def told_again(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What `stored` keeps of how an answer came about, as it is told: with a name for each part."""
+    return {**told, "candidates": [_candidate(one) for one in told["candidates"]]}
+
+
+def _candidate(kept: Any) -> dict[str, Any]:
+    """One candidate; those that an older service kept have their names already."""
+    if isinstance(kept, dict):
+        return kept
+    one, score, base, fused, arms, factors, hops, rank, near, cut, cut_by, place = kept
+    return {
+        "id": one,
+        "type": "turn" if "turns" in arms else "memory",
+        "score": score,
+        "base": base,
+        "fused": fused,
+        "arms": {
+            name: dict(zip(("rank", "score"), arm, strict=False)) for name, arm in arms.items()
+        },
+        "hops": [{"source": source, "type": kind, "lent": lent} for source, kind, lent in hops],
+        "factors": factors,
+        "rank": rank,
+        "likeness": near,
+        "cut": cut,
+        "cut_by": cut_by,
+        "place": place,
     }
-    if one.hops:
-        told["hops"] = [
-            {"source": str(hop.source), "type": hop.kind, "lent": round(hop.lent, 5)}
-            for hop in one.hops
-        ]
-    return told
-
-
-def _arm(rank: int, score: float | None) -> dict[str, float]:
-    return {"rank": rank} if score is None else {"rank": rank, "score": round(score, 5)}

@@ -10,6 +10,7 @@ from reverie.contracts.traces import Trace, TraceCandidate, TraceHead, TracePage
 from reverie.domain.access import Principal
 from reverie.domain.memory import Memory
 from reverie.recall.parts import Parts
+from reverie.recall.trace import told_again
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import ById, PageQuery, cut_page
 from reverie.runtime.routes import Route
@@ -57,7 +58,7 @@ class Doors:
         await self._parts.recorder.flush()
         named = await self._parts.ids.named(who, "trace", call.path["id"])
         one, *others = await self._parts.traces.find(who, named)
-        body = Trace(**_head(one), **one.told, others=[other.id for other in others])
+        body = Trace(**_head(one), **told_again(one.told), others=[other.id for other in others])
         body.candidates = await self._readable(who, body.candidates)
         return body
 

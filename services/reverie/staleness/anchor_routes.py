@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from reverie.contracts.base import Name
@@ -38,11 +39,11 @@ def routes(parts: Parts) -> list[Route]:
         who, body = call.principal, call.body
         project = slug(body.project)
         wanted = {one.memory: one.git for one in body.anchors}
-        await parts.doubts.writable(who, project, list(wanted))
+        versions = await parts.doubts.writable(who, project, list(wanted))
         whose = (who.tenant, who.tenant_name)
         async with parts.doubts.of(whose, project) as held:
             for memory, place in sorted(wanted.items()):
-                await _anchor(held, memory, place)
+                await _anchor(held, memory, place, versions[memory])
         for memory in sorted(wanted):
             await look_again(parts, *whose, project, memory)
         return Anchored(anchored=len(wanted))
@@ -55,9 +56,11 @@ def routes(parts: Parts) -> list[Route]:
     ]  # fmt: skip
 
 
-async def _anchor(held: Project, memory: UUID, place: GitPlace) -> None:
+async def _anchor(held: Project, memory: UUID, place: GitPlace, version: int) -> None:
     told = redact_value(place.model_dump(mode="json")).value
-    since = {"since": told["committed_at"]} if place.committed_at else {}
+    seen: dict[str, Any] = {"told": version}
+    if place.committed_at:
+        seen["since"] = told["committed_at"]
     named = (*told["files"], *told["lines"], *told["symbols"], *told["blobs"])
     for path in dict.fromkeys(named):
-        await held.anchor(memory, path, known_of(path, told) | since)
+        await held.anchor(memory, path, known_of(path, told) | seen)

@@ -83,7 +83,7 @@ def routes(parts: Parts) -> list[Route]:
     for kind, setting in (("github", doors.github), ("gitlab", doors.gitlab)):
         path = f"/v1/git/webhooks/{kind}/{{project}}"
         table += [
-            Route("PUT", path, setting.put, SetHook, answer=HookMade,
+            Route("PUT", path, setting.put, SetHook, answer=HookMade, shows=True,
                   summary=f"Set the secret of a project's {kind} webhook; shown this once"),
             Route("DELETE", path, setting.remove, answer=HookRemoved,
                   summary=f"Refuse deliveries of a project's {kind} webhook from now on"),

@@ -7,7 +7,7 @@ from api_key where tenant = $1 and ($2::uuid is null or id > $2) order by id lim
 -- name: admin_key_add
 -- A new key of a tenant.
 insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent, expires, limits)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning created;
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: admin_key_get
 -- A key by its id, locked; never its text or hash.
@@ -22,7 +22,11 @@ update api_key set label = $3, expires = $4, limits = $5 where tenant = $1 and i
 -- name: admin_key_rotate
 -- Gives a key another text; the one before works for $4 seconds more.
 update api_key set old_hash = hash, old_until = now() + make_interval(secs => $4), hash = $3
-where tenant = $1 and id = $2 returning old_until;
+where tenant = $1 and id = $2;
+
+-- name: admin_key_shown
+-- Gives a key the text that is shown; where it has that one already nothing happens.
+update api_key set hash = $3 where tenant = $1 and id = $2 and hash <> $3;
 
 -- name: admin_key_revoke
 -- Ends a key; keeps the first time.

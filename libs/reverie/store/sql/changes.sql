@@ -117,7 +117,7 @@ order by m.id desc limit $6;
 
 -- name: memories_writable
 -- Those of the memories $2 that the grants $3 and $4 cover and that lie in a project.
-select id from memory
+select id, version from memory
 where tenant = $1 and id = any($2::uuid[]) and status = 'active' and covers($3, scope)
   and covers($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
 

@@ -1,13 +1,13 @@
 -- name: enrich_read
--- The memory to enrich, and whether that was done for this version.
+-- The memories to enrich, and whether that was done for this version.
 select id, version, enriched_version, scope, kind, content, session, agent, git, created,
        valid_from, coalesce(carried >= version, false) as carried,
        (select t.name from tenant t where t.id = $1) as tenant_name
-from memory where tenant = $1 and id = $2 and status <> 'deleted';
+from memory where tenant = $1 and id = any($2::uuid[]) and status <> 'deleted';
 
 -- name: derive
--- Writes what was derived from a memory at a version: memory, version, what was made, vectors, words, headers.
-select derive($1, $2, $3, $4, $5, $6, $7);
+-- Writes what was derived from memories at a version each: what was made, all vectors, all words.
+select derive_all($1, $2, $3, $4);
 
 -- name: vectors_walk
 -- Puts $2 of a tenant's vectors, the oldest of those that are not there, into the index that is walked.
@@ -29,8 +29,8 @@ where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, 
 select anchor_file($1, $2, $3, $4, $5, $6);
 
 -- name: anchor_files
--- The nodes that a memory speaks of, made where they are missing: memory, project, scope, files, entities.
-select anchor_all($1, $2, $3, $4, $5, $6);
+-- The nodes that memories speak of, made where they are missing.
+select anchor_each($1, $2);
 
 -- name: edge_put
 -- An open edge that cannot close a causal cycle: touches or relates_to.
@@ -40,25 +40,36 @@ on conflict (tenant, src, kind, dst) where known_to is null
   do update set weight = greatest(e.weight, excluded.weight), meta = e.meta || excluded.meta;
 
 -- name: cause_candidates
--- Active memories of the scope that may have led to a memory or come of it: those that touch the
--- nodes $4 or are near in its session, but for those whose causal edge to it was told.
-with near as (
-  (select e.src as id from unnest($4::uuid[]) n (node)
-   cross join lateral (
-     select e.src from edge e
-     where e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
-     order by e.src desc limit $6) e)
-  union
-  (select m.id from memory m
-   where m.tenant = $1 and m.session = $5 and m.scope = $3 order by m.id desc limit $6)
-)
-select m.id, m.kind, m.content, coalesce(m.valid_from, m.created) as at, m.session,
-       array(select jsonb_array_elements_text(m.git -> 'files')) as files
-from near join memory m on m.tenant = $1 and m.id = near.id
-where m.id <> $2 and m.scope = $3 and m.status = 'active'
-  and m.kind <> all ('{file,entity,session}')
-  and not exists (
-    select from edge c where c.tenant = $1 and c.known_to is null
-      and c.kind = any ('{led_to,supersedes,learned_in,part_of}') and not c.meta ? 'rule'
-      and ((c.src = $2 and c.dst = m.id) or (c.src = m.id and c.dst = $2)))
-order by m.id desc limit $6;
+-- For each of the memories $2 (scopes $3, sessions $4): active ones of its scope that may have led to
+-- it or come of it, $7 at most. They touch its nodes (the $5th memory touches the node $6), or are
+-- near in its session; none has a causal edge to it that was told, or comes after it in the list.
+with node as materialized (select * from unnest($5::int[], $6::uuid[]) p (n, node))
+select a.id as of, x.*
+from unnest($2::uuid[], $3::text[], $4::uuid[]) with ordinality a (id, scope, session, n)
+cross join lateral (
+  with near as (
+    (select e.src as id from node p
+     cross join lateral (
+       select e.src from edge e
+       where e.tenant = $1 and e.dst = p.node and e.kind = 'touches' and e.known_to is null
+       order by e.src desc limit $7) e
+     where p.n = a.n)
+    union
+    (select ($2::uuid[])[b.n] from node p join node b on b.node = p.node and b.n < p.n
+     where p.n = a.n)
+    union
+    (select m.id from memory m
+     where m.tenant = $1 and m.session = a.session and m.scope = a.scope
+     order by m.id desc limit $7)
+  )
+  select m.id, m.kind, m.content, coalesce(m.valid_from, m.created) as at, m.session,
+         array(select jsonb_array_elements_text(m.git -> 'files')) as files
+  from near join memory m on m.tenant = $1 and m.id = near.id
+  where m.id <> all ($2[a.n:]) and m.scope = a.scope and m.status = 'active'
+    and m.kind <> all ('{file,entity,session}')
+    and not exists (
+      select from edge c where c.tenant = $1 and c.known_to is null
+        and c.kind = any ('{led_to,supersedes,learned_in,part_of}') and not c.meta ? 'rule'
+        and ((c.src = a.id and c.dst = m.id) or (c.src = m.id and c.dst = a.id)))
+  order by m.id desc limit $7) x
+order by a.n, x.id desc;

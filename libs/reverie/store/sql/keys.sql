@@ -62,6 +62,16 @@ delete from idempotency where tenant = $1 and key = $2 and status is null and ef
 update idempotency set at = now() - interval '1 hour'
 where tenant = $1 and key = $2 and status is null and effect is not null;
 
+-- name: effect_found
+-- What the request $2 did in one place; nobody else finds or notes any of it meanwhile.
+select i.effect -> $3::text from idempotency i where i.tenant = $1 and i.key = $2 for update;
+
+-- name: effect_noted
+-- Notes what the request $2 did in one place.
+update idempotency
+set effect = coalesce(effect, '{}') || jsonb_build_object($3::text, $4::jsonb)
+where tenant = $1 and key = $2;
+
 -- name: clock_turn
 -- True for the one process that may do the rounds in this transaction.
 select pg_try_advisory_xact_lock(hashtext('reverie.clock'));

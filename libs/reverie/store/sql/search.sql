@@ -101,10 +101,11 @@ with s as materialized (
 )
 select f.id, f.score, s.same, (select count(*) from fresh) as fresh
 from s left join (
-  select m.id, max(1 - (v.v <=> $2))::float8 as score
+  select m.id, max(v.score) as score
   from (select unnest($6::bigint[]) as chunk union select chunk from fresh) n
   cross join lateral (
-    select v.v from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.chunk = n.chunk limit 1) v
+    select (1 - (v.v <=> $2))::float8 as score from vec_bge_small_en_v1_5 v
+    where v.tenant = $1 and v.chunk = n.chunk limit 1) v
   cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
   cross join lateral (
     select m.id from memory m
@@ -198,7 +199,8 @@ where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
 
 -- name: recall_facts
 -- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.
--- Looked up one by one: any other way hangs on statistics.
+-- Looked up one by one: any other way hangs on statistics. Those of $7 are wanted only where they may
+-- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
        m.created, m.confirmed, m.valid_from, m.valid_to, m.superseded_by,
        m.enriched_version >= m.version as enriched,
@@ -219,8 +221,17 @@ select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence,
                        group by k.commit, k.path) k), 0)::real as staleness,
        coalesce(r.rank / nullif((select t.rank from memory_rank t where t.tenant = $1
                                  order by t.rank desc limit 1), 0), 0)::real as rank
-from unnest($2::uuid[]) g (id)
-cross join lateral (select * from memory m where m.tenant = $1 and m.id = g.id limit 1) m
+from (
+  select id, false as named from unnest($2::uuid[]) f (id)
+  union all select id, true from unnest($7::uuid[]) f (id)
+) g
+cross join lateral (
+  select * from memory m where m.tenant = $1 and m.id = g.id
+    and (not g.named or octet_length(m.content) > length(m.content) or (
+      select bool_or(strpos(c.plain, n.name) > 0)
+      from (select replace(lower(m.content collate "C"), '_', '') as plain offset 0) c
+      cross join unnest($8::text[]) n (name)))
+  limit 1) m
 left join lateral (select * from memory_use u where u.tenant = $1 and u.memory = m.id limit 1) u on true
 left join lateral (
   select r.rank from memory_rank r where r.tenant = $1 and r.memory = m.id limit 1) r on true

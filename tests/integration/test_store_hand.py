@@ -1,0 +1,73 @@
+"""Connections at hand: lent again without the pool, and never kept from who waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+from prometheus_client import CollectorRegistry
+
+from reverie.store import hand as hands
+from reverie.store.hand import Hand
+from reverie.store.pool_meters import PoolMeters
+from reverie.store.pools import open_pool
+from reverie.testing.servers import Database
+from tests.stack import eventually
+
+
+async def test_a_connection_comes_back_to_who_asks_next_and_to_who_waits(
+    database: Database,
+) -> None:
+    async with open_pool(database.service_url, 2, 1) as pool:
+        hand = Hand("main", pool, 5.0, PoolMeters(CollectorRegistry()))
+        async with hand.lent() as one:
+            first = await one.fetchval("select pg_backend_pid()")
+            assert (hand.busy, hand.limit) == (1, 2)
+        assert (hand.busy, hand.idle) == (0, pool.get_size())
+        async with hand.lent() as one:
+            assert await one.fetchval("select pg_backend_pid()") == first
+
+        async def asked() -> int:
+            async with hand.lent() as other:
+                await asyncio.sleep(0)
+                return int(await other.fetchval("select 1"))
+
+        assert await asyncio.gather(*(asked() for _ in range(40))) == [1] * 40
+        assert hand.busy == 0
+        await hand.empty()
+        assert pool.get_idle_size() == pool.get_size()
+
+
+async def test_what_did_not_end_well_or_was_lost_is_not_lent_again(database: Database) -> None:
+    async with open_pool(database.service_url, 1, 1) as pool:
+        hand = Hand("main", pool, 5.0, PoolMeters(CollectorRegistry()))
+        with pytest.raises(asyncpg.UndefinedTableError):
+            async with hand.lent() as one:
+                await one.execute("begin; select * from nowhere")
+        async with hand.lent() as one:
+            assert not one.is_in_transaction()
+            await one.execute("begin")
+        async with hand.lent() as one:
+            assert not one.is_in_transaction()
+            lost = one
+            pid = await one.fetchval("select pg_backend_pid()")
+        other = await asyncpg.connect(database.admin_url)
+        await other.execute("select pg_terminate_backend($1)", pid)
+        await other.close()
+        await eventually(lambda: asyncio.sleep(0, not hands._stands(lost)))
+        async with hand.lent() as one:
+            assert await one.fetchval("select pg_backend_pid()") != pid
+        await hand.empty()
+
+
+async def test_what_nobody_asks_for_goes_back_to_the_pool(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hands, "KEPT_SECONDS", 0.05)
+    async with open_pool(database.service_url, 1, 1) as pool:
+        hand = Hand("main", pool, 5.0, PoolMeters(CollectorRegistry()))
+        async with hand.lent():
+            pass
+        assert pool.get_idle_size() == 0
+        await eventually(lambda: asyncio.sleep(0, pool.get_idle_size() == 1))

@@ -1,0 +1,82 @@
+"""What is looked up of all that was found: whatever could still come into an answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from reverie.domain.kinds import Kind, Tier
+from reverie.domain.memory import Status
+from reverie.domain.question import Reading, read
+from reverie.domain.ranking import Found
+from reverie.domain.worth import HOLDS_NAME, Facts, factors, most
+from reverie.recall.reach import FIRST, Asked, bar_of, first_asked, within_reach
+from reverie.store.search import Candidate
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+PLAIN = read("pool", NOW)
+NAMING = read("how is the pool_size set?", NOW)
+ALONE = read("pool_size", NOW)
+
+
+def _facts(number: int, text: bytes = b"", rank: float = 0.0) -> Facts:
+    kind, tier, status = Kind.IDENTITY, Tier.HOT, Status.ACTIVE
+    hashed = text or bytes([number])
+    return Facts(UUID(int=number), kind, tier, status, "global", 1.0, True, NOW, hashed, rank=rank)
+
+
+def _scored(*scores: float, arm: str = "meaning") -> list[Found]:
+    return [Found(UUID(int=n), score, {arm: n}) for n, score in enumerate(scores, start=1)]
+
+
+def _places(asked: Asked) -> tuple[list[int], list[int], list[int]]:
+    whole, named, far = ([one.id.int for one in part] for part in asked)
+    return whole, named, far
+
+
+def _near(part: list[Found], share: float, reading: Reading, nameless: int = 0) -> Asked:
+    """What reaches a bar that is a share of the most that a worth can be."""
+    bar, known = share * most(reading), {UUID(int=nameless)}
+    return within_reach(part, bar, reading, lambda one: 2.0 if one.id.int == 3 else 1.0, known)
+
+
+def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
+    known = {one.id: Candidate(one, "") for one in (_facts(1, b"a"), _facts(2, b"a"), _facts(3))}
+    weighed = _scored(0.9, 0.8, 0.5)
+    assert bar_of(weighed, known, 2) == 0.5
+    assert bar_of(weighed, known, 3) == 0
+    assert _places(_near(weighed, 0, PLAIN)) == ([1, 2, 3], [], [])
+
+
+def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
+    best = 1.0
+    for factor in factors(_facts(1, rank=1.0), PLAIN, NOW).values():
+        best *= factor
+    assert best <= most(PLAIN)
+    assert _places(_near(_scored(0.5, 0.49, 0.26, 0.25), 0.5, PLAIN)) == ([1, 3], [], [2, 4])
+
+
+def test_what_only_a_name_could_bring_there_is_asked_for_it_once() -> None:
+    part = _scored(0.5, 0.49, 0.2, 0.51 / HOLDS_NAME, 0.49 / HOLDS_NAME, arm="words")
+    assert _places(_near(part, 0.5, NAMING)) == ([1], [2, 3, 4], [5])
+    assert _places(_near(part, 0.5, NAMING, nameless=4)) == ([1], [2, 3], [4, 5])
+    assert _places(_near(part, 0.5, PLAIN)) == ([1], [], [2, 3, 4, 5])
+    by_meaning = [one._replace(arms={"meaning": 1}) for one in part]
+    assert _places(_near(by_meaning, 0.5, NAMING)) == ([1], [], [2, 3, 4, 5])
+
+
+def test_what_will_most_likely_come_among_the_best_is_asked_first() -> None:
+    steep = _scored(*(0.9**n for n in range(30)))
+    assert len(first_asked(steep, 3, PLAIN).whole) < 10
+    assert len(first_asked(_scored(*[0.5] * 30), 3, PLAIN).whole) == 3 * FIRST
+    assert _places(first_asked(_scored(0.5, 0.1), 3, PLAIN)) == ([1, 2], [], [])
+
+
+def test_whatever_words_found_is_asked_where_a_name_alone_is() -> None:
+    assert ALONE.alone
+    found = [one._replace(arms={"words": 1}) if one.id.int > 20 else one for one in
+             _scored(*(0.9**n for n in range(30)))]  # fmt: skip
+    asked = first_asked(found, 3, ALONE)
+    assert {one.id.int for one in asked.whole} >= {1, 2, 3, *range(21, 31)}
+    assert len(asked.whole) < 20
+    assert not asked.named
