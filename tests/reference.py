@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 # The public function asks for SciPy; this is the same iteration, which networkx tests it against.
 from networkx import DiGraph  # type: ignore[import-untyped]
@@ -10,10 +11,10 @@ from networkx.algorithms.link_analysis.pagerank_alg import (  # type: ignore[imp
     _pagerank_python,
 )
 
-from reverie.domain.pagerank import Node, Vote
+Node = TypeVar("Node")
 
 
-def networkx_ranks(ballots: Iterable[Vote[Node]]) -> dict[Node, float]:
+def networkx_ranks(ballots: Iterable[tuple[Node, Node, float]]) -> dict[Node, float]:
     """PageRank as networkx has it, several votes of one for another added up."""
     graph = DiGraph()
     for source, target, weight in ballots:

@@ -7,6 +7,7 @@ from typing import Any
 from tests.doors.case import Case, Fields
 from tests.doors.world import PROJECT, SCOPE, World
 from tests.stack import eventually
+from tests.tables import rows
 
 
 def ids(answer: Any, name: str = "items") -> set[str]:
@@ -26,14 +27,14 @@ async def _facts(world: World) -> Fields:
 
 async def _asked(world: World) -> Fields:
     made = await world.memory("The anchor number {} weighs two tons.")
-    asked = {"query": made["_content"], "limit": 3}
 
     async def known() -> bool:
         """Whether its meaning is known too, as that of others like it."""
-        return made["id"] in ids(await world.post("/v1/recall", asked), "memories")
+        asked = "select from memory where id = %s and enriched_version >= version"
+        return bool(rows(world.stack.admin_url, asked, made["id"]))
 
     await eventually(known)
-    return {**asked, "_id": made["id"]}
+    return {"query": made["_content"], "limit": 3, "_id": made["id"]}
 
 
 async def _start(world: World) -> Fields:

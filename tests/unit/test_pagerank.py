@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from uuid import UUID
 
+import numpy as np
 import pytest
 from tests.reference import networkx_ranks
 
 from reverie.domain.components import component_sizes
 from reverie.domain.edges import EdgeKind
 from reverie.domain.impact import Affected, Leaning, spread
-from reverie.domain.pagerank import pagerank, votes
+from reverie.domain.pagerank import Weighted, pagerank, votes
+
+
+def _weighted(edges: Sequence[tuple[int, int, float]]) -> Weighted:
+    sources, targets, weights = zip(*edges, strict=True)
+    return Weighted(np.array(sources), np.array(targets), np.array(weights))
 
 
 @pytest.mark.parametrize("nodes", [2, 50, 400])
@@ -22,33 +29,36 @@ def test_ranks_equal_those_of_networkx_also_where_votes_end(nodes: int) -> None:
         (chance.randrange(max(1, nodes * 2 // 3)), chance.randrange(nodes), chance.random() + 0.01)
         for _ in range(nodes * 3)
     ]
-    ours, theirs = pagerank(ballots), networkx_ranks(ballots)
-    assert ours.keys() == theirs.keys()
+    ranked, theirs = pagerank(_weighted(ballots)), networkx_ranks(ballots)
+    ours = dict(zip(ranked.nodes.tolist(), ranked.ranks.tolist(), strict=True))
+    assert list(ours) == sorted(theirs)
     assert max(abs(ours[node] - theirs[node]) for node in ours) < 1e-6
     assert sum(ours.values()) == pytest.approx(1)
 
 
 def test_without_votes_there_are_no_ranks() -> None:
-    assert pagerank([]) == {}
+    ranked = pagerank(votes([]))
+    assert (ranked.nodes.tolist(), ranked.ranks.tolist()) == ([], [])
 
 
 def test_effects_vote_for_causes_successors_win_and_what_was_touched_gets_no_vote() -> None:
+    cause, effect, new, old, a, b, c, d, file = range(9)
     cast = votes(
         [
-            ("cause", EdgeKind.LED_TO, "effect", 1.0),
-            ("new", EdgeKind.SUPERSEDES, "old", 1.0),
-            ("a", EdgeKind.DEPENDS_ON, "b", 0.5),
-            ("c", EdgeKind.RELATES_TO, "d", 1.0),
-            ("a", EdgeKind.TOUCHES, "file", 1.0),
-            ("a", EdgeKind.PART_OF, "weightless", 0.0),
+            (EdgeKind.LED_TO, _weighted([(cause, effect, 1.0)])),
+            (EdgeKind.SUPERSEDES, _weighted([(new, old, 1.0)])),
+            (EdgeKind.DEPENDS_ON, _weighted([(a, b, 0.5)])),
+            (EdgeKind.RELATES_TO, _weighted([(c, d, 1.0)])),
+            (EdgeKind.TOUCHES, _weighted([(a, file, 1.0)])),
+            (EdgeKind.PART_OF, _weighted([(a, new, 0.0)])),
         ]
     )
-    assert [(source, target) for source, target, _ in cast] == [
-        ("effect", "cause"),
-        ("old", "new"),
-        ("a", "b"),
-        ("c", "d"),
-        ("d", "c"),
+    assert list(zip(*(part.tolist() for part in cast), strict=True)) == [
+        (effect, cause, 1.0),
+        (old, new, 1.0),
+        (a, b, 0.5),
+        (c, d, 1.0),
+        (d, c, 1.0),
     ]
 
 

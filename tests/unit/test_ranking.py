@@ -29,6 +29,7 @@ from reverie.domain.ranking import (
     rescore,
     times,
     under_successors,
+    unseen,
 )
 from reverie.domain.worth import Facts, factors
 
@@ -39,6 +40,7 @@ NOW = datetime(2025, 6, 1, tzinfo=UTC)
 class Hit:
     id: UUID
     score: float
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -295,6 +297,13 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     assert longer[0].score == pytest.approx(0.2 * 0.4 + 0.8)
     by_rank = rescore(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
     assert by_rank[1].score == pytest.approx(0.24 + 0.4)
+
+
+def test_what_only_words_could_find_stays_so_though_its_vectors_come_meanwhile() -> None:
+    by_words = [Hit(uid(1), 3.0, False), Hit(uid(2), 2.0), Hit(uid(3), 1.0, False)]
+    by_meaning = [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    assert unseen(by_words, by_meaning) == {uid(1)}
+    assert unseen(by_words, []) == frozenset()
 
 
 def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:

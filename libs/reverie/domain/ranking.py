@@ -86,6 +86,13 @@ class Scored(Protocol):
     def score(self) -> float: ...
 
 
+class Seen(Scored, Protocol):
+    """What words found; `whole`: no other arm misses it for being new."""
+
+    @property
+    def whole(self) -> bool: ...
+
+
 class Edge(Protocol):
     """An edge seen from a memory that was found."""
 
@@ -144,6 +151,17 @@ def _distant(best: float, last: float, many: int) -> float:
 
 def _reciprocal(hits: Sequence[Scored]) -> list[float]:
     return [(RECIPROCAL_K + 1) / (RECIPROCAL_K + rank) for rank in range(1, len(hits) + 1)]
+
+
+def unseen(by_words: Iterable[Seen], by_meaning: Sequence[Scored]) -> frozenset[UUID]:
+    """What only words could find, for it had no vectors yet; none where meaning found nothing.
+
+    What counts is how it was when it was looked for: its vectors may come a moment later.
+    """
+    if not by_meaning:
+        return frozenset()
+    new = {one.id for one in by_words if not one.whole}
+    return frozenset(new - {one.id for one in by_meaning} if new else ())
 
 
 def rescore(

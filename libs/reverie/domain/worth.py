@@ -50,7 +50,6 @@ class Facts(NamedTuple):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     superseded_by: UUID | None = None
-    enriched: bool = True
     linked: bool = True
     staleness: float = 0.0
     rank: float = 0.0

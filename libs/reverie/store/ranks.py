@@ -1,39 +1,36 @@
-"""Ranks of memories: computed elsewhere, kept here."""
+"""Ranks of memories: computed elsewhere, kept here.
+
+A tenant may have very many, so they come and stay as arrays, and only what moved is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reverie.domain.edges import EdgeKind
-from reverie.domain.pagerank import Stored
+from reverie.domain.pagerank import Ranked, Weighted
 from reverie.store.database import Database
 
 CLOSE_ENOUGH = 1e-7
 """Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
+BATCH = 1000
 
-
-_EDGE = Struct(">qqd")
-"""Source, target, weight: as `rank_edges` puts them together."""
+_EDGE = np.dtype([("source", ">i8"), ("target", ">i8"), ("weight", ">f8")])
+"""As `rank_edges` puts them together."""
+_RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
+"""As `ranks_stored` does; no number where the memory has moved to another scope."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A tenant's edges as they stood after the changes that are told of.
-
-    There may be very many: nodes are numbers, and edges stay as Postgres sends them, by kind.
-    """
+    """A tenant's edges by kind, as they stood after the changes that are told of."""
 
     changes: list[int]
-    sent: list[tuple[EdgeKind, bytes]]
-
-    @property
-    def edges(self) -> Iterator[Stored[int]]:
-        """The edges, one by one."""
-        for kind, edges in self.sent:
-            for src, dst, weight in _EDGE.iter_unpack(edges):
-                yield src, kind, dst, weight
+    edges: list[tuple[EdgeKind, Weighted]]
 
 
 class Ranks:
@@ -52,13 +49,37 @@ class Ranks:
         async with self._db.tenant(tenant) as t:
             changes = await t.rows("rank_changes")
             edges = await t.rows("rank_edges")
-        sent = [(EdgeKind(row["kind"]), row["edges"]) for row in edges]
-        return Standing([row["no"] for row in changes], sent)
+        by_kind = [(EdgeKind(row["kind"]), _edges(row["edges"])) for row in edges]
+        return Standing([row["no"] for row in changes], by_kind)
 
-    async def put(self, tenant: int, ranks: Mapping[int, float], changes: Sequence[int]) -> None:
+    async def put(self, tenant: int, ranked: Ranked, changes: Sequence[int]) -> None:
         """Stores the ranks, and that they hold these changes."""
-        ids = sorted(ranks)
         async with self._db.tenant(tenant) as t:
-            await t.rows("ranks_drop", ids)
-            await t.rows("ranks_put", ids, [ranks[one] for one in ids], CLOSE_ENOUGH)
+            stored = np.frombuffer(await t.value("ranks_stored") or b"", _RANK)
+            await t.rows("ranks_drop", np.setdiff1d(stored["node"], ranked.nodes).tolist())
+            for some in _parts(_moved(stored, ranked)):
+                await t.rows("ranks_put", some.nodes.tolist(), some.ranks.tolist())
             await t.rows("rank_changes_done", list(changes))
+
+
+def _edges(sent: bytes) -> Weighted:
+    read = np.frombuffer(sent, _EDGE)
+    return Weighted(
+        read["source"].astype(np.int64),
+        read["target"].astype(np.int64),
+        read["weight"].astype(np.float64),
+    )
+
+
+def _moved(stored: NDArray[np.void], ranked: Ranked) -> Ranked:
+    """Those whose rank is not stored as it is, nearly; `stored` ascends as they do."""
+    before = np.full(len(ranked.nodes), np.nan)
+    _, ours, theirs = np.intersect1d(ranked.nodes, stored["node"], True, return_indices=True)
+    before[ours] = stored["rank"][theirs]
+    moved = ~(np.abs(ranked.ranks - before) <= CLOSE_ENOUGH)
+    return Ranked(ranked.nodes[moved], ranked.ranks[moved])
+
+
+def _parts(ranked: Ranked) -> Iterator[Ranked]:
+    for at in range(0, len(ranked.nodes), BATCH):
+        yield Ranked(ranked.nodes[at : at + BATCH], ranked.ranks[at : at + BATCH])

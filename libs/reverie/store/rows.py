@@ -83,7 +83,6 @@ def facts(row: asyncpg.Record) -> Facts:
         valid_from=row["valid_from"],
         valid_to=row["valid_to"],
         superseded_by=row["superseded_by"],
-        enriched=row["enriched"],
         linked=row["linked"],
         staleness=round(row["staleness"], 4),
         rank=round(row["rank"], 6),

@@ -98,9 +98,9 @@ async def centre(parts: Parts, work: Work, _: UUID) -> Page:
     """Computes anew how much the graph leans on each memory, where edges changed since."""
     standing = await parts.ranks.standing(work.garden.tenant)
     if standing.changes:
-        ranks = await asyncio.to_thread(pagerank, votes(standing.edges))
-        await parts.ranks.put(work.garden.tenant, ranks, standing.changes)
-        work.counts["ranked"] = len(ranks)
+        ranked = await asyncio.to_thread(pagerank, votes(standing.edges))
+        await parts.ranks.put(work.garden.tenant, ranked, standing.changes)
+        work.counts["ranked"] = len(ranked.nodes)
     return Page(0, None)
 
 

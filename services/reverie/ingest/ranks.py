@@ -17,6 +17,6 @@ async def rank_all(parts: Parts, tenants: Sequence[int]) -> None:
     """Computes the ranks of tenants anew; safe to repeat."""
     for tenant in tenants:
         standing = await parts.ranks.standing(tenant)
-        ranks = await asyncio.to_thread(pagerank, votes(standing.edges))
-        await parts.ranks.put(tenant, ranks, standing.changes)
-        log.info("ranked", tenant=tenant, memories=len(ranks))
+        ranked = await asyncio.to_thread(pagerank, votes(standing.edges))
+        await parts.ranks.put(tenant, ranked, standing.changes)
+        log.info("ranked", tenant=tenant, memories=len(ranked.nodes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -28,6 +28,7 @@ from reverie.domain.ranking import (
     rescore,
     times,
     under_successors,
+    unseen,
 )
 from reverie.domain.words import asking_text
 from reverie.domain.worth import factors, holds_name, holds_phrase, was_true
@@ -155,7 +156,7 @@ class _Asking:
         asked, places = about(question.text, question.only.scopes)
         self._texts = [asked]
         self._found: list[Found] = []
-        self._by_words: list[search.Scored] = []
+        self._unseen: frozenset[UUID] = frozenset()
         self._weights = weights_of(parts, question.text)
         weights = {**self._weights.arms, "sparse": self._weights.sparse}
         self._story = Story(read(asked, self._now, places), weights)
@@ -193,7 +194,7 @@ class _Asking:
             ask("turns", seconds, sight.turns(words) if question.turns else None, no_turns),
             ask("sparse", seconds, self._weighed_words(), None),
         )
-        self._by_words = by_words
+        self._unseen = unseen(by_words, by_meaning)
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         self._found = fuse(self._story.arms, self._weights.arms, self._parts.settings.fusion)
         await self._judge(weighed)
@@ -252,7 +253,7 @@ class _Asking:
         done = {one.id for one in first.whole} | known.keys()
         rest = [one for one in self._found if one.id not in done]
         bar = bar_of(weighed, known, many)
-        more = within_reach(rest, bar, reading, self._lacking(), nameless)
+        more = within_reach(rest, bar, reading, self._lacking, nameless)
         known |= await self._known(more)
         weighed += self._all_weighed(more, known)
         lost = [one for one in (*more.far, *more.named) if one.id not in known]
@@ -268,10 +269,11 @@ class _Asking:
         looked_up = self._sight.candidates([one.id for one in asked.whole], holding)
         return await self._arms.ask("store", self._left(STORE), looked_up, none)
 
-    def _lacking(self) -> Callable[[Found], float]:
-        """By what is made good what a memory lost that has no vectors yet."""
-        unseen = {one.id for one in self._by_words if not one.whole}
-        return lambda one: self._by_words_alone(one) if one.id in unseen else 1.0
+    def _lacking(self, one: Found) -> float:
+        """By what is made good what a memory lost that had no vectors when it was looked for."""
+        weights = self._weights.arms
+        lost = one.id in self._unseen and weights["words"]
+        return sum(weights.values()) / weights["words"] if lost else 1.0
 
     def _all_weighed(self, asked: Asked, known: Mapping[UUID, Candidate]) -> Iterator[Found]:
         for one in (*asked.whole, *(one for one in asked.named if one.id in known)):
@@ -300,15 +302,9 @@ class _Asking:
             worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
         if reading.names:
             worth["name"] = holds_name(candidate.content, reading.names)
-        if not candidate.facts.enriched:
-            worth["unseen"] = self._by_words_alone(one)
+        if one.id in self._unseen:
+            worth["unseen"] = self._lacking(one)
         return times(one, worth)
-
-    def _by_words_alone(self, one: Found) -> float:
-        """Makes good what a memory lost that has no vectors yet."""
-        weights = self._weights.arms
-        missed = self._story.arms["meaning"] and one.arms.keys() == {"words"}
-        return sum(weights.values()) / weights["words"] if missed and weights["words"] else 1.0
 
     def _sure_enough(self, one: Found) -> bool:
         sure = one.factors.get("confidence", 1.0) >= self._question.min_confidence

@@ -248,21 +248,28 @@ where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contra
 group by e.kind
 order by e.kind;
 
+-- name: ranks_stored
+-- The numbers of memories and their ranks, 12 bytes, one after another; no number is the rank of one
+-- that stands in another scope than it was ranked in.
+select string_agg(int8send(m.doc)
+    || float4send(case when r.scope = m.scope then r.rank else 'NaN' end), ''::bytea order by m.doc)
+from memory_rank r join memory m on m.tenant = $1 and m.id = r.memory
+where r.tenant = $1;
+
 -- name: ranks_put
--- Stores ranks by the numbers of memories that differ by more than $4 from what stands.
+-- Stores ranks by the numbers of memories.
 insert into memory_rank as r (tenant, memory, scope, rank)
 select $1, m.id, m.scope, n.rank
 from unnest($2::bigint[], $3::real[]) n (doc, rank)
 join memory m on m.tenant = $1 and m.doc = n.doc
 order by m.id
-on conflict (tenant, memory) do update set rank = excluded.rank, scope = excluded.scope, at = now()
-  where abs(r.rank - excluded.rank) > $4 or r.scope <> excluded.scope;
+on conflict (tenant, memory) do update set rank = excluded.rank, scope = excluded.scope, at = now();
 
 -- name: ranks_drop
--- Ranks of memories that have no edges any more.
-delete from memory_rank r where r.tenant = $1 and not exists (
-  select from unnest($2::bigint[]) n (doc) join memory m on m.tenant = $1 and m.doc = n.doc
-  where m.id = r.memory);
+-- Ranks of memories that have no edges any more, by their numbers, and of those that are gone.
+delete from memory_rank r where r.tenant = $1 and (
+  r.memory in (select m.id from unnest($2::bigint[]) n (doc) join memory m on m.tenant = $1 and m.doc = n.doc)
+  or not exists (select from memory m where m.tenant = $1 and m.id = r.memory));
 
 -- name: rank_changes_done
 -- The changes that the stored ranks hold.

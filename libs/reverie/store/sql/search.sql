@@ -203,7 +203,6 @@ where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
 -- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
        m.created, m.confirmed, m.valid_from, m.valid_to, m.superseded_by,
-       m.enriched_version >= m.version as enriched,
        -- Asked only where it counts: an orphan is no orphan while it is young.
        m.created > now() - interval '30 days' or coalesce(
          (select true from edge e where e.tenant = $1 and e.src = m.id
