@@ -70,6 +70,7 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
         assert parse_position(position)
         assert await found(stack, "who counts kegs", **{"Reverie-Position": position}) != []
         one = f"/v1/memories/{reply.body['id']}"
+        await eventually(lambda: shown(stack, one))
         assert (await stack.get(one))["content"] == HERON["content"]
 
         # So it does for all that only reads.
@@ -138,6 +139,10 @@ async def by_replica(stack: Stack) -> float:
 async def used_again(stack: Stack, before: float) -> bool:
     await found(stack, "who counts kegs")
     return await by_replica(stack) > before
+
+
+async def shown(stack: Stack, path: str) -> bool:
+    return (await stack.call("GET", path)).status == 200
 
 
 async def has(stack: Stack, query: str, content: str) -> bool:

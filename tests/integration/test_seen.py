@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -32,6 +30,7 @@ from reverie.runtime.settings import Settings
 from reverie.runtime.telemetry import telemetry
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
+from tests.logs import taken_down
 from tests.prometheus import Prometheus, is_there, queries, scraping
 from tests.stack import Stack, eventually, running_stack
 from tests.stub_llm import stub_llm
@@ -93,17 +92,9 @@ async def seen(database: Database, nats_url: str, tmp_path: Path) -> AsyncIterat
 @contextmanager
 def _logged(settings: Settings) -> Iterator[io.StringIO]:
     """The log lines of this process, down to the least grave."""
-    root, lines = logging.getLogger(), io.StringIO()
-    handlers, level = list(root.handlers), root.level
-    configure_logs(settings, "test", stream=lines)
-    try:
+    with taken_down() as lines:
+        configure_logs(settings, "test", stream=lines)
         yield lines
-    finally:
-        logging.captureWarnings(False)
-        root.handlers[:] = handlers
-        root.setLevel(level)
-        logging.getLogger("reverie").setLevel(logging.NOTSET)
-        structlog.reset_defaults()
 
 
 async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:

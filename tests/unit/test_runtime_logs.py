@@ -13,6 +13,7 @@ import pytest
 import structlog
 from aiohttp.http_exceptions import BadHttpMessage
 from opentelemetry import trace
+from tests.logs import taken_down
 
 from reverie.domain.known_secrets import Known, KnownSecret
 from reverie.runtime.logs import configure_logs, hide, mask_credentials
@@ -25,15 +26,8 @@ log = structlog.get_logger("reverie.sample")
 @pytest.fixture
 def out() -> Iterator[io.StringIO]:
     """A stream that takes the log, with the loggers put back afterwards."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield io.StringIO()
-    logging.captureWarnings(False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("reverie").setLevel(logging.NOTSET)
-    structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
+    with taken_down() as taken:
+        yield taken
 
 
 def lines(out: io.StringIO) -> list[dict[str, Any]]:
