@@ -37,7 +37,10 @@ _WINDOW = 0.25
 _TAKEN = 16
 """Seconds, and requests, after which the limit is looked at again."""
 _SLOWED, _AT_EASE = 1.25, 1.0
-"""By what nine of ten take alone: above the first there are too many, below the other room."""
+"""By what nine of ten take alone: above the first there are too many, below the other room.
+
+While more come than can be done there are too many as soon as there is no room.
+"""
 _AWAY = 0.5
 """One by one calls take longer than this, unless they wait for what is away and count as 0."""
 _OUTAGE = 16.0
@@ -282,7 +285,7 @@ class Admission:
         something that is away, and so count for nothing.
         """
         strict = self._is_strict(self._now())
-        if ratio > _SLOWED:
+        if ratio > (_AT_EASE if strict else _SLOWED):
             self._limit = max(1.0 if strict else self._least, self._limit * 0.75)
         elif full and ratio < (_AT_EASE if self._limit >= self._least else _AWAY):
             self._limit = min(float(self._bounds.most), self._limit + 1.0)
