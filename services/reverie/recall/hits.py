@@ -86,6 +86,12 @@ def passed_over(
     return {pool[place].id: near for place, near in alike.items()}, left
 
 
+def among(edges: Sequence[Between], kept: Sequence[Hit]) -> list[Between]:
+    """Those edges whose ends both are in the answer."""
+    shown = {hit.item.id for hit in kept}
+    return [edge for edge in edges if edge[1] in shown and edge[2] in shown]
+
+
 def first_of(chosen: Sequence[Found], limit: int) -> tuple[Sequence[Found], dict[UUID, Cut]]:
     """The first of what was chosen, and why each of the rest is not among them."""
     left = {}

@@ -38,6 +38,7 @@ from reverie.recall.hits import (
     Between,
     Cut,
     Hit,
+    among,
     as_read,
     cut_away,
     first_of,
@@ -135,13 +136,12 @@ async def _recall(parts: Parts, who: Principal, question: Question, seconds: flo
     known = await asking.weigh()
     await asking.rerank(known)
     chosen = asking.choose(known)
-    memories = await asking.load(chosen)
+    memories, between = await asyncio.gather(asking.load(chosen), asking.edges(chosen))
     hits = together(memories, turns)
     kept, tokens_used = within(
         hits, question.limit, question.budget_tokens, parts.model.counter.count
     )
-    edges = await asking.edges(kept)
-    return asking.answer(hits, kept, edges, tokens_used)
+    return asking.answer(hits, kept, among(between, kept), tokens_used)
 
 
 class _Asking:
@@ -332,7 +332,7 @@ class _Asking:
         self._found = best_first([*moved, *self._found[RERANKED:]])
         self._story.ranked = self._found
 
-    def choose(self, known: Mapping[UUID, Candidate]) -> list[Found]:
+    def choose(self, known: Mapping[UUID, Candidate]) -> Sequence[Found]:
         """Doubles collapsed, then the most telling that are not too alike, best first."""
         followed = {one: by for one in known if (by := known[one].facts.superseded_by)}
         named = holders(known, self._story.reading.alone, followed)
@@ -341,28 +341,33 @@ class _Asking:
         once, doubles = once_each(self._found, known)
         self._story.left.update(doubles)
         pool = once[: self._question.limit * POOL]
-        chosen = self._most_telling(pool, known, bool(named))
-        return sorted(chosen, key=lambda one: one.id not in named)
+        told = self._most_telling(pool, known, bool(named))
+        chosen = sorted(told, key=lambda one: one.id not in named)
+        if self._open_ended:
+            return chosen
+        kept, left = first_of(chosen, self._question.limit)
+        self._story.left.update(left)
+        return kept
+
+    @property
+    def _open_ended(self) -> bool:
+        """Whether what is chosen is more than is answered: turns or smaller ones may go first."""
+        return self._question.turns or self._question.budget_tokens is not None
 
     def _most_telling(
         self, pool: Sequence[Found], known: Mapping[UUID, Candidate], whole: bool
     ) -> list[Found]:
         """As many as are answered; the `whole` pool where something else may take their places."""
-        question = self._question
-        open_ended = whole or question.turns or question.budget_tokens is not None
         texts = [tokens(known[one.id].content) for one in pool]
         scores, weight = [one.score for one in pool], self._parts.settings.diversity
-        order = diversify(scores, texts, len(pool) if open_ended else question.limit, weight)
+        many = len(pool) if whole or self._open_ended else self._question.limit
+        order = diversify(scores, texts, many, weight)
         self._story.alike, left = passed_over(pool, texts, order)
         self._story.left.update(left)
         return [pool[place] for place, _ in order]
 
     async def load(self, chosen: Sequence[Found]) -> list[Hit]:
-        """The memories, whole, in the order given, as far as they may come into the answer."""
-        question = self._question
-        if not question.turns and question.budget_tokens is None:
-            chosen, left = first_of(chosen, question.limit)
-            self._story.left.update(left)
+        """The memories, whole, in the order given."""
         ids = [one.id for one in chosen]
         if not ids:
             return []
@@ -372,9 +377,9 @@ class _Asking:
         self._story.left.update((one, Cut(late)) for one in ids if one not in loaded)
         return [Hit(one, loaded[one.id]) for one in chosen if one.id in loaded]
 
-    async def edges(self, hits: Sequence[Hit]) -> list[Between]:
-        """The edges among the memories of the answer."""
-        ids = [hit.item.id for hit in hits if isinstance(hit.item, Memory)]
+    async def edges(self, chosen: Sequence[Found]) -> list[Between]:
+        """The edges among what was chosen."""
+        ids = [one.id for one in chosen]
         none: list[Between] = []
         if len(ids) < 2 or not self._question.depth:
             return none
