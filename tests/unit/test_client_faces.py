@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import reverie.client
+from reverie.domain.errors import Unavailable
+
 CLIENT = Path(__file__).parents[2] / "libs" / "reverie" / "client"
 FACES = {
     "memories": "Memories",
@@ -30,6 +33,12 @@ def test_importing_the_client_loads_neither_the_http_client_nor_the_bodies() -> 
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_everything_that_the_client_names_can_be_imported_from_it() -> None:
+    for name in reverie.client.__all__:
+        assert getattr(reverie.client, name).__name__ == name
+    assert reverie.client.Unavailable is Unavailable
 
 
 def sync_face(name: str) -> str:

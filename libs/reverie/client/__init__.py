@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reverie.client.reverie import AsyncReverie
     from reverie.client.session import AsyncSession
     from reverie.client.sync import Reverie, Session
+    from reverie.domain.errors import Unavailable
 
 __all__ = [
     "Answered",
@@ -25,21 +26,23 @@ __all__ = [
     "Refused",
     "Reverie",
     "Session",
+    "Unavailable",
 ]
 
 _IN = {
-    "Answered": "calls",
-    "AsyncReverie": "reverie",
-    "AsyncSession": "session",
-    "Caller": "calls",
-    "Happened": "events",
-    "Refused": "errors",
-    "Reverie": "sync",
-    "Session": "sync",
+    "Answered": "reverie.client.calls",
+    "AsyncReverie": "reverie.client.reverie",
+    "AsyncSession": "reverie.client.session",
+    "Caller": "reverie.client.calls",
+    "Happened": "reverie.client.events",
+    "Refused": "reverie.client.errors",
+    "Reverie": "reverie.client.sync",
+    "Session": "reverie.client.sync",
+    "Unavailable": "reverie.domain.errors",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _IN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_IN[name]}"), name)
+    return getattr(import_module(_IN[name]), name)
