@@ -8,9 +8,12 @@ from typing import Any
 
 import jwt
 import pytest
+import structlog
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from reverie.domain.errors import Unauthenticated
+from reverie.runtime.tokens import Provider, Tokens
 from reverie.store.bootstrap import add_tenant
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
@@ -46,6 +49,24 @@ async def jwks() -> Any:
     await runner.cleanup()
 
 
+async def _tenant_of(name: str) -> int | None:
+    return {"acme": 1}.get(name)
+
+
+async def test_the_log_names_the_claim_for_which_a_token_is_refused_and_not_its_value(
+    jwks: str,
+) -> None:
+    tokens = Tokens(Provider(ISSUER, AUDIENCE, jwks), _tenant_of)
+    for wrong in (
+        {"tenant": "nobody"}, {"tenant": None}, {"role": "emperor"}, {"reads": 5},
+        {"writes": "every where"}, {"project": " "},
+    ):  # fmt: skip
+        with structlog.testing.capture_logs() as lines, pytest.raises(Unauthenticated):
+            await tokens.holder(_token(**wrong))
+        assert [(line["event"], line["claim"]) for line in lines] == [("token_refused", *wrong)]
+        assert not {"nobody", "emperor", "every"} & set(str(lines).replace("'", " ").split())
+
+
 async def test_a_token_opens_what_its_claims_say_and_a_forged_one_nothing(
     database: Database, nats_url: str, jwks: str
 ) -> None:
@@ -73,6 +94,7 @@ async def test_a_token_opens_what_its_claims_say_and_a_forged_one_nothing(
             (_token(tenant=None), 401),
             (_token(role="emperor"), 401),
             (_token(reads=["every where"]), 401),
+            (_token(reads=5), 401),
             (_token("s" * 40, "HS256"), 401),
             (_token(None, "none"), 401),
             (_token(ec.generate_private_key(ec.SECP256R1()), "ES256"), 401),

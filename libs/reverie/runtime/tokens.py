@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 import jwt
@@ -22,6 +22,8 @@ from reverie.domain.scopes import agent_name, parse_pattern, slug
 from reverie.runtime.auth import TenantOf
 
 log = structlog.get_logger()
+
+_T = TypeVar("_T")
 
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 """Signatures by a key of the provider alone: none that a shared secret, or nobody, could make."""
@@ -65,9 +67,11 @@ class Tokens:
             return await self._principal(claims)
         except jwt.PyJWKClientConnectionError as error:
             raise Unavailable("the identity provider", "its keys cannot be fetched") from error
-        except (jwt.PyJWTError, Invalid, ValueError) as error:
+        except Invalid as error:
+            log.info("token_refused", reason=error.reason, claim=error.field)
+        except (jwt.PyJWTError, ValueError) as error:
             log.info("token_refused", reason=type(error).__name__)
-            raise Unauthenticated from None
+        raise Unauthenticated
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         key = self._key(jwt.get_unverified_header(token).get("kid"))
@@ -101,18 +105,25 @@ class Tokens:
         name = _claim(claims, told.tenant_claim)
         number = await self._tenant_of(str(name)) if name else None
         if number is None:
-            raise Unauthenticated
-        project, agent = claims.get("project"), claims.get("agent")
+            raise Invalid(told.tenant_claim, "names no tenant that there is")
         return Principal(
             tenant=number,
             tenant_name=str(name),
             key_id=str(uuid5(NAMESPACE_URL, f"{told.issuer} {claims['sub']}")),
-            role=Role(str(_claim(claims, told.role_claim) or Role.READER.value)),
-            reads=_patterns(_claim(claims, told.reads_claim), told.scopes),
-            writes=_patterns(_claim(claims, told.writes_claim), told.scopes),
-            project=slug(str(project)) if project else None,
-            agent=agent_name(str(agent)) if agent else None,
+            role=_read(claims, told.role_claim, _role),
+            reads=_read(claims, told.reads_claim, lambda given: _patterns(given, told.scopes)),
+            writes=_read(claims, told.writes_claim, lambda given: _patterns(given, told.scopes)),
+            project=_read(claims, "project", lambda name: slug(str(name)) if name else None),
+            agent=_read(claims, "agent", lambda name: agent_name(str(name)) if name else None),
         )
+
+
+def _read(claims: Mapping[str, Any], path: str, reading: Callable[[Any], _T]) -> _T:
+    """What a claim says. Raises `Invalid`, which names the claim and not what it holds."""
+    try:
+        return reading(_claim(claims, path))
+    except (Invalid, TypeError, ValueError):
+        raise Invalid(path, "cannot be read") from None
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> Any:
@@ -123,6 +134,10 @@ def _claim(claims: Mapping[str, Any], path: str) -> Any:
     for part in path.split("."):
         found = found.get(part) if isinstance(found, Mapping) else None
     return found
+
+
+def _role(given: Any) -> Role:
+    return Role(str(given)) if given else Role.READER
 
 
 def _patterns(given: Any, otherwise: Sequence[str]) -> tuple[str, ...]:
