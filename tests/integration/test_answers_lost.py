@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ from tests.integration.changes_made import (
 from tests.integration.test_sent_twice import VAULT_KEY
 from tests.integration.test_vault import everything
 from tests.ports import behind_port, port_of
-from tests.stack import Reply, Stack, running_stack
+from tests.stack import Reply, Stack, eventually, running_stack
 from tests.tables import rows
 
 
@@ -165,6 +166,31 @@ async def test_what_others_changed_meanwhile_is_not_changed_back(lossy: Lossy) -
     release = task.path.replace("/claim", "/release")
     await around("claim_task", task, lambda: stack.call("POST", release, {"agent": "ann"}))
     assert rows(stack.admin_url, task.state, task.subject)[0][1:] == ("todo", None)
+
+
+async def test_a_change_that_is_sent_again_is_told_of_once(lossy: Lossy) -> None:
+    by, stack = {one.name: one for one in OPERATIONS}, lossy.stack
+    telling = ("restore", "edit_memory", "forget", "pin", "link", "unlink", "claim_task",
+               "learn_claim", "accept_review")  # fmt: skip
+    cases = {name: await RECIPES[name](stack, 0) for name in telling}
+
+    async def told_all() -> bool:
+        return rows(stack.admin_url, "select from outbox") == []
+
+    await eventually(told_all)
+    place = (await stack.get("/v1/events/page"))["place"]
+    for name, case in cases.items():
+        lossy.loses = case.lost
+        assert (await lossy.sent(by[name], case, name)).status == 503
+        again = await lossy.sent(by[name], case, name)
+        assert again.status < 300, (name, again)
+    await eventually(told_all)
+    told = await stack.get(f"/v1/events/page?limit=200&after={place}")
+    about = Counter((one["event"], one["data"]["id"], one["data"]["version"])
+                    for one in told["items"])  # fmt: skip
+    assert not [what for what, times in about.items() if times > 1]
+    wanted = {"restored", "edited", "forgotten", "linked", "unlinked"}
+    assert wanted <= {name for name, _, _ in about}
 
 
 async def test_a_key_whose_text_was_lost_gets_another_and_none_is_kept_as_it_is(

@@ -297,7 +297,6 @@ class Tending:
         Raises `NotFound`, `Forbidden`, or `Conflict` where it is not archived or another active
         memory holds its key or content.
         """
-        event = new_id()
         found = await called_once(
             self._db,
             "restore_memory",
@@ -308,13 +307,13 @@ class Tending:
             list(who.reads),
             list(who.writable),
             who.actor,
-            event,
+            new_id(),
             {},
         )
         _check(memory, found)
         body = {"id": str(memory), "version": found["version"]}
         subject = memory_subject(who.tenant_name, "restored")
-        return found["version"], outgoing(who.tenant, subject, body, {}, event)
+        return found["version"], outgoing(who.tenant, subject, body, {}, UUID(found["event"]))
 
 
 def _topic(one: Topic) -> dict[str, Any]:

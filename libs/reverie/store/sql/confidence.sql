@@ -3,8 +3,8 @@
 select use_memories($1, $2, $3, $4, $5, $6, $7);
 
 -- name: restore_memory
--- Makes an archived memory active again, or says what is in the way.
-select restore_memory($1, $2, $3, $4, $5, $6, $7, $8);
+-- Makes an archived memory active again, or says what is in the way; with the event that tells of it.
+select restore_memory($1, $2, $3, $4, $5, $6, $7, $8) || jsonb_build_object('event', $7::uuid);
 
 -- name: tend_claim
 -- The tenant whose memories are due to be tended, for this worker.
