@@ -47,8 +47,6 @@ class Connected:
         try:
             return await work
         except asyncio.CancelledError:
-            if task.cancelling() > asked + cut:
-                raise
             # By the end, or by the driver, which cancels what waits on it when it closes.
             raise down() from None
         finally:
@@ -56,3 +54,7 @@ class Connected:
             self.gone.remove_done_callback(ended)
             if cut:
                 task.uncancel()
+            if task.cancelling() > asked:
+                # By who stops us, whatever the driver made of it: an answer that came in the same
+                # moment, or an error of its own.
+                raise asyncio.CancelledError
