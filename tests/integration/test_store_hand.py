@@ -35,7 +35,7 @@ async def test_a_connection_comes_back_to_who_asks_next_and_to_who_waits(
 
         assert await asyncio.gather(*(asked() for _ in range(40))) == [1] * 40
         assert hand.busy == 0
-        await hand.empty()
+        await hand.close()
         assert pool.get_idle_size() == pool.get_size()
 
 
@@ -58,7 +58,7 @@ async def test_what_did_not_end_well_or_was_lost_is_not_lent_again(database: Dat
         await eventually(lambda: asyncio.sleep(0, not hands._stands(lost)))
         async with hand.lent() as one:
             assert await one.fetchval("select pg_backend_pid()") != pid
-        await hand.empty()
+        await hand.close()
 
 
 async def test_what_nobody_asks_for_goes_back_to_the_pool(
@@ -71,3 +71,13 @@ async def test_what_nobody_asks_for_goes_back_to_the_pool(
             pass
         assert pool.get_idle_size() == 0
         await eventually(lambda: asyncio.sleep(0, pool.get_idle_size() == 1))
+
+
+async def test_what_comes_back_after_the_end_goes_to_the_pool(database: Database) -> None:
+    async with open_pool(database.service_url, 2, 1) as pool:
+        hand = Hand("main", pool, 5.0, PoolMeters(CollectorRegistry()))
+        async with hand.lent():
+            async with hand.lent():
+                pass
+            await hand.close()
+        assert pool.get_idle_size() == pool.get_size()

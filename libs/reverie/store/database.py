@@ -270,7 +270,7 @@ async def open_database(
         name: str, pool: AbstractAsyncContextManager[asyncpg.Pool[asyncpg.Record]]
     ) -> Hand:
         hand = Hand(name, await stack.enter_async_context(pool), acquire_timeout, meters)
-        stack.push_async_callback(hand.empty)
+        stack.push_async_callback(hand.close)
         return hand
 
     async with AsyncExitStack() as stack:

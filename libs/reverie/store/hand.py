@@ -34,6 +34,7 @@ class Hand:
         self._waiting = 0
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
         self._told = meters.watch(name, self)
 
     @property
@@ -91,7 +92,7 @@ class Hand:
 
     async def _give_back(self, one: Connection, sound: bool) -> None:
         """Keeps what ended as it should, unless somebody waits for one."""
-        if not sound or self._waiting or not _stands(one):
+        if not sound or self._waiting or self._closed or not _stands(one):
             await self._release(one)
             return
         self._free.append(one)
@@ -99,8 +100,9 @@ class Hand:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(KEPT_SECONDS, self._put_down)
 
-    async def empty(self) -> None:
-        """Gives all that is free back to the pool."""
+    async def close(self) -> None:
+        """Gives all that is free back to the pool, and from now on whatever comes back."""
+        self._closed = True
         self._put_down()
         if self._ending:
             await asyncio.wait(self._ending)
