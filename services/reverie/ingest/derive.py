@@ -41,7 +41,7 @@ def _around(read: Read) -> AbstractContextManager[object]:
 
 async def _settled(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) -> list[bool]:
     """Writes what is due, and reconciles all. One that is told of twice is written once."""
-    due = {one.id: one for one in group if one.read.due}
-    wrote = dict(zip(due, await write_all(parts, tenant, list(due.values())), strict=True))
+    due = {one.id: one for one in group if one.read.due and one.wrote is None}
+    await write_all(parts, tenant, list(due.values()))
     await reconcile_all(parts, tenant, {one.id: one.headers for one in group})
-    return [wrote.get(one.id, False) for one in group]
+    return [bool(due.get(one.id, one).wrote) for one in group]

@@ -72,13 +72,18 @@ class Read:
         return self.raw.enriched_version < self.raw.version and self.raw.kind not in ANCHORS
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ready:
-    """A memory that the models are done with, and the headers that its events go on with."""
+    """A memory that the models are done with, and the headers that its events go on with.
+
+    `wrote`: whether anything was written of it; None until then. Where the rest of its group fails
+    later on, that is not done again.
+    """
 
     read: Read
     pieces: Sequence[Piece] | None
     headers: Mapping[str, str]
+    wrote: bool | None = None
 
     @property
     def id(self) -> UUID:
@@ -163,18 +168,18 @@ async def _words(
     return standing | dict(zip(fresh, await encoder.encode(list(fresh.values())), strict=True))
 
 
-async def write_all(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) -> list[bool]:
-    """Writes what is derived from memories, and tells of it; whether anything was, of each.
+async def write_all(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) -> None:
+    """Writes what is derived from memories, tells of it, and notes of each whether anything was.
 
     Without a model the anchors are made, and the memory stays due for its vectors.
     """
-    if parts.language is None:
-        return await _write(parts, tenant, group) if group else []
-    # What one answer cost is kept before the next is asked for.
-    return [wrote for one in group for wrote in await _write(parts, tenant, [one])]
+    # What one answer of a language model cost is kept before the next is asked for.
+    many = 1 if parts.language else max(1, len(group))
+    for at in range(0, len(group), many):
+        await _write(parts, tenant, group[at : at + many])
 
 
-async def _write(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) -> list[bool]:
+async def _write(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) -> None:
     number, raws = tenant[0], [one.read.raw for one in group]
     touches = await touches_all(parts, number, raws)
     near = await _near(parts, number, raws, touches)
@@ -185,10 +190,11 @@ async def _write(parts: Parts, tenant: tuple[int, str], group: Sequence[Ready]) 
         whole = [*causes, *(told or [])]
         derived.append(Derived(raw, one.pieces, nodes, whole, told is not None, one.headers))
     events = await parts.enrichment.write_all(tenant, derived, parts.settings.relatives)
+    for one, told_of in zip(group, events, strict=True):
+        one.wrote = bool(told_of)
     await publish_now(parts.bus, parts.outbox, number, [one for each in events for one in each])
     if any(one.pieces for one in group):
         await parts.enrichment.walk(number, len(group))
-    return [bool(each) for each in events]
 
 
 async def touches_all(
