@@ -123,6 +123,27 @@ async def test_stopping_a_consumer_hands_its_message_back_at_once(bus: Bus) -> N
         assert (await inbox.next()).deliveries == 2
 
 
+async def test_what_was_sent_for_ahead_comes_in_order_and_is_handed_back_by_who_stops(
+    bus: Bus,
+) -> None:
+    begun, inbox = Inbox(), Inbox()
+    numbers = [str(number).encode() for number in range(9)]
+
+    async def never(message: Message) -> None:
+        await begun(message)
+        if message.data in numbers[2:]:
+            await asyncio.Event().wait()
+
+    for number in numbers:
+        await bus.publish(event(git_subject("acme", "shop"), number.decode()))
+    async with running(consume(bus, STALENESS_CHANGES, never, 2, ahead=8)):
+        assert [(await begun.next()).data for _ in range(4)] == numbers[:4]
+    async with running(consume(bus, STALENESS_CHANGES, inbox, ahead=4)):
+        assert sorted([(await inbox.next()).data for _ in range(7)]) == numbers[2:]
+        await settled(bus, STALENESS_CHANGES)
+    assert inbox.empty
+
+
 async def test_a_message_whose_worker_is_heard_of_no_more_goes_to_another(bus: Bus) -> None:
     inbox = Inbox()
     await bus.publish(event())

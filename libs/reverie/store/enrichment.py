@@ -239,16 +239,6 @@ class Enrichment:
         return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
 
 
-def _files(paths: Sequence[str]) -> list[dict[str, str]]:
-    """In an order that is the same for all, so that none waits for each other; so are entities."""
-    return [_new(path, path=path, name=path.rsplit("/", 1)[-1].lower()) for path in sorted(paths)]
-
-
-def _entities(found: Sequence[Entity]) -> list[dict[str, str]]:
-    ordered = sorted(found, key=lambda one: one.label)
-    return [_new(one.key, label=one.label, sort=one.sort.value) for one in ordered]
-
-
 def _new(hashed: str, **fields: str) -> dict[str, str]:
     return {**fields, "id": str(new_id()), "hash": content_hash(hashed)}
 
@@ -256,7 +246,8 @@ def _new(hashed: str, **fields: str) -> dict[str, str]:
 def _named(one: Asked) -> dict[str, Any]:
     project = project_of(one.memory.scope)
     scope = f"project/{project}" if project else one.memory.scope
-    files, entities = _files(one.files), _entities(one.entities)
+    files = [_new(path, path=path, name=path.rsplit("/", 1)[-1].lower()) for path in one.files]
+    entities = [_new(name.key, label=name.label, sort=name.sort.value) for name in one.entities]
     told = {"memory": str(one.memory.id), "project": project, "scope": scope}
     return {**told, "files": files, "entities": entities}
 
