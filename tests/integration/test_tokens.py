@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import jwt
@@ -12,12 +16,13 @@ import structlog
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from reverie.domain.errors import Unauthenticated
+import reverie.runtime.tokens
+from reverie.domain.errors import Unauthenticated, Unavailable
 from reverie.runtime.tokens import Provider, Tokens
 from reverie.store.bootstrap import add_tenant
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
-from tests.stack import running_stack
+from tests.stack import eventually, running_stack
 
 ISSUER, AUDIENCE = "https://id.acme.test/", "reverie"
 GOOD = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -32,14 +37,13 @@ def _token(key: Any = GOOD, how: str = "RS256", kid: str = "one", **claims: Any)
     return jwt.encode({k: v for k, v in told.items() if v is not None}, key, how, {"kid": kid})
 
 
-@pytest.fixture
-async def jwks() -> Any:
-    """Where the provider publishes its key."""
+def _published() -> dict[str, Any]:
     key = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(GOOD.public_key()))
+    return {**key, "kid": "one", "use": "sig", "alg": "RS256"}
 
-    async def keys(_: web.Request) -> web.Response:
-        return web.json_response({"keys": [{**key, "kid": "one", "use": "sig", "alg": "RS256"}]})
 
+@asynccontextmanager
+async def _serving(keys: Callable[[web.Request], Awaitable[web.Response]]) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get("/jwks", keys)
     runner = web.AppRunner(app)
@@ -47,6 +51,54 @@ async def jwks() -> Any:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield f"http://127.0.0.1:{runner.addresses[0][1]}/jwks"
     await runner.cleanup()
+
+
+@pytest.fixture
+async def jwks() -> AsyncIterator[str]:
+    """Where the provider publishes its key."""
+
+    async def keys(_: web.Request) -> web.Response:
+        return web.json_response({"keys": [_published()]})
+
+    async with _serving(keys) as url:
+        yield url
+
+
+@dataclass
+class Hanging:
+    """A provider that answers with its key once, and then never."""
+
+    asked: int = 0
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def hangs(self) -> bool:
+        return self.asked > 1
+
+    async def keys(self, _: web.Request) -> web.Response:
+        self.asked += 1
+        if self.asked > 1:
+            await self.over.wait()
+        return web.json_response({"keys": [_published()]})
+
+
+async def test_while_the_provider_hangs_its_known_keys_serve_and_one_request_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reverie.runtime.tokens, "_KEPT_SECONDS", 1e-9)
+    monkeypatch.setattr(reverie.runtime.tokens, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(reverie.runtime.tokens, "_FETCH_SECONDS", 1)
+    provider = Hanging()
+    async with _serving(provider.keys) as url:
+        tokens = Tokens(Provider(ISSUER, AUDIENCE, url), _tenant_of)
+        await tokens.holder(_token())
+        waits = asyncio.create_task(tokens.holder(_token()))
+        await eventually(provider.hangs)
+        await asyncio.gather(*(tokens.holder(_token()) for _ in range(40)))
+        assert not waits.done()
+        await waits
+        with pytest.raises(Unavailable):
+            await tokens.holder(_token(kid="two"))
+        provider.over.set()
 
 
 async def _tenant_of(name: str) -> int | None:

@@ -29,6 +29,8 @@ _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 """Signatures by a key of the provider alone: none that a shared secret, or nobody, could make."""
 _LEEWAY = 30.0
 _KEPT_SECONDS = 600
+_TRUSTED_SECONDS = 3600.0
+"""Keys are fetched anew after the first, and used for as long as the second while that fails."""
 _FETCH_SECONDS = 5
 _AGAIN_SECONDS = 10.0
 
@@ -51,30 +53,32 @@ class Provider:
 
 
 class Tokens:
-    """Reads tokens. The provider's keys are fetched when an unknown one is named, then kept."""
+    """Reads tokens. The provider's keys are fetched when an unknown one is named, then kept.
+
+    One request at a time asks the provider, so that one that hangs holds up nobody whose key is
+    known, and takes no threads from others.
+    """
 
     def __init__(self, provider: Provider, tenant_of: TenantOf) -> None:
         self._provider, self._tenant_of = provider, tenant_of
-        self._asked = -_AGAIN_SECONDS
-        self._keys = jwt.PyJWKClient(
-            provider.jwks_url, cache_jwk_set=True, lifespan=_KEPT_SECONDS, timeout=_FETCH_SECONDS
-        )
+        self._keys = jwt.PyJWKClient(provider.jwks_url, cache_jwk_set=False, timeout=_FETCH_SECONDS)
+        self._kept: list[jwt.PyJWK] = []
+        self._asked, self._answered = -_AGAIN_SECONDS, -_TRUSTED_SECONDS
+        self._turn = asyncio.Lock()
 
     async def holder(self, token: str) -> Principal:
         """Who holds the token. Raises `Unauthenticated`, and `Unavailable` without the keys."""
         try:
-            claims = await asyncio.to_thread(self._claims, token)
+            key = await self._key(jwt.get_unverified_header(token).get("kid") or "")
+            claims = await asyncio.to_thread(self._claims, token, key)
             return await self._principal(claims)
-        except jwt.PyJWKClientConnectionError as error:
-            raise Unavailable("the identity provider", "its keys cannot be fetched") from error
         except Invalid as error:
             log.info("token_refused", reason=error.reason, claim=error.field)
         except (jwt.PyJWTError, ValueError) as error:
             log.info("token_refused", reason=type(error).__name__)
         raise Unauthenticated
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
-        key = self._key(jwt.get_unverified_header(token).get("kid"))
+    def _claims(self, token: str, key: jwt.PyJWK) -> Mapping[str, Any]:
         claims: dict[str, Any] = jwt.decode(
             token,
             key,
@@ -86,19 +90,42 @@ class Tokens:
         )
         return claims
 
-    def _key(self, kid: str | None) -> jwt.PyJWK:
+    async def _key(self, kid: str) -> jwt.PyJWK:
         """The key of that name; the provider is asked again for one that is not known, but rarely.
 
         Anybody may name a key that is none.
         """
-        known = self._keys.match_kid(self._keys.get_signing_keys(), kid or "")
-        now = time.monotonic()
-        if known is None and now - self._asked > _AGAIN_SECONDS:
-            self._asked = now
-            known = self._keys.match_kid(self._keys.get_signing_keys(refresh=True), kid or "")
+        known = self._known(kid)
+        if known is None or (self._is_old() and not self._turn.locked()):
+            async with self._turn:
+                await self._look(kid)
+            known = self._known(kid)
+        if known is None and self._answered < self._asked:
+            raise Unavailable("the identity provider", "its keys cannot be fetched")
         if known is None:
             raise jwt.InvalidKeyError
         return known
+
+    def _known(self, kid: str) -> jwt.PyJWK | None:
+        if time.monotonic() - self._answered > _TRUSTED_SECONDS:
+            return None
+        return self._keys.match_kid(self._kept, kid)
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._answered > _KEPT_SECONDS
+
+    async def _look(self, kid: str) -> None:
+        """Fetches the keys, unless another did meanwhile or they were asked for just now."""
+        wanted = self._is_old() or self._known(kid) is None
+        if not wanted or time.monotonic() - self._asked < _AGAIN_SECONDS:
+            return
+        self._asked = time.monotonic()
+        try:
+            self._kept = await asyncio.to_thread(self._keys.get_signing_keys)
+        except (jwt.PyJWKClientError, jwt.PyJWKSetError, ValueError) as error:
+            log.warning("provider_keys_not_fetched", reason=type(error).__name__)
+        else:
+            self._answered = time.monotonic()
 
     async def _principal(self, claims: Mapping[str, Any]) -> Principal:
         told = self._provider
