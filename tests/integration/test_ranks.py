@@ -18,7 +18,7 @@ from reverie.domain.edges import CAUSAL, EdgeKind
 from reverie.domain.errors import Conflict
 from reverie.domain.kinds import Kind
 from reverie.domain.memory import Written
-from reverie.domain.pagerank import pagerank, votes
+from reverie.domain.pagerank import ranked
 from reverie.store.briefing import LEANED_ON, Briefings
 from reverie.store.database import open_database
 from reverie.store.edits import Change, Edits
@@ -54,7 +54,7 @@ async def _ranked(store: Store) -> dict[UUID, float]:
     ranks = Ranks(store.db)
     for tenant in await ranks.due(10):
         standing = await ranks.standing(tenant)
-        await ranks.put(tenant, pagerank(votes(standing.edges)), standing.changes)
+        await ranks.put(tenant, ranked(standing.edges), standing.changes)
     found = admin_rows(
         store.admin_url,
         "select memory, rank::float8 from memory_rank where tenant = %s",

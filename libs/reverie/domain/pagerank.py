@@ -6,8 +6,8 @@ rank among all, and ranks add up to 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,17 @@ _NONE = frozenset({EdgeKind.TOUCHES, EdgeKind.CONTRADICTS, EdgeKind.FOLLOWS})
 class Weighted(NamedTuple):
     """Edges or votes, one a place: from which node, to which, and how much."""
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    sources: NDArray[np.integer[Any]]
+    targets: NDArray[np.integer[Any]]
+    weights: NDArray[np.floating[Any]]
 
     def back(self) -> Weighted:
         """The same the other way."""
         return Weighted(self.targets, self.sources, self.weights)
+
+
+Stored = Sequence[tuple[EdgeKind, Weighted]]
+"""Edges as they are stored, in parts of one kind each."""
 
 
 class Ranked(NamedTuple):
@@ -43,50 +47,58 @@ class Ranked(NamedTuple):
     ranks: NDArray[np.float64]
 
 
-def votes(edges: Iterable[tuple[EdgeKind, Weighted]]) -> Weighted:
-    """The votes that edges cast, which come by their kind as they are stored."""
-    none = Weighted(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    cast = [none, *(voted for kind, some in edges for voted in _cast(kind, some))]
-    return Weighted(*(np.concatenate(part) for part in zip(*cast, strict=True)))
+def ranked(edges: Stored) -> Ranked:
+    """The rank of every node that a vote names; none without votes.
+
+    Takes 12 bytes for each edge, and no more than some arrays as long as a part, or as there are
+    nodes, beside them.
+    """
+    voting = [(kind, part) for kind, part in edges if kind not in _NONE]
+    ends = [np.unique(end[part.weights > 0]) for _, part in voting for end in part[:2]]
+    nodes = np.unique(np.concatenate(ends)).astype(np.int64) if ends else np.empty(0, np.int64)
+    numbered = [(kind, _numbered(part, nodes)) for kind, part in voting]
+    return Ranked(nodes, pagerank(votes(numbered), len(nodes)))
+
+
+def _numbered(edges: Weighted, nodes: NDArray[np.int64]) -> Weighted:
+    """Those that weigh anything, their nodes told by their places."""
+    counts = edges.weights > 0
+    sources, targets = (np.searchsorted(nodes, end[counts]) for end in edges[:2])
+    return Weighted(
+        sources.astype(np.int32), targets.astype(np.int32), edges.weights[counts].astype(np.float32)
+    )
+
+
+def votes(edges: Stored) -> list[Weighted]:
+    """The votes that edges cast."""
+    return [voted for kind, some in edges for voted in _cast(kind, some)]
 
 
 def _cast(kind: EdgeKind, edges: Weighted) -> list[Weighted]:
     if kind in _NONE:
         return []
-    counts = edges.weights > 0
-    counted = Weighted(edges.sources[counts], edges.targets[counts], edges.weights[counts])
     if kind in _BOTH:
-        return [counted, counted.back()]
-    return [counted.back() if kind in _BACKWARD else counted]
+        return [edges, edges.back()]
+    return [edges.back() if kind in _BACKWARD else edges]
 
 
-def pagerank(ballots: Weighted, damping: float = DAMPING) -> Ranked:
-    """The rank of every node that a vote names; none without votes."""
-    ends = np.concatenate((ballots.sources, ballots.targets))
-    nodes, places = np.unique(ends, return_inverse=True)
-    if not len(nodes):
-        return Ranked(nodes, np.empty(0))
-    sources, targets = places[: len(places) // 2], places[len(places) // 2 :]
-    return Ranked(nodes, _settled(sources, targets, ballots.weights, (len(nodes), damping)))
-
-
-def _settled(
-    sources: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    size_and_damping: tuple[int, float],
+def pagerank(
+    ballots: Sequence[Weighted], size: int, damping: float = DAMPING
 ) -> NDArray[np.float64]:
-    size, damping = size_and_damping
-    given = np.bincount(sources, weights, minlength=size)
-    share = weights / given[sources]
+    """The ranks of the nodes 0 to `size` by votes of weights above 0."""
+    given = np.zeros(size)
+    for part in ballots:
+        np.add.at(given, part.sources, part.weights)
     dangling = given == 0
-    ranks = np.full(size, 1 / size)
+    passed_on = np.divide(damping, given, where=~dangling, out=np.zeros(size))
+    ranks = np.full(size, 1 / max(size, 1))
     for _ in range(MOST_ROUNDS):
-        passed = np.bincount(targets, ranks[sources] * share, minlength=size)
-        after: NDArray[np.float64] = (
-            damping * (passed + ranks[dangling].sum() / size) + (1 - damping) / size
-        )
-        if np.abs(after - ranks).sum() < TOLERANCE:
-            return after
+        shared = damping * ranks[dangling].sum() + 1 - damping
+        after, passed = np.full(size, shared / max(size, 1)), ranks * passed_on
+        for part in ballots:
+            np.add.at(after, part.targets, passed[part.sources] * part.weights)
+        moved = np.abs(after - ranks).sum()
         ranks = after
+        if moved < TOLERANCE:
+            break
     return ranks

@@ -37,9 +37,10 @@ _WINDOW = 0.25
 _TAKEN = 16
 """Seconds, and requests, after which the limit is looked at again."""
 _SLOWED, _AT_EASE = 1.25, 1.0
-"""By what nine of ten take alone: above the first there are too many, below the other room.
+"""Times as long as alone: above the first there are too many, below the other room.
 
-While more come than can be done there are too many as soon as there is no room.
+As nine of ten do alone; as half of them do while more come than can be done, for then there is
+always another to take a place, and what is let in shall take no longer than ever.
 """
 _AWAY = 0.5
 """One by one calls take longer than this, unless they wait for what is away and count as 0."""
@@ -121,6 +122,8 @@ class _Usual:
 
     def __init__(self) -> None:
         self._last: deque[float] = deque(maxlen=_KEPT)
+        self.middle = 0.01
+        """What half of them take no longer than; seconds."""
         self.slow = 0.01
         """What nine of ten take no longer than; seconds.
 
@@ -132,8 +135,8 @@ class _Usual:
         """Takes one more in."""
         self._last.append(seconds)
         ranked = sorted(self._last)
-        middle, high = ranked[len(ranked) // 2], ranked[(9 * len(ranked) - 1) // 10]
-        self.slow = max(high, 1.1 * middle, 0.0005)
+        self.middle = max(ranked[len(ranked) // 2], 0.0005)
+        self.slow = max(ranked[(9 * len(ranked) - 1) // 10], 1.1 * self.middle)
 
     @property
     def known(self) -> bool:
@@ -267,11 +270,10 @@ class Admission:
         if not beside or not usual.known:
             # One that was never seen alone is taken to have shared evenly.
             usual.learn(seconds / max(beside, 1))
-        window = self._window
-        ratio = seconds / usual.slow
+        window, now = self._window, self._now()
+        ratio = seconds / (usual.middle if self._is_strict(now) else usual.slow)
         # Something is away: waiting for it costs nothing, and reads go on without it.
         window.ratios.append(0.0 if ratio > _OUTAGE else ratio)
-        now = self._now()
         if len(window.ratios) >= _TAKEN and now - window.since > _WINDOW:
             # Most of them: what hung for a moment was held up by something else.
             self._adjust(median(window.ratios), window.full)
@@ -285,7 +287,7 @@ class Admission:
         something that is away, and so count for nothing.
         """
         strict = self._is_strict(self._now())
-        if ratio > (_AT_EASE if strict else _SLOWED):
+        if ratio > _SLOWED:
             self._limit = max(1.0 if strict else self._least, self._limit * 0.75)
         elif full and ratio < (_AT_EASE if self._limit >= self._least else _AWAY):
             self._limit = min(float(self._bounds.most), self._limit + 1.0)

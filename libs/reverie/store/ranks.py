@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reverie.domain.edges import EdgeKind
-from reverie.domain.pagerank import Ranked, Weighted
+from reverie.domain.pagerank import Ranked, Stored, Weighted
 from reverie.store.database import Database
 
 CLOSE_ENOUGH = 1e-7
 """Ranks that moved less than this stay as they stand: else every edge would rewrite them all."""
 BATCH = 1000
+PART = 10_000
+"""Edges that are read, and reckoned with, at once."""
 
-_EDGE = np.dtype([("source", ">i8"), ("target", ">i8"), ("weight", ">f8")])
+_EDGE = np.dtype([("source", ">i8"), ("target", ">i8"), ("weight", ">f4")])
 """As `rank_edges` puts them together."""
 _RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
 """As `ranks_stored` does; no number where the memory has moved to another scope."""
@@ -27,10 +29,10 @@ _RANK = np.dtype([("node", ">i8"), ("rank", ">f4")])
 
 @dataclass(frozen=True)
 class Standing:
-    """A tenant's edges by kind, as they stood after the changes that are told of."""
+    """A tenant's edges, as they stood after the changes that are told of."""
 
     changes: list[int]
-    edges: list[tuple[EdgeKind, Weighted]]
+    edges: Stored
 
 
 class Ranks:
@@ -48,9 +50,9 @@ class Ranks:
         are told of again."""
         async with self._db.tenant(tenant) as t:
             changes = await t.rows("rank_changes")
-            edges = await t.rows("rank_edges")
-        by_kind = [(EdgeKind(row["kind"]), _edges(row["edges"])) for row in edges]
-        return Standing([row["no"] for row in changes], by_kind)
+            edges = await t.rows("rank_edges", PART)
+        parts = [(EdgeKind(row["kind"]), _edges(row["edges"])) for row in edges]
+        return Standing([row["no"] for row in changes], parts)
 
     async def put(self, tenant: int, ranked: Ranked, changes: Sequence[int]) -> None:
         """Stores the ranks, and that they hold these changes."""
@@ -64,11 +66,7 @@ class Ranks:
 
 def _edges(sent: bytes) -> Weighted:
     read = np.frombuffer(sent, _EDGE)
-    return Weighted(
-        read["source"].astype(np.int64),
-        read["target"].astype(np.int64),
-        read["weight"].astype(np.float64),
-    )
+    return Weighted(read["source"], read["target"], read["weight"])
 
 
 def _moved(stored: NDArray[np.void], ranked: Ranked) -> Ranked:

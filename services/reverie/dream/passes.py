@@ -12,7 +12,7 @@ from reverie.domain.clean import without_secrets
 from reverie.domain.confidence import FLOOR, has_faded
 from reverie.domain.kinds import ANCHORS, TREATMENT
 from reverie.domain.known_secrets import knowing
-from reverie.domain.pagerank import pagerank, votes
+from reverie.domain.pagerank import ranked
 from reverie.domain.promotion import convention
 from reverie.domain.topics import topics
 from reverie.dream.parts import Parts
@@ -98,9 +98,9 @@ async def centre(parts: Parts, work: Work, _: UUID) -> Page:
     """Computes anew how much the graph leans on each memory, where edges changed since."""
     standing = await parts.ranks.standing(work.garden.tenant)
     if standing.changes:
-        ranked = await asyncio.to_thread(pagerank, votes(standing.edges))
-        await parts.ranks.put(work.garden.tenant, ranked, standing.changes)
-        work.counts["ranked"] = len(ranked.nodes)
+        ranks = await asyncio.to_thread(ranked, standing.edges)
+        await parts.ranks.put(work.garden.tenant, ranks, standing.changes)
+        work.counts["ranked"] = len(ranks.nodes)
     return Page(0, None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from reverie.domain.pagerank import pagerank, votes
+from reverie.domain.pagerank import ranked
 from reverie.ingest.parts import Parts
 
 log = structlog.get_logger("reverie.ingest")
@@ -17,6 +17,6 @@ async def rank_all(parts: Parts, tenants: Sequence[int]) -> None:
     """Computes the ranks of tenants anew; safe to repeat."""
     for tenant in tenants:
         standing = await parts.ranks.standing(tenant)
-        ranked = await asyncio.to_thread(pagerank, votes(standing.edges))
-        await parts.ranks.put(tenant, ranked, standing.changes)
-        log.info("ranked", tenant=tenant, memories=len(ranked.nodes))
+        ranks = await asyncio.to_thread(ranked, standing.edges)
+        await parts.ranks.put(tenant, ranks, standing.changes)
+        log.info("ranked", tenant=tenant, memories=len(ranks.nodes))

@@ -234,19 +234,23 @@ select tenant, tenant_name from ranks_due($1);
 select no from edge_change where tenant = $1;
 
 -- name: rank_edges
--- The open edges between memories that were not forgotten, by kind: the numbers of their ends and
--- the weight of each, 24 bytes, one after another; files, entities and topics are none.
-select e.kind,
-       string_agg(int8send(s.doc) || int8send(d.doc) || float8send(e.weight), ''::bytea
-                  order by s.doc, d.doc) as edges
-from edge e
-join memory s on s.tenant = $1 and s.id = e.src
-join memory d on d.tenant = $1 and d.id = e.dst
-where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contradicts')
-  and s.status in ('active', 'superseded') and d.status in ('active', 'superseded')
-  and s.kind not in ('file', 'entity') and d.kind not in ('file', 'entity')
-group by e.kind
-order by e.kind;
+-- The open edges between memories that were not forgotten, in parts of one kind and at most $2: the
+-- numbers of their ends and the weight of each, 20 bytes, one after another; files, entities and
+-- topics are none.
+select n.kind,
+       string_agg(int8send(n.src) || int8send(n.dst) || float4send(n.weight), ''::bytea) as edges
+from (
+  select e.kind, s.doc as src, d.doc as dst, e.weight,
+         (row_number() over (partition by e.kind order by s.doc, d.doc) - 1) / $2::int as part
+  from edge e
+  join memory s on s.tenant = $1 and s.id = e.src
+  join memory d on d.tenant = $1 and d.id = e.dst
+  where e.tenant = $1 and e.known_to is null and e.kind not in ('touches', 'contradicts')
+    and s.status in ('active', 'superseded') and d.status in ('active', 'superseded')
+    and s.kind not in ('file', 'entity') and d.kind not in ('file', 'entity')
+) n
+group by n.kind, n.part
+order by n.kind, n.part;
 
 -- name: ranks_stored
 -- The numbers of memories and their ranks, 12 bytes, one after another; no number is the rank of one
