@@ -98,6 +98,20 @@ def test_a_clause_that_begins_with_when_is_no_question() -> None:
     assert any(said in one.content and one.kind is Kind.PREFERENCE for one in kept)
 
 
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Draft the note to the two customers, please.", False),
+        ("Note that the staging keys expire each Friday.", True),
+    ],
+)
+def test_an_errand_that_speaks_of_a_note_is_no_rule_and_a_word_to_note_is(
+    said: str, rule: bool
+) -> None:
+    kept = memories(turns(("user", said), ("assistant", "Here it is.")))
+    assert any(one.kind is not Kind.SESSION and said in one.content for one in kept) is rule
+
+
 def test_a_short_talk_keeps_the_figures_rather_than_the_remarks() -> None:
     found = turns(
         ("user", "We need rate limiting on the upload endpoints of the service."),

@@ -75,9 +75,10 @@ SUGGESTION = re.compile(
     r"|建议|可以考虑",
     re.I,
 )
+# A note that somebody writes is no word to the agent.
 REMEMBER = re.compile(
-    r"\b(?:remember|note|keep in mind|bear in mind|don'?t forget|important(?:ly)?|fyi"
-    r"|for the record)\b"
+    r"\b(?:remember|(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bmy )(?<!\bour )(?<!\byour )note"
+    r"|keep in mind|bear in mind|don'?t forget|important(?:ly)?|fyi|for the record)\b"
     r"(?=[:,]?\s+(?:that|to|note|the|we|this|our|all|never|always)|:)|请?记住|记得|注意|重要",
     re.I,
 )
