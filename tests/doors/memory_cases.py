@@ -30,7 +30,7 @@ async def _asked(world: World) -> Fields:
 
     async def known() -> bool:
         """Whether its meaning is known too, as that of others like it."""
-        asked = "select from memory where id = %s and enriched_version >= version"
+        asked = "select 1 from memory where id = %s and enriched_version >= version"
         return bool(rows(world.stack.admin_url, asked, made["id"]))
 
     await eventually(known)
