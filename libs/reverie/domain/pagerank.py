@@ -50,8 +50,8 @@ class Ranked(NamedTuple):
 def ranked(edges: Stored) -> Ranked:
     """The rank of every node that a vote names; none without votes.
 
-    Takes 12 bytes for each edge, and no more than some arrays as long as a part, or as there are
-    nodes, beside them.
+    Keeps 12 bytes for each edge, and arrays as long as a part or as there are nodes; while nodes
+    are numbered, the distinct ends of each part come to them.
     """
     voting = [(kind, part) for kind, part in edges if kind not in _NONE]
     ends = [np.unique(end[part.weights > 0]) for _, part in voting for end in part[:2]]

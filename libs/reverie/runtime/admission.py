@@ -39,8 +39,8 @@ _TAKEN = 16
 _SLOWED, _AT_EASE = 1.25, 1.0
 """Times as long as alone: above the first there are too many, below the other room.
 
-As nine of ten do alone; as half of them do while more come than can be done, for then there is
-always another to take a place, and what is let in shall take no longer than ever.
+As nine of ten do alone; as half of them do while more come than can be done, for then a place is
+taken again at once, and those of a noisy minute among the nine would let in too many.
 """
 _AWAY = 0.5
 """One by one calls take longer than this, unless they wait for what is away and count as 0."""
