@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from asyncio import get_running_loop
 from asyncio import timeout as asyncio_timeout
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -74,14 +75,25 @@ def visiting(tenant: int) -> str:
 class Reader(asyncpg.Connection):
     """A connection that only reads, and stays with the tenant it read last."""
 
-    __slots__ = ("_entered",)
+    __slots__ = ("_entered", "_planning_since")
 
     async def enter(self, tenant: int, steady: bool) -> None:
         """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
+        if steady:
+            await self._plans_anew()
         if getattr(self, "_entered", None) != (tenant, steady):
             self._entered = None
             await self.execute(entering(tenant, steady))
             self._entered = (tenant, steady)
+
+    async def _plans_anew(self) -> None:
+        """Drops the plans that were made since they were dropped last, once they may be old."""
+        now = get_running_loop().time()
+        since: float | None = getattr(self, "_planning_since", None)
+        if since is not None and now - since > PLANS_KEPT_SECONDS:
+            await self.execute("discard plans")
+            since = None
+        self._planning_since = now if since is None else since
 
 
 @asynccontextmanager
@@ -105,7 +117,8 @@ async def open_pool(
             server_settings={k: v for k, v in SERVER_SETTINGS.items() if not reads or k != "role"},
             command_timeout=60,
             timeout=10,
-            max_cached_statement_lifetime=PLANS_KEPT_SECONDS if reads else 300,
+            # One whose time runs out in the driver stays until all of memory is looked through.
+            max_cached_statement_lifetime=0,
         )
     except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
         raise Misconfigured(setting, "Postgres refuses this user or password") from error
