@@ -28,8 +28,6 @@ STOPS = ((signal.SIGTERM, 4.0), (signal.SIGKILL, 0.5))
 GRACE = 3.0
 """Seconds that requests in flight get at shutdown, so that all ends within ten."""
 
-SPARING = {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "131072"}
-"""What glibc is told: a process with threads else keeps an arena for each, which grow for hours."""
 GRPC = "grpc"
 """The gateway's other door, which has a port of its own."""
 KEPT_BACK = {
@@ -181,7 +179,7 @@ def environment(settings: Settings, chosen: Mapping[str, int]) -> dict[str, str]
 def _surroundings() -> dict[str, str]:
     """What is read before any setting is."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(PREFIX)}
-    return SPARING | own | {"PYTHONUNBUFFERED": "1"}
+    return own | {"PYTHONUNBUFFERED": "1"}
 
 
 def started_forker(settings: Settings, home: Home) -> Forker | None:

@@ -14,7 +14,7 @@ from reverie.domain.errors import Unavailable
 from reverie.inference import packed_graph, weights_graph
 from reverie.inference.catalogue import Model
 
-MADE_BY = "2"
+MADE_BY = "3"
 """Raised when what is made changes: that of before is then made anew."""
 
 

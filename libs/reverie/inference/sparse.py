@@ -47,8 +47,6 @@ class OnnxSparse:
     ) -> None:
         self.name = model.name
         graph = folder / model.graph
-        # Two texts at once would also take up to twice the time each: 7 MB for sixty tokens are
-        # fetched and given back.
         self._runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting, ALONE)
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
 from reverie.domain.limits import Limits
 from reverie.domain.scopes import parse_pattern
+from reverie.runtime import allocator
 from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
 from reverie.runtime.audit import Auditor
 from reverie.runtime.auth import (
@@ -271,6 +271,7 @@ def serve(
     0 after a stop, 78 where a setting is wrong, 69 where something it needs does not answer,
     1 where something broke. What went wrong is one log line; never a bare stack trace.
     """
+    allocator.keep_little()
     configure_logs(settings, name, redact)
     with telemetry(settings, name, redact):
         try:
@@ -305,26 +306,16 @@ async def _serve(open_service: OpenService, settings: Settings) -> None:
         life.result()
 
 
-def _spare_what_stays() -> None:
-    """What is there at the start stays: looking through it again and again stops all else for long.
-
-    A request makes thousands of values that go by themselves, so the collector may wait for more;
-    but not for long, for what is left in circles counts by the value: 20,000 of them are 8 MB.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(4_000, 20, 20)
-
-
 async def _life(
     open_service: OpenService, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
 ) -> None:
     async with (
         open_service(settings) as service,
         running(service, settings, settings.host, service.port) as url,
+        in_background([allocator.give_back_now_and_then]),
     ):
         opened.set()
-        _spare_what_stays()
+        allocator.leave_what_stays()
         log.info("listening", url=url)
         await stop.wait()
     log.info("stopped")
