@@ -11,6 +11,7 @@ import pytest
 
 from reverie.agent.hook_fixes import Open, fixes
 from reverie.agent.hook_place import where
+from reverie.agent.hook_spool import keep, kept
 from reverie.agent.hook_turns import is_noise, read_new
 from reverie.agent.transcripts import ParsedTurn
 
@@ -132,3 +133,14 @@ def test_a_project_is_named_by_git_s_own_files(tmp_path: Path) -> None:
     assert where(str(work), "named", {"REVERIE_PROJECT": "env"}).project == "named"
     (tmp_path / "plain").mkdir()
     assert where(str(tmp_path / "plain"), None, {}).project == "plain"
+
+
+def test_a_turn_that_was_torn_off_takes_no_other_with_it(tmp_path: Path) -> None:
+    spool = tmp_path / "one.spool"
+    before, behind = ({"role": "user", "content": text} for text in ("before", "behind"))
+    keep(str(spool), before)
+    with spool.open("ab") as file:
+        file.write(b'{"role": "user", "content": "a power cut \xe6')
+    keep(str(spool), {"role": "user", "content": "on the same line"})
+    keep(str(spool), behind)
+    assert kept(str(spool)) == [before, behind]

@@ -21,8 +21,8 @@ MOST_ANCHORED = 50
 
 
 def announce(gateway: Gateway, root: str, project: str) -> None:
-    """Tells both of a clone; where it is none, nothing."""
-    with suppress(ReverieError):
+    """Tells both of a clone; where it is none, or the key may not, nothing."""
+    with suppress(ReverieError, Refused):
         clone, name = open_repo(Path(root)), slug(project)
         asyncio.run(announce_new(clone, name, lambda document: _send(gateway, document)))
         _anchor(gateway, clone, name)

@@ -61,6 +61,7 @@ class Notes:
         """Notes that something is still to send, or that all is."""
         if waits:
             os.close(_open(f"{self._path}.waits"))
+            os.utime(f"{self._path}.waits")
         else:
             _remove(f"{self._path}.waits")
 
@@ -72,8 +73,9 @@ class Notes:
 
 
 def waiting(folder: str, limit: int = 20) -> Iterator[Notes]:
-    """The sessions of which something is still to send."""
-    for name in _names(folder, ".waits")[:limit]:
+    """The sessions of which something is still to send; what was tried last comes last."""
+    ages = {name: _age(os.path.join(folder, f"{name}.waits")) for name in _names(folder, ".waits")}
+    for name in sorted(ages, key=lambda name: -ages[name])[:limit]:
         facts = _read(os.path.join(folder, f"{name}.json"))
         if facts.get("agent") and facts.get("external"):
             yield Notes(folder, facts["agent"], facts["external"])

@@ -53,12 +53,20 @@ def _output(payload: dict[str, Any]) -> tuple[str, bool]:
 
 
 def kept(path: str) -> list[dict[str, Any]]:
-    """The turns that wait."""
+    """The turns that wait, without those of which the end was never written."""
     try:
-        with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
-    except (FileNotFoundError, ValueError):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [turn for line in file if (turn := _turn(line)) is not None]
+    except FileNotFoundError:
         return []
+
+
+def _turn(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def keep(path: str, turn: dict[str, Any]) -> None:

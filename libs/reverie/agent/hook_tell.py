@@ -2,6 +2,7 @@
 
 It runs in a process of its own, one at a time for each session. What cannot be sent stays noted
 and is sent by a later hook, of whatever session; what is sent twice counts once, by external ids.
+What is refused of one session holds up no other.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 MOST_TURNS = 200
 MOST_CHARS = 300_000
+MOST_REFUSED = 3
+"""Sessions that one hook asks for again in vain; those behind them have their turn later."""
+UNTAKEN = frozenset({400, 413, 422})
+"""What the gateway cannot take, however often it is sent."""
 
 
 def beside(work: Callable[[], None]) -> None:
@@ -74,16 +79,21 @@ def in_session(
     raise AssertionError
 
 
-def tell(notes: Notes, gateway: Gateway | None, turn: dict[str, Any] | None = None) -> bool:
-    """Sends what is new of a session, a turn of no transcript, and its end; whether all is sent."""
-    done = False
+def tell(notes: Notes, gateway: Gateway | None, turn: dict[str, Any] | None = None) -> bool | None:
+    """Sends what is new of a session, a turn of no transcript, and its end.
+
+    Whether all is sent: False where the gateway refuses it, None where none answers.
+    """
+    done: bool | None = None
     lock = notes.alone()
     try:
         if gateway is not None:
             _tell_all(Notes(notes.folder, notes.agent, notes.external), gateway, turn)
             done = True
-    except (Away, Refused, OSError):
+    except Refused:
         done = False
+    except (Away, OSError):
+        done = None
     finally:
         if not done and turn is not None:
             from reverie.agent.hook_spool import keep
@@ -95,9 +105,12 @@ def tell(notes: Notes, gateway: Gateway | None, turn: dict[str, Any] | None = No
 
 
 def tell_waiting(folder: str, gateway: Gateway) -> None:
-    """Sends what could not be sent before, until that fails again."""
+    """Sends what could not be sent before, as long as the gateway answers."""
+    refused = 0
     for notes in waiting(folder):
-        if not tell(notes, gateway):
+        done = tell(notes, gateway)
+        refused += done is False
+        if done is None or refused == MOST_REFUSED:
             return
 
 
@@ -151,7 +164,12 @@ def _remember_fixes(notes: Notes, gateway: Gateway, turns: list[ParsedTurn]) -> 
     for one in fixes(turns, failed, str(notes.facts.get("root", ""))):
         once = {"Idempotency-Key": f"fix-{one.pop('external_id')}"}
         place = {"scope": notes.facts["scope"]} if notes.facts.get("scope") else {}
-        in_session(notes, gateway, "/v1/remember", {**one, **place}, once)
+        try:
+            in_session(notes, gateway, "/v1/remember", {**one, **place}, once)
+        except Refused as refused:
+            # A transcript that goes on from another repeats its calls: the other told of them.
+            if refused.status not in UNTAKEN:
+                raise
     return failed
 
 
@@ -160,9 +178,9 @@ def _send(notes: Notes, gateway: Gateway, turns: list[dict[str, Any]]) -> bool:
     try:
         answer = in_session(notes, gateway, "/v1/turns", {"turns": turns})
     except Refused as refused:
-        if refused.status in {400, 413, 422}:
-            return False
-        raise
+        if refused.status not in UNTAKEN:
+            raise
+        return False
     return bool(answer["accepted"])
 
 
