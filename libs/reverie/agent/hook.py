@@ -35,9 +35,11 @@ MOST_WARNED = 200
 USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
 
 Answers a hook of a coding agent: reads its JSON on standard input, prints what the agent shall
-know. EVENT is one of {events}; `reverie setup` writes the configuration.
+know. `reverie setup` writes the configuration. EVENT is one of
+{events}.
 
-  --project  whose memories; unset: git config reverie.project, else the repository's name
+  --project  whose memories; unset: REVERIE_PROJECT, project in reverie.toml, git config
+             reverie.project, else the repository's name
   --agent    the agent's name (default claude-code)
   --seconds  how long the agent may be kept waiting (default {seconds:g})
 

@@ -151,22 +151,33 @@ def home_of(environ: Mapping[str, str]) -> str:
 
 
 def find_gateway(environ: Mapping[str, str], seconds: float) -> Gateway | None:
-    """The Reverie that runs on the home folder, else the one that is set; None where none is.
+    """The gateway that is set with its key, else the one that runs on the home folder; None where
+    none is.
 
     What is set stands in the environment or in the home folder's `config.toml`. A file of the
     folder that an agent works in does not say where keys are sent: hooks run by themselves.
     """
     home = home_of(environ)
     kept = _user_file(os.path.join(home, "config.toml"))
-    key = environ.get("REVERIE_API_KEY") or kept.get("api_key")
-    if _runs(home):
-        url = _json_of(os.path.join(home, "run", "up.json")).get("gateway")
-        key = key or _text_of(os.path.join(home, "secrets", "api_key"))
-    else:
-        url = environ.get("REVERIE_GATEWAY_URL") or kept.get("gateway_url") or ADDRESS
+    named = str(environ.get("REVERIE_GATEWAY_URL") or kept.get("gateway_url") or "").rstrip("/")
+    own = str(environ.get("REVERIE_API_KEY") or kept.get("api_key") or "")
+    url, key = _place(home, named if "://" in named or not named else f"http://{named}", own)
     if not url or not key:
         return None
-    return Gateway(str(url), str(key), seconds, _authority(environ, kept, home))
+    return Gateway(url, key, seconds, _authority(environ, kept, home))
+
+
+def _place(home: str, named: str, own: str) -> tuple[str, str]:
+    """The gateway and the key to it, as commands find them: the key that the home folder keeps
+    opens the Reverie that runs on it alone."""
+    if named and own:
+        return named, own
+    if not _runs(home):
+        return ADDRESS, own
+    url = str(_json_of(os.path.join(home, "run", "up.json")).get("gateway") or "")
+    if named and named != url:
+        return named, ""
+    return url, own or _text_of(os.path.join(home, "secrets", "api_key"))
 
 
 def _authority(environ: Mapping[str, str], kept: Mapping[str, Any], home: str) -> str:

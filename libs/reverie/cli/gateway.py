@@ -44,15 +44,17 @@ def find(settings: Settings) -> Place | None:
     from reverie.embedded.lock import is_held
     from reverie.embedded.probe import ask_ready
 
+    url, own = _set_url(settings), settings.api_key
+    if settings.gateway_url is not None and own is not None:
+        return Place(url, own.get_secret_value())
     home = existing_home(settings.home)
     if home and is_held(home):
-        return _running(settings, home)
-    if settings.api_key is None:
+        found = _running(settings, home)
+        elsewhere = settings.gateway_url is not None and found is not None and found.url != url
+        return None if elsewhere else found
+    if own is None or settings.gateway_url is not None or ask_ready(url).status is None:
         return None
-    url = _set_url(settings)
-    if settings.gateway_url is None and ask_ready(url).status is None:
-        return None
-    return Place(url, settings.api_key.get_secret_value())
+    return Place(url, own.get_secret_value())
 
 
 def is_starting(settings: Settings) -> bool:
@@ -204,17 +206,14 @@ class LocalGateway:
         found = await asyncio.to_thread(find, self._settings)
         if found is not None:
             return found
+        if self._settings.gateway_url is not None:
+            raise Unavailable("Reverie", "set the key to gateway_url: REVERIE_API_KEY")
         if await asyncio.to_thread(is_starting, self._settings):
             return await self._awaited()
-        if not self._settings.mcp_start or self._settings.gateway_url is not None:
-            raise Unavailable("Reverie", self._advice())
+        if not self._settings.mcp_start:
+            raise Unavailable("Reverie", "it does not run here: ask the user to run `reverie up`")
         self._up = await asyncio.to_thread(start, self._settings, self._sets)
         return await self._awaited()
-
-    def _advice(self) -> str:
-        if self._settings.gateway_url is not None:
-            return "set the key to gateway_url: REVERIE_API_KEY"
-        return "it does not run here: ask the user to run `reverie up`"
 
     async def _awaited(self) -> Place:
         """The gateway, once it is up; whoever started it."""
