@@ -13,6 +13,8 @@ from reverie.mcp.answers import dumped, fenced, short
 from reverie.mcp.rest import Failed, Rest, ask
 
 _NOTHING = "Nothing is known about that."
+_OPEN = ["todo", "doing", "blocked"]
+"""States of tasks that are not done."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ PROMPTS = (
     Prompt(
         "session_handoff",
         "Write the hand-over of a session for whoever goes on",
-        {"session": "its id; without one, the newest"},
+        {"session": "its id, also short, or the agent's name for it; without one, the newest"},
     ),
 )
 
@@ -53,7 +55,7 @@ async def rendered(
             raise Failed(problem_of(Invalid(wanted, "is required")))
     if name == "recall_context":
         return prompt.about, await _recall(rest, given["query"], project)
-    return prompt.about, await _handoff(rest, given.get("session"), project)
+    return prompt.about, await _handoff(rest, given.get("session", "").strip() or None, project)
 
 
 async def _recall(rest: Rest, query: str, project: str | None) -> str:
@@ -72,8 +74,7 @@ async def _handoff(rest: Rest, session: str | None, project: str | None) -> str:
         return "No session was recorded yet, so there is nothing to hand over."
     ident = str(body["id"])
     learned = await ask(rest, "GET", "/v1/memories", {"session": ident, "limit": 50})
-    tasks = await ask(rest, "GET", "/v1/tasks", {"limit": 50})
-    open_tasks = [one for one in tasks["items"] if one["task"]["state"] != "done"]
+    open_tasks = await _open_tasks(rest, body)
     stale = await ask(rest, "GET", "/v1/stale", {"limit": 10, **_of(body)})
     doubtful = [{**one["memory"], "stale_reason": one["grade"]} for one in stale["items"]]
     parts = (
@@ -92,20 +93,18 @@ def _of(session: Mapping[str, Any]) -> dict[str, Any]:
     return {"project": session["project"]} if session.get("project") else {}
 
 
+async def _open_tasks(rest: Rest, session: Mapping[str, Any]) -> list[Any]:
+    """What is not done where the session was, and in the project around it."""
+    found: list[Any] = []
+    around = [f"project/{session['project']}"] if session.get("project") else []
+    for scope in dict.fromkeys([session["scope"], *around]):
+        query = {"limit": 50, "scope": scope, "state": _OPEN}
+        found += (await ask(rest, "GET", "/v1/tasks", query))["items"]
+    return found
+
+
 async def _session(rest: Rest, named: str | None, project: str | None) -> dict[str, Any] | None:
-    """The session that is named, else the newest."""
-    query: dict[str, Any] = {"limit": 200 if named else 1}
-    if project and not named:
-        query["project"] = project
-    while True:
-        page = await ask(rest, "GET", "/v1/sessions", query)
-        wanted = named and named.lower()
-        found = [one for one in page["items"] if wanted is None or one["id"] == wanted]
-        if found:
-            return dict(found[0])
-        if named is None:
-            return None
-        if page["next"] is None:
-            reason = "is no session that this key may read: the tool sessions lists them"
-            raise Failed(problem_of(Invalid("session", reason)))
-        query["cursor"] = page["next"]
+    """The session that is named, as all doors name it; else the newest."""
+    query = {"session": named, "project": None if named else project, "limit": 1}
+    found = (await ask(rest, "GET", "/v1/sessions", query))["items"]
+    return dict(found[0]) if found else None

@@ -38,9 +38,9 @@ class Tool:
     """A tool: what a model is told of it, and what it does.
 
     `home`: the argument that names a place, filled with the project the server is bound to where
-    a caller leaves it out. `text`: what is shown in place of JSON. `recalls`: the answer holds
-    memories, and is fenced. `keeps`: fields that are passed on as they are, and no others.
-    `fences`: the answer is fenced as it is.
+    a caller leaves it out, and the arguments `instead` of it too. `text`: what is shown in place
+    of JSON. `recalls`: the answer holds memories, and is fenced. `keeps`: fields that are passed
+    on as they are, and no others. `fences`: the answer is fenced as it is.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Tool:
     run: Run
     hints: Hints = READS
     home: Literal["scope", "project"] | None = None
+    instead: tuple[str, ...] = ()
     recalls: bool = False
     keeps: tuple[str, ...] = ()
     fences: bool = False
@@ -65,9 +66,9 @@ class Tool:
         return fenced(short(body)) if self.recalls else dict(short(body))
 
     def _at_home(self, given: Arguments, project: str | None) -> Arguments:
-        others = () if self.home == "scope" else ("scope", "scopes", "session")
         if self.home is None or project is None:
             return given
+        others = ("scope", "scopes", "session") if self.home == "project" else self.instead
         if any(given.get(name) for name in (self.home, *others)):
             return given
         return {**given, self.home: f"project/{project}" if self.home == "scope" else project}

@@ -287,6 +287,8 @@ TOOLS = (
         told(DreamRequested, "status"),
         One("POST", "/v1/dream"),
         ADDS,
+        home="scope",
+        instead=("session",),
     ),
     Tool(
         "more",
