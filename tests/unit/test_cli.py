@@ -313,3 +313,17 @@ def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
     assert any("REVERIE_POSTGRES_BIN" in what for what in errors)
     assert any("REVERIE_NATS_BIN" in what for what in errors)
     assert any("stub at http://127.0.0.1:1/v1 does not answer" in what for what in errors)
+
+
+def test_a_file_that_cannot_be_written_is_named_and_called_no_accident(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "reverie.cli.main", "admin", "backup", "/proc/backup"]
+    env = os.environ | {"REVERIE_HOME": str(tmp_path)}
+    for flags in ((), ("--json",)):
+        done = subprocess.run(
+            [*command, *flags], capture_output=True, text=True, check=False, env=env
+        )
+        assert done.returncode == 1
+        said = json.loads(done.stderr)["detail"] if flags else done.stderr
+        assert "/proc/backup" in said
+        assert "No such file or directory" in said
+        assert "should not happen" not in said

@@ -11,6 +11,8 @@ from tests.integration.history import DATA
 
 from reverie.agent.rule_block import BEGIN, END, Item, hash_of, normal, put, read, split
 from reverie.agent.rule_files import find, inside, sections_of
+from reverie.agent.setup_agents import AGENTS, Place
+from reverie.agent.setup_files import made, planned
 from reverie.domain.errors import Invalid
 
 GUIDE = """\
@@ -160,3 +162,15 @@ def test_real_files_lose_nothing() -> None:
         assert {"convention"} < {one.kind for one in sections} or any(
             "command" in one.tags for one in sections
         )
+
+
+def test_what_a_setup_wrote_is_no_rule_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("# Style\n\nUse tabs.\n")
+    place = Place(tmp_path / "home", tmp_path, "shop", user=False)
+    for agent in AGENTS:
+        made(agent, place, planned(agent, place), tmp_path / "kept")
+    found = find(tmp_path)
+    assert {"AGENTS.md", ".cursor/rules/reverie.mdc"} <= set(found.files)
+    assert [(one.heading, one.content) for one in found.sections] == [
+        ("Style", "Style\n\nUse tabs.")
+    ]

@@ -196,3 +196,10 @@ def test_the_command_shows_what_changes_asks_and_undoes(
     assert "aider" in run(app, ["setup"]).output
     wrong = run(app, ["setup", "emacs"])
     assert "claude-code" in str(wrong.exception)
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    words = ["setup", "codex", "-C", str(tmp_path / "typo"), "--yes"]
+    done = CliRunner().invoke(app, words, env={"REVERIE_HOME": str(tmp_path / "home")})
+    assert "typo is no folder" in str(done.exception)
+    assert not (tmp_path / "typo").exists()

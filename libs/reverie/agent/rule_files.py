@@ -1,7 +1,9 @@
 """Files that tell agents the rules of a project: which there are, and their sections. No network.
 
 A section is what stands below a heading, up to the next one; Reverie's own block is none. Its key
-is made of the file and the headings above it, so that it stays while the text is edited.
+is made of the file and the headings above it, so that it stays while the text is edited. What
+`reverie setup` wrote for an agent is none either: it tells how to remember, and nothing of the
+project.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from reverie.agent.rule_block import plain, split
+from reverie.agent.setup_agents import CURSOR_RULE
+from reverie.agent.setup_edits import without_block
 from reverie.agent.specstory import fence_after
 from reverie.domain.errors import Invalid
 from reverie.domain.redaction import redact
@@ -141,12 +145,13 @@ def _take(root: Path, path: Path, found: Found, depth: int) -> None:
 
 
 def sections_of(name: str, text: str) -> tuple[list[Section], list[str]]:
-    """The sections of a file outside of Reverie's block, and the paths that it imports.
+    """The sections of a file outside of what Reverie wrote, and the paths that it imports.
 
     Raises `Invalid` where the block is broken.
     """
     before, _, after = split(name, text)
-    front, body = _front(plain(before + after).removeprefix("\ufeff"))
+    own = "" if f"/{name}".endswith(f"/{CURSOR_RULE}") else without_block(before + after)
+    front, body = _front(plain(own).removeprefix("\ufeff"))
     folder = Path(name).parent
     topic = tuple(folder.parts[:2]) if folder.parts and folder.parts[0][0] != "." else ()
     made: list[Section] = []

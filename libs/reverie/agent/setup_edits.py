@@ -141,6 +141,11 @@ def block(words: str) -> Edit:
     return edit
 
 
+def without_block(text: str) -> str:
+    """The text without the instructions that `block` puts into it."""
+    return _BLOCK.sub("", text)
+
+
 def whole(words: str) -> Edit:
     """A file that is Reverie's own."""
     return lambda _: f"{words.strip()}\n"

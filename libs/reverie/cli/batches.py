@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from reverie.domain.errors import Invalid
 
 AT_ONCE = 500
 """As many as one call takes."""
+_PLACE = re.compile(r"^items\.\d+\.")
+"""Where in the call a field was: a person has the line."""
 
 
 def remember_lines(at: Desk, shared: Mapping[str, Any], json: bool) -> None:
@@ -22,29 +25,31 @@ def remember_lines(at: Desk, shared: Mapping[str, Any], json: bool) -> None:
 
     Ends with `FAILED` where one was refused. Raises `Invalid` naming a line that is no object.
     """
-    items = list(_items(str(shared["content"]), {**shared, "content": None}))
-    done: list[dict[str, Any]] = []
-    for first in range(0, len(items), AT_ONCE):
-        body = {"items": items[first : first + AT_ONCE]}
+    items = dict(_items(str(shared["content"]), {**shared, "content": None}))
+    sent, done = list(items.values()), list[dict[str, Any]]()
+    for first in range(0, len(sent), AT_ONCE):
+        body = {"items": sent[first : first + AT_ONCE]}
         done += at.ask("POST", "/v1/remember/batch", body=body)["items"]
-    refused = [(no, one) for no, one in enumerate(done, 1) if "code" in one]
+    refused = [(no, one) for no, one in zip(items, done, strict=True) if "code" in one]
     if not json:
-        warn([f"{no}: {one['code']}: {one['detail']}" for no, one in refused])
+        warn([f"{no}: {one['code']}: {_PLACE.sub('', one['detail'])}" for no, one in refused])
     told = [f"{one['status']} {short(one['id'])}" for one in done if "code" not in one]
     tell(done, json, *told)
     if refused:
         raise typer.Exit(FAILED)
 
 
-def _items(text: str, shared: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _items(text: str, shared: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What each line holds, by the number of the line."""
     given = {name: value for name, value in shared.items() if value is not None}
-    for no, line in enumerate(text.splitlines(), 1):
+    for no, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         if not line.lstrip().startswith("{"):
-            yield {**given, "content": line.strip()}
+            yield no, {**given, "content": line.strip()}
             continue
         try:
-            yield {**given, **jsonlib.loads(line)}
-        except ValueError as error:
-            raise Invalid(f"line {no}", f"is no JSON: {error}") from None
+            yield no, {**given, **jsonlib.loads(line)}
+        except jsonlib.JSONDecodeError as error:
+            reason = f"is no JSON: {error.msg} (column {error.colno})"
+            raise Invalid(f"line {no}", reason) from None

@@ -106,7 +106,7 @@ def import_(
 
     Example: [bold]reverie import memories memories/ --dry-run[/]
 
-    Exit codes: 0 ok, 1 failed or a line was refused, 2 usage.
+    Exit codes: 1 where a line was refused; the others as `reverie --help` tells.
     """
     settings = settings_from(home, sets)
     query = {"strategy": strategy.value, "dry_run": str(dry_run).lower()}

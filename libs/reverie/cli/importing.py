@@ -63,7 +63,7 @@ def transcripts(
 
     Example: [bold]reverie import transcripts ~/.claude/projects ~/.codex/sessions --dry-run[/]
 
-    Exit codes: 0 ok, 1 failed or a turn was refused, 2 usage.
+    Exit codes: 1 where a turn was refused; the others as `reverie --help` tells.
     """
     settings = settings_from(home, sets)
     found = _found(paths)

@@ -36,6 +36,14 @@ class Unexpected(ReverieError):
     reason: str
 
 
+@dataclass
+class Unusable(ReverieError):
+    """{path}: {reason}"""
+
+    path: str
+    reason: str
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -67,8 +75,15 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
             raise
-        say(Unexpected(type(error).__name__, (str(error).splitlines() or [""])[0]))
+        say(_told(error), "--json" in sys.argv)
         sys.exit(FAILED)
+
+
+def _told(error: Exception) -> ReverieError:
+    """A file that cannot be read or written is a person's to mend; all else is ours."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return Unusable(str(error.filename), error.strerror)
+    return Unexpected(type(error).__name__, (str(error).splitlines() or [""])[0])
 
 
 if __name__ == "__main__":

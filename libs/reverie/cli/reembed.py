@@ -29,7 +29,7 @@ def reembed(
 
     Example: [bold]reverie reembed --tenant default[/]
 
-    Exit codes: 0 ok, 1 failed or not reachable, 2 usage.
+    Exit codes: 0 ok, 1 failed, 2 usage, 3 not running.
     """
     import asyncio
     import sys

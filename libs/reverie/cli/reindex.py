@@ -35,7 +35,7 @@ def reindex(
 
     Example: [bold]reverie reindex --tenant default --what words[/]
 
-    Exit codes: 0 ok, 1 failed or not reachable, 2 usage.
+    Exit codes: 0 ok, 1 failed, 2 usage, 3 not running.
     """
     import asyncio
     import sys

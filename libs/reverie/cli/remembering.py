@@ -92,7 +92,7 @@ def remember(
         "tags": tag,
         "key": key,
         "supersede_reason": because,
-        "git": None if lines else _place(text, file or []),
+        "git": _named(file or []) if lines else _place(text, file or []),
         "steps": step,
         "session": at.session(session) if session else None,
         "confidence": confidence,
@@ -121,9 +121,13 @@ def _place(text: str, files: list[str]) -> dict[str, Any] | None:
     except ReverieError:
         found = None
     if found is None or not found.blobs:
-        return {"files": files} if files else None
+        return _named(files)
     told = found.model_dump(mode="json", exclude_defaults=True)
     return told | {"files": list(dict.fromkeys([*files, *found.files]))}
+
+
+def _named(files: list[str]) -> dict[str, Any] | None:
+    return {"files": files} if files else None
 
 
 def recall(

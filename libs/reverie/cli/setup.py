@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reverie.cli.common import Home, Json, out, print_json, settings_from, short_home
+from reverie.domain.errors import Invalid
 
 if TYPE_CHECKING:
     from reverie.agent.setup_agents import Place
@@ -69,6 +70,8 @@ def _place(folder: Path, user: bool, project: str | None) -> Place:
     from reverie.agent.hook_place import where
     from reverie.agent.setup_agents import Place
 
+    if not folder.is_dir():
+        raise Invalid("--dir", f"{folder} is no folder")
     found = where(str(folder.resolve()), project, {})
     return Place(Path.home(), Path(found.root), found.project, user, _command())
 

@@ -57,8 +57,8 @@ def up(
 
     Example: [bold]reverie up --home /tmp/try --port 0[/]
 
-    Exit codes: 0 stopped when told to, 1 a part did not come up or another
-    `reverie up` holds the home folder, 2 usage.
+    Exit codes: 0 stopped when told to, 1 a part did not come up, 2 usage,
+    6 another `reverie up` holds the home folder.
     """
     flags = {
         "host": host,

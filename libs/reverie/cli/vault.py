@@ -159,8 +159,8 @@ def rotate(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 
     Example: [bold]REVERIE_VAULT_KEY=$NEW,$OLD reverie vault rotate[/]
 
-    Exit codes: 0 ok, 1 an entry could not be opened or the database does
-    not answer, 2 usage.
+    Exit codes: 0 ok, 1 an entry could not be opened, 2 usage, 3 the
+    database does not answer.
     """
     from reverie.cli.place import admin_url
     from reverie.store.sealing import sealer_of
