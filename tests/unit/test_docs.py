@@ -135,3 +135,16 @@ def test_a_command_that_is_none_would_be_found() -> None:
 
 if __name__ == "__main__":
     OPERATIONS.write_text(with_table(OPERATIONS.read_text()))
+
+
+def test_each_decision_has_a_number_of_its_own_and_is_listed() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    own = [(int(page.name[:4]), re.match(r"# (\d+)\. ", page.read_text())) for page in pages]
+    assert [number for number, _ in own] == list(range(1, len(pages) + 1))
+    assert [found and int(found[1]) for _, found in own] == [number for number, _ in own]
+    listed = re.findall(
+        r"^(\d+)\. \[.+\]\(decisions/(.+)\)$",
+        (ROOT / "docs" / "architecture.md").read_text(),
+        re.MULTILINE,
+    )
+    assert listed == [(str(number), page.name) for number, page in enumerate(pages, 1)]
