@@ -53,10 +53,22 @@ def holds_one(content: str, names: Sequence[str]) -> bool:
     folded = plain(content) if names else ""
     # Most texts hold none, not even within another word.
     near = [name for name in shortest(tuple(names)) if name in folded]
-    return bool(near) and any(
-        name in folded and re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", folded)
-        for name in names
-    )
+    return bool(near) and any(_whole(name, folded) for name in names)
+
+
+def _whole(name: str, folded: str) -> bool:
+    """Whether a name stands in a text with no letter or digit at either end."""
+    at = folded.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (_within(folded[max(at - 1, 0) : at]) or _within(folded[end : end + 1])):
+            return True
+        at = folded.find(name, at + 1)
+    return False
+
+
+def _within(beside: str) -> bool:
+    return beside.isascii() and beside.isalnum()
 
 
 @lru_cache(64)
