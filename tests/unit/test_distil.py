@@ -74,6 +74,30 @@ def test_a_cause_is_kept_with_the_turn_that_said_it_and_the_yes_that_followed() 
     assert UUID(int=4) in cause.turns
 
 
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        (
+            "Root cause: the form in src/orders.py has no token, so each press posts again. The "
+            "fix is to send a token made when the page is drawn and to refuse a second one in "
+            "charge().",
+            "refuse a second one in charge()",
+        ),
+        (
+            "The fix is to send a token made when the page is drawn and to refuse a second one in "
+            "charge(). The root cause is that the form in src/orders.py has none, so each press "
+            "posts again.",
+            "refuse a second one in charge()",
+        ),
+    ],
+)
+def test_what_mends_a_bug_is_kept_beside_its_cause_in_a_short_talk_too(said: str, fix: str) -> None:
+    asked = ("user", "Orders are charged twice when somebody double clicks on pay. Why?")
+    found = memories(turns(asked, ("assistant", said)))
+    assert any("posts again" in memory.content for memory in found)
+    assert any(fix in memory.content for memory in found)
+
+
 def test_what_was_done_is_kept_with_its_file() -> None:
     found = turns(
         ("user", "The CI fails to restore its cache: go.sum is not found."),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from uuid import UUID
 
+from reverie.domain import signs
 from reverie.domain.drafts import MIN_CONTENT, RULE, Draft, commands_of, drafts_of
 from reverie.domain.prose import shorten
 from reverie.domain.slices import Slice
@@ -29,7 +31,8 @@ def chosen(part: Slice) -> list[Draft]:
     """The weightiest drafts of a slice that there is room for, in order of time.
 
     What names exact things that none of those taken before it names weighs more. A user's rules
-    need no room. What a weightier one says too is left to it, with its turns.
+    need no room, nor does what mends a bug whose cause is kept. What a weightier one says too is
+    left to it, with its turns.
     """
     drafts = [draft for draft in drafts_of(part) if len(draft.content.encode()) >= MIN_CONTENT]
     room = room_of(part.turns, SHARE, LEAST, MOST)
@@ -38,7 +41,7 @@ def chosen(part: Slice) -> list[Draft]:
         twin = next((one for one in kept if _says_too(one, draft)), None)
         if twin:
             twin.turns += draft.turns
-        elif draft.worth >= RULE or _fits(draft, room):
+        elif draft.worth >= RULE or _mends(draft, kept) or _fits(draft, room):
             kept.append(draft)
             room -= len(draft.content)
     taken = {id(draft) for draft in kept}
@@ -57,6 +60,21 @@ def _by_weight(drafts: Sequence[Draft], kept: Sequence[Draft]) -> Iterator[Draft
 def _gain(draft: Draft, told: AbstractSet[str]) -> float:
     """What a draft adds to exact things that are `told`."""
     return draft.worth + NEW * min(len(draft.exact - told), MANY)
+
+
+def _mends(draft: Draft, kept: Sequence[Draft]) -> bool:
+    """Whether it is the first to say what mends a bug of which its own message names the cause."""
+    beside = [one for one in kept if _reporters(one) & _reporters(draft)]
+    return bool(
+        signs.FIXED.search(draft.about)
+        and any(signs.ROOT.search(one.about) for one in beside)
+        and not any(signs.FIXED.search(one.about) for one in beside)
+    )
+
+
+def _reporters(draft: Draft) -> set[UUID]:
+    """The messages of the agent that a draft cites."""
+    return {turn.id for turn in draft.turns if turn.role == "assistant"}
 
 
 def _fits(draft: Draft, room: int) -> bool:
