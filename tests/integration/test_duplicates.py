@@ -33,6 +33,30 @@ async def test_a_later_choice_contradicts_the_earlier_one_which_is_doubted(stack
     assert after["status"] == "active"
 
 
+async def test_of_a_row_of_values_each_contradicts_the_one_before_it_alone(stack: Stack) -> None:
+    ids = [
+        await _made(stack, f"The connection pool of the gateway holds {many} connections")
+        for many in (8, 12, 20, 32, 64)
+    ]
+
+    async def linked() -> Any:
+        found = [await stack.get(f"/v1/memories/{one}") for one in ids]
+        near = [n for one in found for n in one["neighbours"] if n["type"] == "contradicts"]
+        told = {
+            (n["id"], one["id"])
+            for one in found
+            for n in one["neighbours"]
+            if n["type"] == "contradicts" and n["direction"] == "in"
+        }
+        return (found, near, told) if len(told) >= 4 else None
+
+    found, near, told = await eventually(linked)
+    assert told == set(zip(ids[1:], ids, strict=False))
+    assert len(near) == 2 * len(told)
+    assert len({one["confidence"] for one in found[:-1]}) == 1
+    assert found[0]["confidence"] < found[-1]["confidence"]
+
+
 async def test_a_merged_memorys_id_answers_with_the_memory_it_went_into(stack: Stack) -> None:
     first = "The upload handler lives in src/upload/handler.ts"
     one = await _made(stack, first, tags=["upload"], scope=SHOP)

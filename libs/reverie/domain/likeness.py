@@ -40,11 +40,15 @@ class Said:
 
 @dataclass(frozen=True)
 class Likeness:
-    """A verdict and why; `fuller`: the side whose words say more, if one does."""
+    """A verdict and why; `fuller`: the side whose words say more, if one does.
+
+    `valued`: they differ by a value alone, so that they stand in a row with all that give others.
+    """
 
     verdict: Verdict
     reason: str
     fuller: str | None = None
+    valued: bool = False
 
 
 MERGES = frozenset({Verdict.DUPLICATE, Verdict.REFINED})
@@ -105,7 +109,7 @@ def judge(older: Said, newer: Said, cosine: float | None = None) -> Likeness:
     one, two = statement(older.content), statement(newer.content)
     against = _contradiction(one, two)
     if against and may_contradict:
-        return Likeness(Verdict.CONTRADICTING, against)
+        return Likeness(Verdict.CONTRADICTING, against, valued=against == _other_value(one, two))
     if against or apart:
         return Likeness(Verdict.SIMILAR, against or apart or "")
     if _same(one, two):

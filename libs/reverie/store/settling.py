@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from reverie.domain.likeness import MERGES, Likeness, Verdict, judge
 from reverie.store.duplicates import Candidate, Duplicates, Settled
 
 CANDIDATES = 8
+
+_Judged = tuple[Candidate, Likeness]
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,11 @@ async def _settled(
     """
     judged = [(o, _judged(me, o)) for o in others if not (me.carried and o.carried)]
     done: list[Done] = []
-    for other, likeness in judged:
-        if likeness.verdict is Verdict.CONTRADICTING:
-            made = await duplicates.contradict(tenant, *_by_age(me, other), likeness, headers)
-            done += [Done("contradicted", likeness.reason, made)] if made else []
-            if made and made.id == me.id:
-                me = replace(me, version=made.version)
+    for other, likeness in _against(me, judged):
+        made = await duplicates.contradict(tenant, *_by_age(me, other), likeness, headers)
+        done += [Done("contradicted", likeness.reason, made)] if made else []
+        if made and made.id == me.id:
+            me = replace(me, version=made.version)
     for other, likeness in judged:
         if likeness.verdict in MERGES:
             made = await duplicates.merge(tenant, *_by_age(me, other), likeness, headers)
@@ -76,12 +78,24 @@ async def _settled(
     return done
 
 
+def _against(me: Candidate, judged: Sequence[_Judged]) -> list[_Judged]:
+    """Those that contradict a memory. Of a row of other values only the one before it and the one
+    after it: what was said before these is in doubt since then."""
+    found = [one for one in judged if one[1].verdict is Verdict.CONTRADICTING]
+    row = sorted((one for one in found if one[1].valued), key=lambda one: _age(one[0]))
+    before = [one for one in row if _age(one[0]) < _age(me)]
+    after = [one for one in row if _age(one[0]) > _age(me)]
+    return [one for one in found if not one[1].valued or one in (*before[-1:], *after[:1])]
+
+
 def _judged(me: Candidate, other: Candidate) -> Likeness:
     older, newer = _by_age(me, other)
     return judge(older.said, newer.said, other.cosine)
 
 
 def _by_age(one: Candidate, other: Candidate) -> tuple[Candidate, Candidate]:
-    if (one.created, one.id) <= (other.created, other.id):
-        return one, other
-    return other, one
+    return (one, other) if _age(one) <= _age(other) else (other, one)
+
+
+def _age(one: Candidate) -> tuple[datetime, UUID]:
+    return one.created, one.id
