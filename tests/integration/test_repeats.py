@@ -175,6 +175,19 @@ async def test_a_session_started_ten_times_at_once_is_one_session(stack: Stack) 
     assert value(stack.admin_url, "select count(*) from session") == 1
 
 
+async def test_a_session_that_is_started_again_after_another_scope_was_deleted_is_one_session(
+    stack: Stack,
+) -> None:
+    await stack.post("/v1/remember", {"content": "paint it red", "scope": "project/barn"})
+    route, body = "sessions/start", await _body(stack, "sessions/start")
+    first = await _send(stack, route, body)
+    gone = await stack.call("DELETE", "/v1/admin/scopes?scope=project/barn")
+    again = await _send(stack, route, body)
+    assert gone.body["rows"]["memory"] == 1
+    assert again.body["session"] == first.body["session"]
+    assert value(stack.admin_url, "select count(*) from session") == 1
+
+
 async def test_the_same_content_ten_times_at_once_is_one_memory(stack: Stack) -> None:
     body = {"content": "Deploys go out on Fridays.", "scope": "project/shop"}
     made = await asyncio.gather(*(stack.post("/v1/remember", body) for _ in range(10)))

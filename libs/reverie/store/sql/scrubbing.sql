@@ -20,8 +20,8 @@ select key, body from idempotency where tenant = $1 and key > $2 and body is not
 order by key limit $3;
 
 -- name: scrub_answers_out
--- Removes kept answers.
-delete from idempotency where tenant = $1 and key = any($2);
+-- Forgets kept answers; what their requests did is still known.
+select answers_forget($1, $2);
 
 -- name: scrub_came
 -- Notes how far a passage came; false where another has it.
