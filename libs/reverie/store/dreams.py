@@ -19,6 +19,7 @@ from reverie.domain.turns import TurnText
 from reverie.store import rows
 from reverie.store.database import Database
 from reverie.store.dream_runs import Run
+from reverie.store.races import retried
 
 FIRST = UUID(int=0)
 ASKED = "asked"
@@ -201,20 +202,15 @@ class Dreams:
             | ({"like": like[new.id].fields()} if like and new.id in like else {})
             for new in items
         ]
-        found: list[dict[str, Any]] | None = await self._db.call(
-            "dream_commit",
-            lease.tenant,
-            lease.tenant_name,
-            lease.scope,
-            lease.epoch,
-            run,
-            session,
-            payload,
-            list(turns),
-            dict(headers),
-            noted.fields(),
-        )
-        return found
+        given = (lease.epoch, run, session, payload, list(turns), dict(headers), noted.fields())
+
+        async def once() -> list[dict[str, Any]] | None:
+            found: list[dict[str, Any]] | None = await self._db.call(
+                "dream_commit", lease.tenant, lease.tenant_name, lease.scope, *given
+            )
+            return found
+
+        return await retried(once, "the scope")
 
     async def promote(
         self, lease: Lease, run: UUID, limit: int, headers: Mapping[str, str]

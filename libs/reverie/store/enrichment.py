@@ -23,6 +23,7 @@ from reverie.domain.memory import content_hash
 from reverie.domain.scopes import project_of
 from reverie.store.database import Database
 from reverie.store.models import FIRST_MODEL, Models, Pointer
+from reverie.store.races import retried
 from reverie.store.weighted import sparse_vector, weighted
 
 WALKED_AT_ONCE = 32
@@ -222,16 +223,20 @@ class Enrichment:
         ]
         vectors = [HalfVector(piece.vector) for piece in pieces]
         words = [None if one.words is None else sparse_vector(one.words) for one in pieces]
-        try:
+
+        async def once() -> list[dict[str, Any] | None]:
             done: list[dict[str, Any] | None] = await self._db.call(
                 "derive", tenant, asked, vectors, words
             )
+            return done
+
+        try:
+            return await retried(once, "the memory")
         except asyncpg.PostgresError as error:
             if error.sqlstate != "RV003":
                 raise
             hint = "the tenant was switched to another meanwhile"
             raise Unavailable(f"model {pieces[0].model}", hint) from error
-        return done
 
     async def overdue(self, age_seconds: float, limit: int = 50) -> list[tuple[int, str, UUID]]:
         """(tenant, tenant name, memory) whose slow path is behind for so long."""
