@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from reverie.domain.edges import EdgeKind
-from reverie.domain.errors import Conflict, Invalid, NotFound
+from reverie.domain.errors import Conflict, Invalid, NotFound, Unavailable
 from reverie.domain.idempotency import Claim
 from reverie.domain.ids import new_id
 from reverie.domain.kinds import Kind
@@ -27,6 +27,20 @@ from tests.integration.store_parts import (
     principal,
     write,
 )
+
+
+LOSING = """
+create sequence tried;
+grant usage on tried to reverie_app;
+create function lose() returns trigger language plpgsql as $$
+begin
+  if nextval('tried') = 1 then
+    raise exception using errcode = '{}', message = 'another was first';
+  end if;
+  return new;
+end $$;
+create trigger lose before insert on memory for each row execute function lose()
+"""
 
 
 @pytest.fixture
@@ -109,6 +123,19 @@ async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
         " from memory_version v join memory m on m.id = v.memory",
     )
     assert sorted(kept) == sorted((memory, 1, True, True) for memory in chain[:-1])
+
+
+@pytest.mark.parametrize("lost", ["serialization_failure", "deadlock_detected"])
+async def test_a_write_that_lost_a_race_is_tried_again_and_lands(store: Store, lost: str) -> None:
+    admin_rows(store.admin_url, LOSING.format(lost))
+    [one] = await write(store, new("Written at the second try"))
+    assert (await store.memories.get(store.me, one)).content == "Written at the second try"
+
+
+async def test_a_write_that_loses_every_race_may_be_tried_again_later(store: Store) -> None:
+    admin_rows(store.admin_url, LOSING.format("deadlock_detected").replace("= 1", "> 0"))
+    with pytest.raises(Unavailable, match="many writers"):
+        await write(store, new("Never written"))
 
 
 async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(

@@ -16,10 +16,12 @@ from reverie.store.pools import OUTAGES
         asyncpg.TooManyConnectionsError,
         asyncpg.CannotConnectNowError,
         asyncpg.InternalClientError,
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
         ConnectionResetError,
     ],
 )
-def test_a_server_without_room_or_on_its_way_back_is_away_for_a_while(
+def test_a_server_without_room_or_on_its_way_back_or_a_race_that_was_lost_passes(
     error: type[BaseException],
 ) -> None:
     assert issubclass(error, OUTAGES)

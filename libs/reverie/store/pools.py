@@ -35,6 +35,13 @@ select set_config('role', coalesce(
 """  # noqa: S608
 _NO_ROLE = f"the role {APP_ROLE} is missing: run `reverie migrate`"
 _READS_NOT = f"this login is no member of {READ_ROLE}: run `reverie migrate --login`"
+RACES = (
+    # Also what a replica says of a statement that stands in the way of what it replays.
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+)
+"""What Postgres says of a transaction that it turned away for another."""
+
 OUTAGES = (
     OSError,
     TimeoutError,
@@ -47,9 +54,9 @@ OUTAGES = (
     asyncpg.InterfaceError,
     # What it says of a connection that broke while a statement was under way on it.
     asyncpg.InternalClientError,
-    # What a replica says of a statement that stands in the way of what it replays.
-    asyncpg.SerializationError,
+    *RACES,
 )
+"""What passes by itself."""
 
 
 def entering(tenant: int, steady: bool) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import asyncpg
-
 from reverie.domain.errors import Unavailable
+from reverie.store.pools import RACES
 
 _TRIES = 5
-_RACED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 T = TypeVar("T")
 
@@ -20,8 +18,10 @@ async def retried(write: Callable[[], Awaitable[T]], what: str) -> T:
     for _ in range(_TRIES):
         try:
             return await write()
-        except _RACED:
-            continue
+        except Unavailable as error:
+            # As which the pool tells it.
+            if not isinstance(error.__cause__, RACES):
+                raise
     raise busy(what)
 
 
