@@ -13,6 +13,7 @@ import pytest
 
 from reverie.bus.dead import list_dead, replay
 from reverie.bus.streams import DREAM_WORKERS
+from reverie.domain.errors import Unavailable
 from reverie.domain.ids import new_id
 from reverie.domain.slices import Slice
 from reverie.dream.digest import dream
@@ -193,6 +194,32 @@ async def test_poison_ends_among_the_dead_with_its_reason_and_the_rest_goes_on(
     healing.cancel()
     with suppress(asyncio.CancelledError):
         await healing
+
+
+class _CutOff(Dreams):
+    """The store of a worker that Postgres does not answer for some calls."""
+
+    def __init__(self, store: Store, times: int) -> None:
+        super().__init__(store.db)
+        self._left = times
+
+    async def turns(self, *args: Any, **more: Any) -> Any:
+        self._left -= 1
+        if self._left >= 0:
+            raise Unavailable("Postgres", "try again shortly")
+        return await super().turns(*args, **more)
+
+
+async def test_an_outage_parks_no_scope_however_often_it_cuts_its_dreams_off(store: Store) -> None:
+    parts = dream_parts(store)
+    quick = replace(parts.settings, pause_seconds=0.0)
+    parts = replace(parts, settings=quick, dreams=_CutOff(store, quick.max_attempts + 2))
+    await _tell(store, parts, *FACTS)
+    await Worker(parts).dream_all()
+    assert await list_dead(parts.bus) == []
+    assert admin_rows(store.admin_url, "select count(*) from turn where run is null") == [(0,)]
+    runs = await parts.dreams.runs(store.me, None, None, 10)
+    assert [run.status for run in runs] == ["done"] + ["failed"] * (quick.max_attempts + 2)
 
 
 async def test_a_worker_that_is_told_to_stop_gives_its_scope_back_at_once(store: Store) -> None:

@@ -275,13 +275,14 @@ class Dreams:
         lease: Lease,
         run: UUID,
         error: str,
-        max_attempts: int,
+        max_attempts: int | None,
         pause_seconds: float,
         letter: Outgoing | None = None,
     ) -> tuple[Literal["retry", "parked", "lost"], list[Outgoing]]:
         """Ends a run that failed; the job is due after a pause that doubles, or is parked.
 
-        The last time, `letter` is left for the dead. Also answers what to publish.
+        The last time, `letter` is left for the dead. Without `max_attempts` it was none. Also
+        answers what to publish.
         """
         told = new_id()
         buried = letter or _ticket(lease.tenant, lease.tenant_name, lease.scope, {})

@@ -40,7 +40,7 @@ class Poison(Exception):
 
 async def dream(parts: Parts, lease: Lease) -> str:
     """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
-    run, begun = new_id(), perf_counter()
+    run, begun, settings = new_id(), perf_counter(), parts.settings
     with span("dream", scope=lease.scope, attempt=lease.attempts):
         try:
             state = await while_kept(parts, lease, run, _run(parts, lease, run))
@@ -48,17 +48,20 @@ async def dream(parts: Parts, lease: Lease) -> str:
             log.warning("lease_lost", run=str(run))
             state = "lost"
         except Poison as error:
-            state = await _fail(parts, lease, run, str(error))
+            state = await _fail(parts, lease, run, str(error), settings.max_attempts)
+        except Unavailable as error:
+            # What is away is no fault of the scope, and comes back.
+            log.warning("dream_put_off", run=str(run), reason=str(error))
+            state = await _fail(parts, lease, run, type(error).__name__, None)
         except Exception as error:
             log.exception("dream_failed", run=str(run), attempt=lease.attempts)
-            state = await _fail(parts, lease, run, type(error).__name__)
+            state = await _fail(parts, lease, run, type(error).__name__, settings.max_attempts)
     parts.meters.ended(state, perf_counter() - begun)
     return state
 
 
-async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str) -> str:
-    """Gives the job back, or parks it and leaves a dead letter."""
-    settings = parts.settings
+async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str, most: int | None) -> str:
+    """Gives the job back, or after `most` attempts parks it and leaves a dead letter."""
     origin = Origin(DREAM, DREAM_WORKERS.name, str(run))
     parked = outgoing(
         lease.tenant,
@@ -70,8 +73,8 @@ async def _fail(parts: Parts, lease: Lease, run: UUID, reason: str) -> str:
         lease,
         run,
         reason,
-        settings.max_attempts,
-        settings.pause_seconds,
+        most,
+        parts.settings.pause_seconds,
         letter(lease.tenant, origin, parked, lease.attempts, reason),
     )
     await publish_now(parts.bus, parts.outbox, lease.tenant, events)
