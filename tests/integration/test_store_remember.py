@@ -28,7 +28,6 @@ from tests.integration.store_parts import (
     write,
 )
 
-
 LOSING = """
 create sequence tried;
 grant usage on tried to reverie_app;
