@@ -297,6 +297,23 @@ async def test_what_was_told_by_file_alone_is_told_better_by_who_knows_the_lines
         assert (path, found) == ("a.py", grade)
 
 
+async def test_a_change_that_is_told_better_while_it_is_applied_is_applied_again(
+    place: Place,
+) -> None:
+    [memory] = await write(place.store, new("the loop in b.py", scope="project/p"))
+    await _enrich(place, memory, {"b.py": {"lines": LINES}})
+    edited = [{"path": path, "status": "modified"} for path in ("a.py", "b.py")]
+    change = await _post(place, "a", edited[0], detail="files")
+    lock = "select pg_advisory_xact_lock(hashtextextended('staleness p', id)) from tenant"
+    with holding(place.store.admin_url, lock):
+        applying = asyncio.ensure_future(_apply(place, change))
+        await eventually(lambda: blocked(place.store.admin_url))
+        assert await _post(place, "a", *edited, detail="lines") == change
+    await applying
+    await _apply(place, change)
+    assert _marks(place) == [(memory, "b.py", "suspect")]
+
+
 async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:
     chance = random.Random(11)
     memories = await write(place.store, *(new(f"memory {n}", scope="project/p") for n in range(40)))

@@ -21,13 +21,14 @@ from reverie.store.database import Database
 
 @dataclass(frozen=True)
 class Stored:
-    """A change as it stands; `processed` once its marks are made."""
+    """A change as it stands; `processed` once its marks are made. `told`: changes with the body."""
 
     id: UUID
     project: str
     branch: str
     body: GitChange
     processed: datetime | None
+    told: str
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Changes:
         if row is None:
             return None
         body = GitChange.model_validate_json(json.dumps(row["body"]))
-        return Stored(row["id"], row["project"], row["branch"], body, row["processed"])
+        return Stored(row["id"], row["project"], row["branch"], body, row["processed"], row["told"])
 
     async def unprocessed(
         self, age_seconds: float, limit: int = 100

@@ -19,6 +19,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.impact import Leaning
 from reverie.domain.memory import content_hash
 from reverie.domain.spreading import Lasting
+from reverie.store.changes import Stored
 from reverie.store.database import Database, Tenant
 from reverie.store.effects import called_once
 
@@ -239,9 +240,9 @@ class Project:
         given = (self._name, self._project, branch, limit, dict(headers))
         return int(await self._t.value("branch_archive", *given))
 
-    async def done(self, change: UUID) -> None:
-        """Notes that a change was applied."""
-        await self._t.rows("change_done", change)
+    async def done(self, change: Stored) -> None:
+        """Notes that a change was applied, unless it was told better since it was read."""
+        await self._t.rows("change_done", change.id, change.told)
 
     async def _announce(
         self, name: str, about: Mapping[UUID, int], headers: Mapping[str, str]

@@ -73,7 +73,7 @@ async def apply_change(parts: Parts, tenant: int, tenant_name: str, change_id: U
             await _publish(parts, tenant, events)
             told += len(events)
         async with parts.doubts.of(whose, stored.project) as project:
-            await project.done(change_id)
+            await project.done(stored)
     log.info("change_applied", change=str(change_id), told=told)
 
 

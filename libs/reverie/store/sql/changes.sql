@@ -3,12 +3,13 @@
 select change_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: change_get
--- A stored change.
-select id, project, branch, body, processed from git_event where tenant = $1 and id = $2;
+-- A stored change; `told` tells what it says now from what it will.
+select id, project, branch, body, processed, md5(body::text) as told from git_event where tenant = $1 and id = $2;
 
 -- name: change_done
--- A change was applied.
-update git_event set processed = now() where tenant = $1 and id = $2 and processed is null;
+-- A change was applied as it was read ($3): one that was told better meanwhile is yet to be.
+update git_event set processed = now()
+where tenant = $1 and id = $2 and processed is null and md5(body::text) = $3;
 
 -- name: changes_unprocessed
 -- Changes whose event may be lost.
