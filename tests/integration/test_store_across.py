@@ -324,11 +324,12 @@ async def test_work_behind_is_two_numbers_over_all_tenants(store: Store) -> None
 async def test_unapplied_changes_are_named_by_id_until_they_are_applied(store: Store) -> None:
     changes = Changes(store.db)
     change, known, _ = await changes.add(store.other, _change(), {})
-    assert not known
-    assert await changes.unprocessed(3600) == []
+    stored = await changes.get(store.other.tenant, change)
+    assert stored is not None
+    assert (known, await changes.unprocessed(3600)) == (False, [])
     assert await changes.unprocessed(0) == [(store.other.tenant, "two", change)]
     async with Doubts(store.db).of((store.other.tenant, "two"), "p") as project:
-        await project.done(change)
+        await project.done(stored)
     assert await changes.unprocessed(0) == []
 
 

@@ -33,9 +33,9 @@ from reverie.domain.errors import Invalid, TooLarge, Unavailable
 T = TypeVar("T")
 
 DEADLINE: Final = 5.0
+"""Seconds within which the server must have stored or answered."""
 _MISSING: Final = (404, 500)
 """What the server says, either way, of a message that is not there."""
-"""Seconds within which the server must have stored or answered."""
 CONNECT_SECONDS: Final = 2
 CLOSE_SECONDS: Final = 2.0
 SLOWEST_RETRY: Final = 5.0

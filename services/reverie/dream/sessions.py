@@ -54,10 +54,7 @@ async def digest_session(
                 with await knowing_of(parts, lease):
                     items = _memories(lease.scope, session, segments, about)
             for item, one in zip(items, segments, strict=False):
-                many = len(one.turns)
-                record.because(
-                    item.id, f"{many} turn{'s' * (many > 1)}, priority {one.priority:.2f}"
-                )
+                record.because(item.id, _because(one))
             with stage(record, "compare"):
                 like = await compared(parts, lease, items)
             ids = [turn.id for turn in turns]
