@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from reverie.domain.errors import Unavailable
 from reverie.dream.parts import Parts
 from reverie.dream.tend import tend, tend_next
 from reverie.store.enrichment import Enrichment
@@ -20,6 +21,7 @@ from tests.integration.store_parts import Store, admin_rows, files_of, new, open
 from tests.integration.test_dream_worker import HOUR, dream_parts
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
+EXPIRE = "update tenant set tend_until = now() - interval '1 s' where tend_until is not null"
 
 
 @pytest.fixture
@@ -143,17 +145,38 @@ async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_afte
     assert await tending.end(two, None) is True
     assert await _due(store, two.garden.tenant) == [(False, 0)]
 
-    expire = "update tenant set tend_until = now() - interval '1 s' where tend_until is not null"
-    admin_rows(store.admin_url, expire)
+    admin_rows(store.admin_url, EXPIRE)
     last = await tending.due(day, HOUR)
     assert last is not None
     assert last.tries == 3
-    admin_rows(store.admin_url, expire)
+    admin_rows(store.admin_url, EXPIRE)
     daily = replace(parts, settings=replace(parts.settings, tend_seconds=day))
     assert await tend_next(daily, 0.0) is True
     assert await _due(store, one.garden.tenant) == [(False, 0)]
     [run] = _runs(store)
     assert (run["status"], run["error"]) == ("failed", "WorkersLost")
+
+
+async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
+    store: Store,
+) -> None:
+    parts = dream_parts(store)
+    await write(store, new("The cart holds ten"))
+    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+
+    class CutOff(Tending):
+        async def places(self, garden: Garden) -> dict[str, UUID]:
+            raise Unavailable("Postgres", "try again shortly")
+
+    away = replace(parts, tending=CutOff(store.db))
+    for _ in range(2 * (parts.settings.max_attempts + 1)):
+        with pytest.raises(Unavailable):
+            await tend_next(away, 0.0)
+        admin_rows(store.admin_url, EXPIRE)
+    for _ in range(2):
+        assert await tend_next(parts, 0.0) is True
+    assert await _due(store) == [(False, 0), (False, 0)]
+    assert {run["error"] for run in _runs(store)} == {"Unavailable", None}
 
 
 async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import structlog
 
-from reverie.domain.errors import ReverieError
+from reverie.domain.errors import ReverieError, Unavailable
 from reverie.dream.keeping import beside, held
 from reverie.dream.parts import Parts
 from reverie.dream.passes import PASSES, REFLECTING, REVIEWING, Step
@@ -59,7 +59,11 @@ async def tend_next(parts: Parts, pause: float) -> bool:
     try:
         work = await beside(_keep_turn(parts, turn), _taken(parts, turn))
     except asyncio.CancelledError:
-        await asyncio.shield(_leave(parts, turn))
+        await asyncio.shield(_leave(parts, turn, 0.0))
+        raise
+    except Unavailable:
+        # What is away is no fault of the tenant, and comes back.
+        await _leave(parts, turn, pause)
         raise
     await parts.tending.end(turn, pause if work.unfinished else None)
     return True
@@ -82,10 +86,10 @@ async def _keep_turn(parts: Parts, turn: Turn) -> NoReturn:
         held(await parts.tending.keep(turn, seconds))
 
 
-async def _leave(parts: Parts, turn: Turn) -> None:
-    """A worker that is told to stop leaves its tenant to the next at once."""
+async def _leave(parts: Parts, turn: Turn, pause: float) -> None:
+    """Leaves a tenant to the next after a pause: a worker that is told to stop does so at once."""
     try:
-        await parts.tending.end(turn, 0.0)
+        await parts.tending.end(turn, pause)
     except ReverieError as error:
         log.warning("lease_left_to_run_out", reason=str(error))
 
