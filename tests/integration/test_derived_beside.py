@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
+
 from reverie.domain.causes import Cause
 from reverie.store.enrichment import Derived, Enrichment, Raw
 from reverie.testing.servers import Database
@@ -14,6 +16,12 @@ from tests.integration.store_parts import Store, files_of, new, open_store, writ
 
 ROUNDS = 12
 FILE = "src/orders.py"
+
+
+@pytest.fixture(autouse=True)
+def tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who loses a race is told, rather than tried again."""
+    monkeypatch.setattr("reverie.store.races._TRIES", 1)
 
 
 async def test_two_that_derive_from_memories_that_are_related_wait_for_no_ring(

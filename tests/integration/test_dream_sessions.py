@@ -185,6 +185,14 @@ async def test_what_is_known_is_reinforced_refined_or_contradicted(store: Store)
     assert again
 
 
+async def test_a_dream_holds_a_value_against_the_last_that_was_said(store: Store) -> None:
+    parts = dream_parts(store)
+    said = [f"Uploads should always stay below {many} MB." for many in (20, 50, 80, 30)]
+    for one in said:
+        await _ended(store, parts, [("user", one), ("assistant", "Noted.")])
+    assert sorted(_edges(store, "contradicts")) == sorted(zip(said[1:], said, strict=False))
+
+
 async def test_the_memory_of_a_session_is_one_node_that_grows(store: Store) -> None:
     parts = dream_parts(store)
     session, _ = await told(store, parts, _talk(TOPICS[0]))

@@ -11,6 +11,7 @@ from reverie.dream.parts import Parts
 from reverie.store.dreams import Lease, Like
 
 CANDIDATES = 12
+_FIRST = UUID(int=0)
 
 
 async def compared(parts: Parts, lease: Lease, items: Sequence[NewMemory]) -> dict[UUID, Like]:
@@ -29,11 +30,13 @@ async def compared(parts: Parts, lease: Lease, items: Sequence[NewMemory]) -> di
 
 
 async def _like(parts: Parts, lease: Lease, item: NewMemory, taken: set[UUID]) -> Like | None:
-    """The first that says the same, else that says less, else that speaks against it."""
+    """The first that says the same, else that says less, else that speaks against it: of those that
+    give another value the last that was said."""
     known = await parts.dreams.alike(lease, item.words, CANDIDATES)
     judged = [
         (id, version, judge(said, _said(item))) for id, version, said in known if id not in taken
     ]
+    judged.sort(key=lambda one: one[0] if one[2].valued else _FIRST, reverse=True)
     for verdict in ("same", "refined", "contradicting"):
         for id, version, likeness in judged:
             if _verdict(likeness) == verdict:
