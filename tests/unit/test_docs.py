@@ -133,10 +133,6 @@ def test_a_command_that_is_none_would_be_found() -> None:
     assert not is_known(" key sing")
 
 
-if __name__ == "__main__":
-    OPERATIONS.write_text(with_table(OPERATIONS.read_text()))
-
-
 def test_each_decision_has_a_number_of_its_own_and_is_listed() -> None:
     pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     own = [(int(page.name[:4]), re.match(r"# (\d+)\. ", page.read_text())) for page in pages]
@@ -148,3 +144,7 @@ def test_each_decision_has_a_number_of_its_own_and_is_listed() -> None:
         re.MULTILINE,
     )
     assert listed == [(str(number), page.name) for number, page in enumerate(pages, 1)]
+
+
+if __name__ == "__main__":
+    OPERATIONS.write_text(with_table(OPERATIONS.read_text()))
