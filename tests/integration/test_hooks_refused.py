@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from reverie.domain.access import Role
 from tests.hooks import HookedAgent
@@ -73,3 +74,25 @@ async def test_a_session_that_repeats_another_is_handed_over_to_its_end(
     await eventually(ended)
     assert not list((home / "hooks").glob("*.waits"))
     assert await bugs() == 1
+
+
+async def test_a_conversation_of_any_script_and_any_bytes_is_handed_over_whole(
+    stack: Stack, tmp_path: Path
+) -> None:
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
+    agent = hooked(tmp_path / "home", "mill", "long", **env)
+    for n in range(20):
+        agent.says("assistant", f"{n}: " + "水車を直しました。" * 2_000)
+    agent.says("user", "What does a NUL\0 do here, and half a pair \ud83d?")
+    agent.says("assistant", "Nothing.")
+    await agent.fire("SessionEnd", reason="other")
+
+    async def ended() -> dict[str, Any]:
+        found = (await stack.get("/v1/sessions"))["items"]
+        return found[0] if found and found[0]["ended_at"] else {}
+
+    session = await eventually(ended)
+    assert session["turns"] == 22
+    turns = await stack.walked(f"/v1/sessions/{session['id']}/turns", 50)
+    assert "What does a NUL\ufffd do here" in turns[-2]["content"]
+    assert turns[-1]["content"] == "Nothing."

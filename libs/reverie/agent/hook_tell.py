@@ -7,6 +7,7 @@ What is refused of one session holds up no other.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from reverie.agent.transcripts import ParsedTurn
 
 MOST_TURNS = 200
-MOST_CHARS = 300_000
+MOST_BYTES = 600_000
+"""Of what is said in one call, as JSON writes it: six to a character of many scripts."""
 MOST_REFUSED = 3
 """Sessions that one hook asks for again in vain; those behind them have their turn later."""
 UNTAKEN = frozenset({400, 413, 422})
@@ -174,13 +176,16 @@ def _remember_fixes(notes: Notes, gateway: Gateway, turns: list[ParsedTurn]) -> 
 
 
 def _send(notes: Notes, gateway: Gateway, turns: list[dict[str, Any]]) -> bool:
-    """Whether some were new. Turns that the gateway cannot take are not sent again."""
+    """Whether some were new. Turns that the gateway cannot take are not sent again; those beside
+    them are."""
     try:
         answer = in_session(notes, gateway, "/v1/turns", {"turns": turns})
     except Refused as refused:
         if refused.status not in UNTAKEN:
             raise
-        return False
+        half = len(turns) // 2
+        new = [_send(notes, gateway, part) for part in (turns[:half], turns[half:]) if half]
+        return any(new)
     return bool(answer["accepted"])
 
 
@@ -188,11 +193,12 @@ def _batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     size = 0
     for turn in turns:
-        if batch and (len(batch) >= MOST_TURNS or size > MOST_CHARS):
+        more = len(json.dumps(turn["content"]))
+        if batch and (len(batch) >= MOST_TURNS or size + more > MOST_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(turn)
-        size += len(turn["content"])
+        size += more
     if batch:
         yield batch
 

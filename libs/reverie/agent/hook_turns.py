@@ -56,14 +56,19 @@ def as_sent(turn: ParsedTurn) -> dict[str, Any]:
     """A turn as the gateway takes it."""
     sent: dict[str, Any] = {
         "role": turn.role,
-        "content": clip(turn.content, TURN_BYTES),
-        "external_id": turn.external_id[:200],
+        "content": clip(_text(turn.content), TURN_BYTES),
+        "external_id": _text(turn.external_id)[:200],
     }
     if turn.at is not None:
         sent["at"] = turn.at.isoformat()
     if turn.tool:
-        sent["tool"] = turn.tool[:200]
+        sent["tool"] = _text(turn.tool)[:200]
     return sent
+
+
+def _text(said: str) -> str:
+    """Without what is no text: halves of characters, and NUL, which a command may well print."""
+    return said.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def is_worth(turn: ParsedTurn) -> bool:

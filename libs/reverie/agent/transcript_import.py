@@ -6,6 +6,7 @@ nothing, nor does one of what a hook has handed over. Bounded memory: a batch of
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,7 +22,8 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[tuple[int, Any]]]
 Advance = Callable[[int], None]
 
 MOST_TURNS: Final = 200
-MOST_CHARS: Final = 300_000
+MOST_BYTES: Final = 600_000
+"""Of what is said in one call, as JSON writes it: six to a character of many scripts."""
 MOST_OPEN: Final = 50
 MOST_NAMED: Final = 200
 """Unreadable lines that are named; all are counted."""
@@ -103,10 +105,11 @@ class Import:
         turn = at_of(turn, at.last)
         at.last = max(filter(None, (at.last, turn.at)), default=None)
         sent = as_sent(turn)
-        at.turns.append(sent)
-        at.size += len(sent["content"])
-        if len(at.turns) >= MOST_TURNS or at.size > MOST_CHARS:
+        more = len(json.dumps(sent["content"]))
+        if len(at.turns) >= MOST_TURNS or at.size + more > MOST_BYTES:
             await self._send(at)
+        at.turns.append(sent)
+        at.size += more
 
     async def _start(self, talk: Talk, began: datetime | None) -> str:
         if (talk.agent, talk.external_id) not in self._seen:
