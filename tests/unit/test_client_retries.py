@@ -79,3 +79,25 @@ async def test_a_call_is_made_again_where_that_is_safe_and_not_for_long(
     assert len(gateway.asked) == times
     assert len(set(gateway.asked)) == 1
     assert gateway.asked[0] is not None
+
+
+async def test_an_answer_that_is_cut_off_is_asked_for_again() -> None:
+    asked: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers.get("Idempotency-Key"))
+        if len(asked) > 1:
+            return web.json_response(MADE)
+        cut = web.StreamResponse(headers={"Content-Length": "1000"})
+        await cut.prepare(request)
+        await cut.write(b'{"id": "019c')
+        assert request.transport
+        request.transport.close()
+        return cut
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "key") as reverie:
+        assert (await reverie.remember("x")).version == 1
+    assert len(asked) == 2
+    assert len(set(asked)) == 1

@@ -35,6 +35,8 @@ _READS = frozenset({"GET", "HEAD"})
 _ASKING = frozenset({"/v1/recall"})
 """POST calls that only read."""
 _AWAY = frozenset({502, 503, 504})
+_BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
+"""Before the answer came, or in the midst of it."""
 _POSITION = "Reverie-Position"
 """Where a write stands, which reads name so that they see it, whichever server answers them."""
 _LONGEST_WAIT = 10.0
@@ -186,7 +188,7 @@ class Caller:
             ) as answer:
                 self._written = further(self._written, answer.headers.get(_POSITION))
                 return Answered(answer.status, _decoded(await answer.read()), answer.headers)
-        except (aiohttp.ClientConnectionError, TimeoutError) as error:
+        except (*_BROKEN, TimeoutError) as error:
             raise _Lost from error
 
     def _session(self) -> aiohttp.ClientSession:

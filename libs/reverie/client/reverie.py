@@ -12,7 +12,7 @@ class AsyncReverie(Sessions, Graph, Administration, Streams):
     """Reverie for code that awaits.
 
     `url` is the gateway's, `timeout` in seconds for one try, `tries` how often a call is made at
-    most where that is safe: reads, and POSTs, which carry an `Idempotency-Key` so that their
+    most where that is safe: reads, and changes, which carry an `Idempotency-Key` so that their
     effects happen once. Every call raises `Refused` where the gateway refuses it (`reason` is the
     stable code) and `Unavailable` where it does not answer. Lists are read by the page as they
     are walked.
