@@ -308,3 +308,16 @@ def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
         assert set(memory.turns) <= known
         assert 0 <= memory.priority <= 1
         assert all(0 < len(tag) <= 64 for tag in memory.tags)
+
+
+@pytest.mark.parametrize("label", ["Decision:", "**Decision:**", "- **Decision**:", "决定："])
+def test_what_an_agent_calls_a_decision_is_one(label: str) -> None:
+    answer = (
+        "The root cause was a missing index on orders.created_at; I added it in db/0007.sql. "
+        f"{label} imports run in batches of 500 from now on."
+    )
+    if label.startswith("-"):
+        answer = answer.replace(f" {label}", f"\n\n{label}")
+    found = memories(turns(("user", "The nightly import times out. Why?"), ("assistant", answer)))
+    kinds = {one.kind for one in found if "batches of 500" in one.content and one.kind != "session"}
+    assert kinds == {Kind.DECISION}

@@ -59,6 +59,8 @@ _USERS: tuple[tuple[Kind, re.Pattern[str], float], ...] = (
 )
 # What a lead that tells of a choice makes a decision.
 _LEDS = frozenset({Kind.CONTEXT, Kind.SPEC})
+# What an agent itself calls a decision, at the head of a sentence.
+_LABEL = re.compile(r"\W*decision\W{0,2}[:：]|\W*决定[:：]", re.I)
 # What a request to do something once says by the way.
 _FACTS = frozenset({Kind.SPEC, Kind.CONTEXT, Kind.BUG})
 
@@ -108,7 +110,8 @@ def of_agent(text: str, lead: str = "") -> Rated:
         return Rated(Kind.REFERENCE, -9.0)
     how = bool(signs.HOW_TO.search(f"{lead}: {text}" if lead else text))
     kind = Kind.SKILL if how else _reported(bare, whole)
-    if kind in _LEDS and (signs.DECISIONS.search(lead) or signs.CHANGE.search(lead)):
+    chosen = signs.DECISIONS.search(lead) or signs.CHANGE.search(lead) or _LABEL.match(bare)
+    if kind in _LEDS and chosen:
         kind = Kind.DECISION
     graves = bool(signs.GRAVE.search(whole))
     worth = _worth(text, bare, whole) + 1.5 * how
