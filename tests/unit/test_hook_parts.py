@@ -133,6 +133,11 @@ def test_a_project_is_named_by_git_s_own_files(tmp_path: Path) -> None:
     assert where(str(work), "named", {"REVERIE_PROJECT": "env"}).project == "named"
     (tmp_path / "plain").mkdir()
     assert where(str(tmp_path / "plain"), None, {}).project == "plain"
+    (clone / "reverie.toml").write_text("project = 'whole'\n")
+    assert where(str(clone / "src"), None, {}).project == "whole"
+    (clone / "src" / "reverie.toml").write_text("project = 'part'\n")
+    assert where(str(clone / "src"), None, {}).project == "part"
+    assert where(str(clone), None, {}).project == "whole"
 
 
 def test_a_turn_that_was_torn_off_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from reverie.cli.near import settings_near
 from reverie.domain.errors import Misconfigured
+from reverie.runtime.project_file import WITHHELD, project_file
 from reverie.runtime.setting_names import describe_settings, stray_variables
 from reverie.runtime.setting_sources import load_settings
 from reverie.runtime.settings import (
@@ -233,3 +235,32 @@ def test_every_setting_is_documented() -> None:
 def test_a_mistyped_variable_is_pointed_out() -> None:
     environ = {"REVERIE_RECAL_PORT": "1", "REVERIE_HOST": "h", "REVERIE_LIFELINE": "1", "PATH": ""}
     assert stray_variables(environ) == {"REVERIE_RECAL_PORT": "REVERIE_RECALL_PORT"}
+
+
+@pytest.mark.parametrize("name", sorted(WITHHELD))
+def test_a_clone_does_not_say_what_runs_nor_where_keys_and_memories_go(
+    project: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_project(project, f"project = 'shop'\n{name} = 'http://elsewhere:1'\n")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_mine")
+    for take in (lambda: load_settings(project_dir=project), lambda: settings_near(None, None)):
+        with pytest.raises(Misconfigured) as caught:
+            take()
+        assert caught.value.setting == name
+        assert str(path) in str(caught.value)
+    write_project(project, "project = 'shop'\n")
+    write_user(project, "api_key = 'rv_kept'\n")
+    assert load_settings(project_dir=project).project == "shop"
+
+
+def test_a_file_above_a_folder_counts_within_a_clone_alone(tmp_path: Path) -> None:
+    below = tmp_path / "shop" / "src"
+    below.mkdir(parents=True)
+    (tmp_path / "reverie.toml").write_text("project = 'planted'\n")
+    assert project_file(below) == below / "reverie.toml"
+    (tmp_path / "shop" / ".git").mkdir()
+    assert project_file(below) == tmp_path / "shop" / "reverie.toml"
+    own = below / "reverie.toml"
+    own.write_text("project = 'own'\n")
+    assert project_file(below) == own

@@ -26,7 +26,7 @@ def where(folder: str, named: str | None, environ: Mapping[str, str]) -> Where:
     `reverie.toml` or in git's configuration (`reverie.project`); else the repository's or the
     folder's name."""
     root = _root(folder)
-    given = named or environ.get("REVERIE_PROJECT") or _named(root or folder)
+    given = named or environ.get("REVERIE_PROJECT") or _named(os.path.abspath(folder), root)
     if root is None:
         return Where(folder, given or os.path.basename(folder.rstrip("/")) or "home", None)
     own = _git_folder(root)
@@ -37,11 +37,11 @@ def where(folder: str, named: str | None, environ: Mapping[str, str]) -> Where:
     return Where(root, found or os.path.basename(root) or "home", _branch(own))
 
 
-def _named(root: str) -> str | None:
-    """The project that `reverie.toml` names."""
-    text = _text(os.path.join(root, "reverie.toml"))
+def _named(folder: str, root: str | None) -> str | None:
+    """The project that the nearest `reverie.toml` names, up to the top of the clone."""
+    text = _text(os.path.join(folder, "reverie.toml"))
     if not text:
-        return None
+        return None if root in {None, folder} else _named(os.path.dirname(folder), root)
     import tomllib
 
     try:

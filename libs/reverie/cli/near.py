@@ -45,8 +45,8 @@ def place_of(said: Mapping[str, Any]) -> tuple[str, str]:
     """The gateway of these settings, and the key to it.
 
     A key that is set goes to the address that is set, or to the Reverie that runs on the home
-    folder. The key that the home folder keeps opens that one alone: a project's file cannot have
-    it sent elsewhere. Raises `Unavailable` where none runs, `Invalid` where there is no key.
+    folder. The key that the home folder keeps opens that one alone. Raises `Unavailable` where
+    none runs, `Invalid` where there is no key.
     """
     own, address = said.get("api_key"), str(said.get("gateway_url") or "").rstrip("/")
     held, running, kept = _running(Path(str(said["home"])))
@@ -65,7 +65,7 @@ def place_of(said: Mapping[str, Any]) -> tuple[str, str]:
 
 def settings_near(home: Path | None, sets: Sequence[str] | None) -> Mapping[str, Any]:
     """What is set, nearest first, unchecked; `home` is always there."""
-    from reverie.runtime.project_file import project_file
+    from reverie.runtime.project_file import check_project_file, project_file
 
     flags: dict[str, Any] = dict(pairs(sets or ()))
     flags |= {"home": str(home)} if home else {}
@@ -74,7 +74,9 @@ def settings_near(home: Path | None, sets: Sequence[str] | None) -> Mapping[str,
         for name, value in os.environ.items()
         if name.startswith(PREFIX) and value
     }
-    layers = [flags, environment, _toml(project_file(Path.cwd()))]
+    file = project_file(Path.cwd())
+    layers = [flags, environment, _toml(file)]
+    check_project_file(file, layers[-1])
     folder = ChainMap(*layers).get("home") or "~/.reverie"
     root = str(Path(str(folder)).expanduser())
     return ChainMap({"home": root}, *layers, _toml(Path(root) / "config.toml"))

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import EnvSettingsSource, SettingsError
 
 from reverie.domain.errors import Misconfigured
-from reverie.runtime.project_file import project_file
+from reverie.runtime.project_file import check_project_file, project_file
 from reverie.runtime.settings import PREFIX, Settings, is_typed
 
 USER_FILE = "config.toml"
@@ -46,7 +46,7 @@ def load_settings(
     near = [
         Layer(FLAGS, {k: v for k, v in (overrides or {}).items() if v is not None}),
         Layer(ENVIRONMENT, _environment()),
-        _file_layer(project_file(project_dir or Path.cwd())),
+        _project_layer(project_file(project_dir or Path.cwd())),
     ]
     layers = [*near, _user_layer(_home(near))]
     for layer in layers:
@@ -66,6 +66,12 @@ def _home(layers: list[Layer]) -> Path:
     """Where the user file lies: the home folder that the nearer layers name."""
     given = _chosen(layers).get("home")
     return Path(str(given[1])).expanduser() if given else Path.home() / ".reverie"
+
+
+def _project_layer(path: Path) -> Layer:
+    layer = _file_layer(path)
+    check_project_file(path, layer.values)
+    return layer
 
 
 def _user_layer(home: Path) -> Layer:
