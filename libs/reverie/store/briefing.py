@@ -109,6 +109,7 @@ class Briefings:
         Raises `Invalid` naming what does not fit.
         """
         async with self._db.tenant(who.tenant) as tenant:
+            await tenant.rows("settings_lock")
             if asked is None:
                 await tenant.value("context_budgets_reset", project)
                 return DEFAULT

@@ -141,6 +141,7 @@ class DreamLimits:
     ) -> dict[str, float]:
         """Sets some anew; None takes all back. Raises `Invalid` naming what does not fit."""
         async with self._db.tenant(tenant) as one:
+            await one.rows("settings_lock")
             if asked is None:
                 await one.value("dream_limits_reset", project)
                 return {}

@@ -39,6 +39,7 @@ class LlmLedger:
     async def change(self, tenant: int, asked: Mapping[str, int] | None) -> None:
         """Sets some of the tenant's own limits; None takes all back."""
         async with self._db.tenant(tenant) as t:
+            await t.rows("settings_lock")
             if asked is None:
                 await t.rows("llm_reset")
             else:

@@ -60,6 +60,7 @@ class Allowances:
     async def limit_tenant(self, tenant: int, asked: Mapping[str, int] | None) -> None:
         """Sets some of what a tenant limits itself to; None takes all back."""
         async with self._db.tenant(tenant) as t:
+            await t.rows("settings_lock")
             if asked is None:
                 await t.rows("tenant_limits_reset")
                 return

@@ -104,3 +104,7 @@ select tenant_end($1)::text;
 -- name: none_older
 -- Whether every transaction up to that one has ended.
 select pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8;
+
+-- name: settings_lock
+-- Lets one at a time read what a tenant and its projects have set, and set some of it anew.
+select pg_advisory_xact_lock(hashtextextended('settings', $1::int));
