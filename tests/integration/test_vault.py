@@ -246,6 +246,25 @@ async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault
     ]
 
 
+async def test_a_session_whose_start_told_what_is_secret_now_is_found_when_it_is_started_again(
+    vault: Stack,
+) -> None:
+    always = {"content": f"Always say {PLAIN} at the door", "kind": "convention", "pinned": True}
+    await vault.post("/v1/remember", {**always, "scope": "project/shop"})
+    start, once = {"agent": "claude", "project": "shop"}, {"Idempotency-Key": "once"}
+    first = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    assert PLAIN in first.body["context"]
+    await vault.call("PUT", "/v1/vault/gate", {"value": PLAIN, "secret": True})
+
+    async def searched() -> bool:
+        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+
+    await eventually(searched)
+    again = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    assert again.body["session"] == first.body["session"]
+    assert PLAIN not in again.body["context"]
+
+
 async def test_numbers_are_secrets_too_and_what_is_too_short_to_be_found_is_told(
     vault: Stack,
 ) -> None:
