@@ -12,8 +12,12 @@ from reverie.client import AsyncReverie
 from reverie.domain.positions import further, parse_position
 from reverie.recall.positions import Written
 from reverie.store import replica as replicas
+from reverie.store.database import open_database
+from reverie.store.replica import ReplicaSpec
 from reverie.testing.models import model_home
-from reverie.testing.servers import TestRun
+from reverie.testing.proxy import ChaosProxy
+from reverie.testing.servers import Database, TestRun
+from tests.ports import at_port, port_of
 from tests.replica import Pair, replicated
 from tests.stack import Stack, eventually, running_stack
 
@@ -126,6 +130,25 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
         )
         assert bad.status == 422
         assert "Reverie-Position" in bad.body["detail"]
+
+
+async def test_nobody_waits_for_a_silent_replica_to_be_given_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "LOOK_SECONDS", 0.0)
+    async with ChaosProxy("127.0.0.1", port_of(database.reader_url)) as proxy:
+        spec = ReplicaSpec(at_port(database.reader_url, proxy.port))
+        async with open_database(database.service_url, readers=2, replica=spec) as store:
+            replica = store.replica
+            assert replica is not None
+            # One that is no replica stands for one that follows.
+            assert await eventually(replica.usable)
+            monkeypatch.setattr(replicas, "ANSWER_SECONDS", 0.1)
+            proxy.blackhole()
+            assert not await replica.usable()
+            # The connection is still being given up, which takes as long as one is waited for.
+            assert replica.hand.busy == 1
+            proxy.cut()
 
 
 async def by_replica(stack: Stack) -> float:

@@ -32,7 +32,7 @@ class Hand:
         self._pool, self._timeout = pool, timeout
         self._free: list[Connection] = []
         self._waiting = 0
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[Any]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._told = meters.watch(name, self)
@@ -63,6 +63,27 @@ class Hand:
         finally:
             await self._give_back(one, sound)
             self._told.held.observe(perf_counter() - since)
+
+    async def row(self, sql: str, seconds: float) -> asyncpg.Record | None:
+        """The first row of a statement. Raises as `lent`, and `TimeoutError` after `seconds`.
+
+        A connection to a server that fell silent takes longer to be given up: that goes on beside.
+        """
+
+        async def asked() -> asyncpg.Record | None:
+            async with self.lent() as connection:
+                return await connection.fetchrow(sql)
+
+        asking = asyncio.create_task(asked())
+        self._ending.add(asking)
+        asking.add_done_callback(self._ended)
+        try:
+            await asyncio.wait({asking}, timeout=seconds)
+            if not asking.done():
+                raise TimeoutError
+            return asking.result()
+        finally:
+            asking.cancel()
 
     async def _taken(self) -> tuple[Connection, float]:
         """A connection, and since when it is lent."""
@@ -116,7 +137,7 @@ class Hand:
             self._ending.add(task)
             task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
         """Nobody asks any more how it went: the pool drops what it cannot take back."""
         self._ending.discard(task)
         if not task.cancelled():

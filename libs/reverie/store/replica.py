@@ -116,8 +116,7 @@ class Replica:
 
     async def _ask(self) -> _State:
         at = monotonic()
-        async with asyncio.timeout(ANSWER_SECONDS), self.hand.lent() as connection:
-            row = await connection.fetchrow(query("replica_state").sql)
+        row = await self.hand.row(query("replica_state").sql, ANSWER_SECONDS)
         assert row is not None
         sound = row["follows"] and row["behind"] <= self._lag
         if not sound and self._state.sound:
