@@ -134,6 +134,16 @@ async def test_while_the_store_is_away_what_an_agent_asks_for_is_empty_and_says_
         found = await stack.post("/v1/recall", turn)
         assert found["memories"] == []
         assert {"words", "session"} <= set(found["degraded"])
+        then = await stack.post("/v1/recall", {**turn, "as_of": "2026-01-01T00:00:00Z"})
+        assert (then["memories"], then["search_mode"]) == ([], "none")
+        # So are those that name themselves: what they were told once cannot be looked up either.
+        named = {"Idempotency-Key": "turn 7"}
+        for path in ("/v1/preflow", "/v1/recall"):
+            once = await stack.call("POST", path, turn, headers=named)
+            assert once.status == 200, once
+            assert "session" in once.body["degraded"]
+        refused = await stack.call("POST", "/v1/remember", {"content": "x"}, headers=named)
+        assert refused.status == 503
         proxy.restore()
         assert "walrus" in (await stack.post("/v1/preflow", turn))["markdown"]
         found = await stack.post("/v1/recall", turn)

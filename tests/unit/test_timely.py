@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from reverie.recall.timely import timely
+from reverie.runtime.timely import timely
 
 
 async def test_what_is_in_time_is_passed_on() -> None:

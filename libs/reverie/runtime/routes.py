@@ -30,6 +30,7 @@ from reverie.runtime.auth import KeyFinder, TokenReader, authenticate, bearer_of
 from reverie.runtime.body import check_path, parse_body, parse_query
 from reverie.runtime.calls import Call, Handler, Reply, rendered
 from reverie.runtime.endless import until_over
+from reverie.runtime.for_reads import ForReads
 from reverie.runtime.idempotency import IdempotencyStore, idempotency_key, once, once_streamed
 from reverie.runtime.observe import LATER, LEFT, PROBES
 from reverie.runtime.positions import Positions
@@ -362,9 +363,11 @@ async def _answer(
     guarded = route.method != "GET" and call.idempotency_key and call.holder
     if not guarded or door.idempotency is None:
         return await _run(route, call)
-    kept = door.idempotency
+    kept: IdempotencyStore = door.idempotency
+    if route.shows:
+        kept = Sealed(kept, bearer_of(request.headers) or "")
     return await once(
-        Sealed(kept, bearer_of(request.headers) or "") if route.shows else kept,
+        ForReads(kept) if route.reads else kept,
         call.principal.tenant,
         call.idempotency_key or "",
         (f"{route.method} {request.path_qs}", data),

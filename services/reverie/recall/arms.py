@@ -16,8 +16,8 @@ from reverie.domain.errors import ReverieError
 from reverie.domain.memory import Memory
 from reverie.inference.sparse import QUERY_WORDS, Words
 from reverie.recall.parts import Parts
-from reverie.recall.timely import timely
 from reverie.runtime.telemetry import span
+from reverie.runtime.timely import timely
 from reverie.store.search import Candidate, Filter, Holding, Link, Scored, TurnHit
 
 log = structlog.get_logger("reverie.recall")

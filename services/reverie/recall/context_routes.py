@@ -24,9 +24,9 @@ from reverie.domain.errors import Invalid
 from reverie.domain.fields import naming
 from reverie.domain.open_files import MOST_FILES
 from reverie.domain.scopes import parse_scope, project_of, slug
+from reverie.recall.away import unless_away
 from reverie.recall.parts import Parts
 from reverie.recall.seen import seen_from, seen_in, session_of
-from reverie.recall.timely import unless_away
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply
 from reverie.runtime.routes import Route

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from reverie.domain.access import Principal
 from reverie.domain.scopes import reading_scopes, slug
+from reverie.recall.away import unless_away
 from reverie.recall.parts import Parts
-from reverie.recall.timely import unless_away
 from reverie.store.sessions import Session
 
 

@@ -6,25 +6,9 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-import structlog
-
-from reverie.domain.errors import Unavailable
-
-log = structlog.get_logger("reverie.recall")
-
 T = TypeVar("T")
-
 # The loop alone would not keep them alive.
 _ending: set[asyncio.Future[Any]] = set()
-
-
-async def unless_away(work: Awaitable[T], seconds: float) -> T | None:
-    """As `timely`, but None where the store does not answer or is late."""
-    try:
-        return await timely(work, seconds)
-    except (TimeoutError, Unavailable) as error:
-        log.warning("store_away", error=type(error).__name__)
-        return None
 
 
 async def timely(work: Awaitable[T], seconds: float) -> T:
