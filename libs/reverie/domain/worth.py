@@ -48,7 +48,6 @@ class Facts(NamedTuple):
     session: UUID | None = None
     confirmed_at: datetime | None = None
     valid_from: datetime | None = None
-    valid_to: datetime | None = None
     superseded_by: UUID | None = None
     linked: bool = True
     staleness: float = 0.0
@@ -100,12 +99,6 @@ def holds_phrase(content: str, phrases: Sequence[str]) -> float:
 def holds_name(content: str, names: Sequence[str]) -> float:
     """The factor of a text: more than 1 where it has one of the names, in whatever case."""
     return HOLDS_NAME if holds_one(content, names) else 1.0
-
-
-def was_true(facts: Facts, at: datetime) -> bool:
-    """Whether what the memory says was true at that moment."""
-    begun = facts.valid_from is None or facts.valid_from <= at
-    return begun and (facts.valid_to is None or at < facts.valid_to)
 
 
 def _in_period(facts: Facts, reading: Reading) -> bool:

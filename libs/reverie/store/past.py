@@ -128,7 +128,14 @@ class Past:
         """Memories by BM25 of the prepared question over what was known at `at`, best first."""
         async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows(
-                "words_then", text, at, list(only.scopes), list(only.status), only.kinds, limit
+                "words_then",
+                text,
+                at,
+                list(only.scopes),
+                list(only.status),
+                only.kinds,
+                limit,
+                only.asked,
             )
         return [Scored(r["id"], r["score"]) for r in found]
 
@@ -181,7 +188,14 @@ def _passes(memory: Memory, only: Filter) -> bool:
         and (only.tags is None or set(only.tags) <= set(memory.tags))
         and (only.since is None or only.since <= at)
         and (only.until is None or at < only.until)
+        and (only.valid_at is None or _was_true(memory, only.valid_at))
     )
+
+
+def _was_true(memory: Memory, at: datetime) -> bool:
+    """Whether what the memory says was true at that moment."""
+    begun = memory.valid_from is None or memory.valid_from <= at
+    return begun and (memory.valid_to is None or at < memory.valid_to)
 
 
 def _facts(memory: Memory) -> Facts:
@@ -198,7 +212,6 @@ def _facts(memory: Memory) -> Facts:
         session=memory.session,
         confirmed_at=memory.confirmed_at,
         valid_from=memory.valid_from,
-        valid_to=memory.valid_to,
         superseded_by=memory.superseded_by,
         linked=memory.linked,
         staleness=memory.staleness,

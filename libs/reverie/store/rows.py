@@ -81,7 +81,6 @@ def facts(row: asyncpg.Record) -> Facts:
         session=row["session"],
         confirmed_at=row["confirmed"],
         valid_from=row["valid_from"],
-        valid_to=row["valid_to"],
         superseded_by=row["superseded_by"],
         linked=row["linked"],
         staleness=round(row["staleness"], 4),

@@ -69,7 +69,7 @@ class Filter:
     """What a search may return: readable scope patterns, statuses, kinds (None: all).
 
     `tags`: all of them; `files`: touching one of them by its whole path; `since` to `until`: when
-    it was true, or written.
+    it was true, or written; `valid_at`: a moment at which it was true.
     """
 
     scopes: Sequence[str]
@@ -80,12 +80,13 @@ class Filter:
     files: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    valid_at: datetime | None = None
 
     @property
     def asked(self) -> dict[str, Any] | None:
         """What the SQL function `wanted` reads; None where nothing of it is asked."""
         lists = {"tiers": self.tiers, "tags": self.tags, "files": self.files}
-        times = {"since": self.since, "until": self.until}
+        times = {"since": self.since, "until": self.until, "valid_at": self.valid_at}
         asked: dict[str, Any] = {name: list(one) for name, one in lists.items() if one is not None}
         return asked | {name: at.isoformat() for name, at in times.items() if at} or None
 
@@ -126,9 +127,15 @@ class Search:
         return [Scored(*row) for row in found]
 
     async def turns(
-        self, who: Principal, agent: str | None, text: str, scopes: Sequence[str], limit: int
+        self,
+        who: Principal,
+        agent: str | None,
+        text: str,
+        scopes: Sequence[str],
+        limit: int,
+        by: datetime | None = None,
     ) -> list[TurnHit]:
-        """Turns by BM25, of one agent (None: any)."""
+        """Turns by BM25, of one agent (None: any), none after `by`."""
         async with self._db.reading(who.tenant) as tenant:
             corpus = await self._counts.turns(tenant)
             found = await tenant.rows(
@@ -139,6 +146,7 @@ class Search:
                 corpus.documents,
                 corpus.mean_length,
                 limit,
+                by,
             )
         return [TurnHit(**r) for r in found]
 

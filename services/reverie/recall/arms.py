@@ -101,9 +101,8 @@ class Sight:
 
     async def turns(self, words: str) -> list[TurnHit]:
         """Raw turns by BM25."""
-        limit = self.parts.settings.candidates
-        found = await self.parts.search.turns(self.who, self.agent, words, self.only.scopes, limit)
-        return [turn for turn in found if self.as_of is None or turn.at <= self.as_of]
+        limit, scopes = self.parts.settings.candidates, self.only.scopes
+        return await self.parts.search.turns(self.who, self.agent, words, scopes, limit, self.as_of)
 
     async def around(self, seeds: Sequence[UUID]) -> list[Link]:
         """The edges of the seeds."""

@@ -31,7 +31,7 @@ from reverie.domain.ranking import (
     unseen,
 )
 from reverie.domain.words import asking_text
-from reverie.domain.worth import factors, holds_name, holds_phrase, was_true
+from reverie.domain.worth import factors, holds_name, holds_phrase
 from reverie.inference.sparse import Words
 from reverie.recall.arms import Arms, Sight
 from reverie.recall.hits import (
@@ -80,7 +80,6 @@ class Question:
     agent: str | None = None
     min_confidence: float = 0.0
     as_of: datetime | None = None
-    valid_at: datetime | None = None
 
 
 @dataclass
@@ -290,10 +289,8 @@ class _Asking:
         return "not read in time" if "store" in self._arms.degraded else "filter"
 
     def _unwanted(self, candidate: Candidate) -> str:
-        kinds, at = self._question.only.kinds, self._question.valid_at
-        if kinds is None and candidate.facts.kind in ANCHORS:
-            return "anchor"
-        return "not true then" if at and not was_true(candidate.facts, at) else ""
+        anchor = candidate.facts.kind in ANCHORS
+        return "anchor" if anchor and self._question.only.kinds is None else ""
 
     def _weighed(self, one: Found, candidate: Candidate) -> Found:
         settings, reading = self._parts.settings, self._story.reading

@@ -140,7 +140,7 @@ class Doors:
         return RecallAnswer(
             memories=[recalled(hit, words) for hit in answer.hits],
             edges=[edge_body(edge) for edge in answer.edges],
-            search_mode="words" if question.as_of else _mode(answer.degraded),
+            search_mode=_mode(answer.degraded, now=question.as_of is None),
             degraded=degraded,
             tokens=answer.tokens,
             intent=answer.story.reading.intent.value,
@@ -164,7 +164,6 @@ class Doors:
             agent=session.agent if session else who.agent,
             min_confidence=body.min_confidence,
             as_of=body.as_of,
-            valid_at=body.valid_at,
         )
 
     async def memories(self, call: Call[None, MemoryQuery]) -> MemoryPage:
@@ -256,6 +255,7 @@ def _filter(body: Recall, scopes: list[str], status: list[str], kinds: list[str]
         files=clean(body.files or []) or body.files,
         since=body.since,
         until=body.until,
+        valid_at=body.valid_at,
     )
 
 
@@ -272,9 +272,10 @@ def _each(field: str, parse: Callable[[str], str], values: Sequence[str]) -> lis
     return parsed
 
 
-def _mode(degraded: list[str]) -> str:
-    """Which arms answered: hybrid, words, meaning or none."""
-    there = [arm for arm in ("words", "meaning") if arm not in degraded and "store" not in degraded]
+def _mode(degraded: list[str], now: bool) -> str:
+    """Which arms answered: hybrid, words, meaning or none; of the past words alone can."""
+    asked = ("words", "meaning") if now else ("words",)
+    there = [arm for arm in asked if arm not in degraded and "store" not in degraded]
     return "hybrid" if len(there) == 2 else (there[0] if there else "none")
 
 

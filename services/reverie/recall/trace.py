@@ -101,7 +101,7 @@ def _asked(question: Question) -> dict[str, Any]:
     only = question.only
     moments = {
         "as_of": question.as_of,
-        "valid_at": question.valid_at,
+        "valid_at": only.valid_at,
         "since": only.since,
         "until": only.until,
     }

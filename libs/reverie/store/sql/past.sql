@@ -44,13 +44,24 @@ cross join lateral (
 order by e.weight desc, near, far, e.kind;
 
 -- name: words_then
--- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions.
+-- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions. $8: what else is
+-- asked of it (as wanted, but files), or null.
 with known as materialized (
-  select k.id, k.words, k.scope, k.status, k.kind from memory_then($1, $3) k
+  select k.id, k.words, $8::jsonb is null or (
+      ($8->'tiers' is null or $8->'tiers' ? k.tier)
+      and ($8->'tags' is null
+           or k.tags @> array(select jsonb_array_elements_text($8->'tags')))
+      and ($8->>'since' is null
+           or coalesce(k.valid_from, k.created) >= ($8->>'since')::timestamptz)
+      and ($8->>'until' is null or coalesce(k.valid_from, k.created) < ($8->>'until')::timestamptz)
+      and ($8->>'valid_at' is null
+           or (coalesce(k.valid_from, '-infinity') <= ($8->>'valid_at')::timestamptz
+               and ($8->>'valid_at')::timestamptz < coalesce(k.valid_to, 'infinity')))) as fits
+  from memory_then($1, $3) k
   where k.tenant = $1 and covers($4, k.scope) and k.status = any($5::text[])
     and (k.kind = any($6::text[]) or ($6::text[] is null and k.kind not in ('file', 'entity')))
 ), hit as (
-  select k.id, w.lexeme, cardinality(w.positions)::float8 as tf, word_count(k.words)::float8 as len
+  select k.id, k.fits, w.lexeme, cardinality(w.positions)::float8 as tf, word_count(k.words)::float8 as len
   from known k cross join lateral unnest(k.words) w
   where w.lexeme = any(tsvector_to_array(to_tsvector('english', $2)))
 ), corpus as (
@@ -62,6 +73,7 @@ with known as materialized (
 select h.id, sum(t.idf * h.tf * 2.2::float8
          / (h.tf + 1.2::float8 * (0.25::float8 + 0.75::float8 * h.len / c.mean))) as score
 from hit h join term t using (lexeme) cross join corpus c
+where h.fits
 group by h.id order by score desc, h.id limit $7;
 
 -- name: memories_then

@@ -34,7 +34,8 @@ from scored s cross join lateral (
 order by s.score desc, s.doc limit $7;
 
 -- name: search_turn_words
--- BM25 over turns of sessions that the grants $3 cover and that agent $4 (null: any) had.
+-- BM25 over turns of sessions that the grants $3 cover and that agent $4 (null: any) had, none after
+-- $8 (null: up to now).
 with term as materialized (
   select t.no, ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
   from (select distinct term_no(l) as no
@@ -53,7 +54,8 @@ from scored s cross join lateral (
   select t.id, t.session, t.ord, t.role, t.content, t.at, x.scope, x.agent
   from turn t join session x on x.tenant = $1 and x.id = t.session
   where t.tenant = $1 and t.doc = s.doc and t.role <> 'tool'
-    and covers($3, x.scope) and ($4::text is null or x.agent = $4) limit 1) t
+    and covers($3, x.scope) and ($4::text is null or x.agent = $4)
+    and ($8::timestamptz is null or t.at <= $8) limit 1) t
 order by s.score desc, s.doc limit $7;
 
 -- name: vector_count
@@ -202,7 +204,7 @@ where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
 -- Looked up one by one: any other way hangs on statistics. Those of $7 are wanted only where they may
 -- hold one of the names $8; what letters beyond ASCII are as small ones, who asks must tell.
 select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence, m.pinned, m.session,
-       m.created, m.confirmed, m.valid_from, m.valid_to, m.superseded_by,
+       m.created, m.confirmed, m.valid_from, m.superseded_by,
        -- Asked only where it counts: an orphan is no orphan while it is young.
        m.created > now() - interval '30 days' or coalesce(
          (select true from edge e where e.tenant = $1 and e.src = m.id
