@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from reverie.testing.proxy import ChaosProxy
 from reverie.testing.servers import Database
 from tests.ports import behind_port, port_of
 from tests.stack import Reply, Stack, eventually, running_stack
-from tests.tables import value
+from tests.tables import run, value
 
 OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
 
@@ -182,6 +183,45 @@ async def test_a_crowd_of_recalls_does_not_starve_remember_and_beyond_the_queue_
         assert refused.headers["Retry-After"] in {"1", "2"}
         assert "2 requests are under way and 20 wait" in refused.body["detail"]
         assert (await recalled()).status == 200
+
+
+async def test_exports_that_nobody_takes_leave_room_for_recalls(
+    database: Database, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), pool_max=4) as stack:
+        items = [{"content": f"order {n} went to the walrus queue"} for n in range(100)]
+        await stack.post("/v1/remember/batch", {"items": items})
+        longer = "update memory set summary = repeat('all of it ', 10000)"
+        await asyncio.to_thread(run, stack.admin_url, longer)
+        async with AsyncExitStack() as clients:
+            told = [await clients.enter_async_context(_idle_export(stack)) for _ in range(4)]
+            assert sorted(told) == [200, 200, 503, 503]
+            found = await stack.post("/v1/recall", {"query": "walrus queue"})
+            assert (len(found["memories"]), found["degraded"]) == (10, [])
+        # Who leaves gives its place back.
+        await eventually(lambda: _exported(stack))
+
+
+@asynccontextmanager
+async def _idle_export(stack: Stack) -> AsyncIterator[int]:
+    """The status of an export of which nothing more is read."""
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(small, ("127.0.0.1", port_of(stack.url)))
+    reader, writer = await asyncio.open_connection(sock=small, limit=1024)
+    head = f"GET /v1/export HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {stack.key}"
+    writer.write(f"{head}\r\n\r\n".encode())
+    try:
+        yield int((await reader.readline()).split()[1])
+    finally:
+        writer.transport.abort()
+
+
+async def _exported(stack: Stack) -> bool:
+    headers = {"Authorization": f"Bearer {stack.key}"}
+    async with stack.http.get(f"{stack.url}/v1/export", headers=headers) as answer:
+        return answer.status == 200 and b"walrus" in await answer.read()
 
 
 async def test_a_gate_lets_in_in_order_refuses_what_waits_too_long_and_gives_places_back() -> None:

@@ -37,6 +37,11 @@ class LimitSettings(BaseSettings):
         1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
     )
     transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
+    export_parallel: Count = Field(
+        4,
+        description="exports that one gateway sends at once, and half of pool_max at most, for "
+        "each keeps a connection; more are refused (503)",
+    )
     content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
     turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
     tool_turn_chars: Count = Field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tarfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from io import BytesIO
 
 from reverie.domain.linked_notes import note_name, render_index, render_note
@@ -29,7 +29,7 @@ def vault(scope: ScopeNotes) -> Files:
 
 async def tar(
     scopes: AsyncIterator[ScopeNotes], files: Callable[[ScopeNotes], Files]
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The files of all scopes as one archive, piece by piece; the same rows give the same bytes."""
     sink = _Sink()
     with tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as archive:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Literal
 
 from reverie.contracts.base import Text
 from reverie.contracts.carry import FORMAT, VERSION
 from reverie.domain.access import Principal
+from reverie.domain.errors import Crowded
 from reverie.domain.scopes import parse_scope
 from reverie.recall.export_files import markdown, tar, vault
 from reverie.recall.parts import Parts
@@ -42,6 +44,7 @@ class Doors:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._sending = 0
 
     async def export(self, call: Call[None, ExportQuery]) -> Streamed:
         """`GET /v1/export`."""
@@ -49,11 +52,26 @@ class Doors:
         within = _within(who, call.query.scope)
         if call.query.format == "jsonl":
             pieces = _jsonl(self._parts.carry.lines(who, within))
-            return Streamed(pieces, {"Content-Type": "application/x-ndjson"})
+            return Streamed(self._counted(pieces), {"Content-Type": "application/x-ndjson"})
         linked = call.query.format == "obsidian"
         scopes = self._parts.notes.scopes(who, within, linked)
         pieces = tar(scopes, vault if linked else markdown)
-        return Streamed(pieces, {"Content-Type": "application/x-tar"})
+        return Streamed(self._counted(pieces), {"Content-Type": "application/x-tar"})
+
+    async def _counted(self, pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """The pieces. Raises `Crowded` before the first where too many are being sent.
+
+        As long as somebody takes them, however slowly, a connection is kept.
+        """
+        if self._sending >= self._parts.settings.exports:
+            raise Crowded("exports", self._sending, 0)
+        self._sending += 1
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._sending -= 1
 
 
 def _within(who: Principal, named: list[str] | None) -> list[str]:
@@ -65,7 +83,7 @@ def _within(who: Principal, named: list[str] | None) -> list[str]:
     return [f"{scope}/*" for scope in scopes]
 
 
-async def _jsonl(pages: AsyncIterator[list[str]]) -> AsyncIterator[bytes]:
+async def _jsonl(pages: AsyncIterator[list[str]]) -> AsyncGenerator[bytes, None]:
     yield f"{HEADER}\n".encode()
     async for page in pages:
         yield "".join(f"{line}\n" for line in page).encode()

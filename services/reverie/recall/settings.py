@@ -16,6 +16,7 @@ class RecallSettings:
     """Times in seconds; `candidates` is how many each arm may bring.
 
     `seconds`: what a recall may take; `parallel` of them are under way at once, `queue` wait.
+    `exports`: how many are sent at once.
     """
 
     ingest_url: str
@@ -41,6 +42,7 @@ class RecallSettings:
     traces_kept: int = 2000
     hop_seeds: int = 20
     hop_fan_out: int = 8
+    exports: int = 4
 
 
 def recall_settings(settings: Settings) -> RecallSettings:
@@ -71,6 +73,7 @@ def recall_settings(settings: Settings) -> RecallSettings:
         parallel=settings.recall_parallel,
         queue=settings.recall_queue,
         traces_kept=settings.trace_limit if settings.trace_hours else 0,
+        exports=min(settings.export_parallel, max(settings.pool_max // 2, 1)),
         rerank_seconds=settings.rerank_seconds,
         rephrase_seconds=settings.rephrase_seconds,
     )
