@@ -222,6 +222,27 @@ async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: St
     assert [one["commit"] for one in await eventually(marked)] == ["a" * 40]
 
 
+async def test_no_memory_is_left_out_of_an_impact_for_one_that_went_meanwhile(
+    stack: Stack,
+) -> None:
+    path = "/v1/impact?path=src/auth/token.py"
+    told = [await _told(stack, f"tokens of {n} are checked in src/auth/token.py") for n in "abcd"]
+
+    async def anchored() -> Any:
+        return len((await stack.get(path))["items"]) == 4
+
+    await eventually(anchored)
+    page = await stack.get(path, params={"limit": 2})
+    assert [one["id"] for one in page["items"]] == told[:2]
+    assert (await stack.call("DELETE", f"/v1/memories/{told[0]}")).status == 200
+    page = await stack.get(path, params={"limit": 1, "cursor": page["next"]})
+    assert [one["id"] for one in page["items"]] == told[2:3]
+    newer = await _told(stack, "tokens of e are checked in src/auth/token.py")
+    await eventually(anchored)
+    page = await stack.get(path, params={"limit": 2, "cursor": page["next"]})
+    assert ([one["id"] for one in page["items"]], page["next"]) == ([told[3], newer], None)
+
+
 async def test_statistics_count_eleven_hundred_memories_exactly(stack: Stack) -> None:
     items = [
         {"content": f"fact number {n}", "scope": HERE, "kind": "decision" if n % 2 else "bug"}

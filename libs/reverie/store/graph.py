@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from reverie.store.database import Database, Tenant
 
 EDGES_A_NODE = 20
 MOST_REACHED = 1000
+COME_MEANWHILE = 100
+"""How many more are ranked than a page needs, for those that came before its place meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,39 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a page of a ranking ends: after how many, and after whom."""
+
+    count: int = 0
+    last: tuple[float, UUID] | None = None
+
+    def within(self, ranked: Sequence[UUID], affected: Mapping[UUID, Affected]) -> int:
+        """How many stand before it now, when some may have come and gone."""
+        if self.last is None:
+            return self.count
+        score, one = self.last
+        last = (-score, one)
+        return bisect_right(ranked, last, key=lambda other: (-affected[other].score, other))
+
+    def after(self, shown: Sequence[UUID], start: int, affected: Mapping[UUID, Affected]) -> Place:
+        """Where a page that began after `start` ends."""
+        last = (affected[shown[-1]].score, shown[-1]) if shown else self.last
+        return Place(start + len(shown), last)
+
+
+START = Place()
+
+
+@dataclass(frozen=True)
 class Behind:
-    """What anchors bear: those meant that are touched, whom a change affects, and their rows."""
+    """What anchors bear: those meant that are touched, whom a change affects, and the rows of a
+    page of them. `until`: where that ends."""
 
     names: list[str]
     affected: Mapping[UUID, Affected]
     rows: list[asyncpg.Record]
     truncated: bool
+    until: Place = START
 
 
 @dataclass(frozen=True)
@@ -133,22 +162,30 @@ class Graph:
                 tenant, ask, "graph_steps", list(frontier), list(who.reads), most, ask.statuses
             )
 
-    async def behind(self, who: Principal, path: str, project: str | None, limit: int) -> Behind:
-        """Whom a change of a file would make doubtful, the most doubtful first."""
+    async def behind(
+        self, who: Principal, path: str, project: str | None, limit: int, after: Place = START
+    ) -> Behind:
+        """Whom a change of a file would make doubtful, the most doubtful first, after a place."""
         name = path.rsplit("/", 1)[-1].lower()
         async with self._db.looking(who.tenant) as tenant:
             anchors = await tenant.rows("impact_anchors", name, project)
             files = {row["node"]: row["path"] for row in anchors if same_file(row["named"], path)}
-            return await _behind(tenant, who, files, limit)
+            return await _behind(tenant, who, files, limit, after)
 
     async def behind_entity(
-        self, who: Principal, names: Sequence[str], project: str | None, limit: int
+        self,
+        who: Principal,
+        names: Sequence[str],
+        project: str | None,
+        limit: int,
+        after: Place = START,
     ) -> Behind:
         """The same of an entity that goes by any of `names`."""
         keys = [f"entity:{name}" for name in names]
         async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("impact_entities", keys, list(who.reads), project)
-            return await _behind(tenant, who, {row["node"]: row["path"] for row in found}, limit)
+            nodes = {row["node"]: row["path"] for row in found}
+            return await _behind(tenant, who, nodes, limit, after)
 
     async def numbers(self, who: Principal, within: Sequence[str] | None) -> Numbers:
         """Counts of all that may be read, or of it what the patterns `within` cover."""
@@ -193,7 +230,7 @@ def _grown(
 
 
 async def _behind(
-    tenant: Tenant, who: Principal, anchors: Mapping[UUID, str], limit: int
+    tenant: Tenant, who: Principal, anchors: Mapping[UUID, str], limit: int, after: Place
 ) -> Behind:
     """Whom a change of these anchors, named, would make doubtful.
 
@@ -201,22 +238,26 @@ async def _behind(
     those is less doubtful than they are.
     """
     reads = list(who.reads)
+    most = after.count + limit + (COME_MEANWHILE if after.count else 0)
     touched = await tenant.rows("impact_touched", list(anchors), reads)
-    found = await tenant.rows("impact_touching", list(anchors), reads, limit + 1)
+    found = await tenant.rows("impact_touching", list(anchors), reads, most + 1)
     affected = {
         row["id"]: Affected(
             DIRECT, (anchors[row["node"]], f"<-{EdgeKind.TOUCHES.value}-", str(row["id"]))
         )
         for row in found
     }
-    if len(found) <= limit:
+    if len(found) <= most:
         affected = await _affected(tenant, who, affected)
     best = _best(affected)
-    rows = await tenant.rows("impact_shown", best[:limit], reads)
-    order = {one: place for place, one in enumerate(best)}
+    start = after.within(best, affected)
+    shown = best[start : start + limit]
+    rows = await tenant.rows("impact_shown", shown, reads)
+    order = {one: place for place, one in enumerate(shown)}
     rows.sort(key=lambda row: order[row["id"]])
     seen = sorted({anchors[row["node"]] for row in touched})
-    return Behind(seen, affected, rows, len(best) > limit)
+    more = len(best) > start + limit or len(found) > most
+    return Behind(seen, affected, rows, more, after.after(shown, start, affected))
 
 
 def _best(affected: Mapping[UUID, Affected]) -> list[UUID]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -29,10 +30,12 @@ from reverie.runtime.body import Query
 from reverie.runtime.calls import Call
 from reverie.runtime.paging import PageQuery, Position, decode_cursor, encode_cursor
 from reverie.runtime.routes import Route
-from reverie.store.graph import Around, Behind, Numbers, Picture
+from reverie.store.graph import START, Around, Behind, Numbers, Picture, Place
 from reverie.store.memories import VISIBLE
 
 DEEPEST = 5
+MOST_RANKED = 10_000
+"""How far a ranking is told."""
 
 
 class SubgraphQuery(Query):
@@ -54,9 +57,23 @@ class ImpactQuery(PageQuery):
 
 
 class ByRank(Position):
-    """A cursor in a ranking: how many came before."""
+    """A cursor in a ranking: how many came before, and the last of them."""
 
-    skip: Annotated[int, Field(ge=0, le=10_000)]
+    skip: Annotated[int, Field(ge=0, le=MOST_RANKED)]
+    score: float | None = None
+    id: UUID | None = None
+
+    @classmethod
+    def of(cls, place: Place) -> ByRank:
+        """The cursor of a place."""
+        score, last = place.last or (None, None)
+        return cls(skip=place.count, score=score, id=last)
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        last = None if self.score is None or self.id is None else (self.score, self.id)
+        return Place(self.skip, last)
 
 
 class StatsQuery(Query):
@@ -115,21 +132,23 @@ class Doors:
         who, query = call.principal, call.query
         project = slug(query.project) if query.project else None
         graph, after = self._parts.graph, decode_cursor(query.cursor, ByRank)
-        skip = after.skip if after else 0
-        limit = skip + query.limit
+        place = after.place if after else START
         if query.path and query.entity:
             raise Invalid("entity", "give a path or an entity, not both")
         if query.entity:
-            found = await graph.behind_entity(who, labels_of(query.entity), project, limit)
+            found = await graph.behind_entity(
+                who, labels_of(query.entity), project, query.limit, place
+            )
             named = {"entity": query.entity, "entities": found.names}
         elif query.path:
             path = query.path.removeprefix("./")
-            found = await graph.behind(who, path, project, limit)
+            found = await graph.behind(who, path, project, query.limit, place)
             named = {"path": path, "files": found.names}
         else:
             raise Invalid("path", "give the path of a file, or an entity")
-        following = encode_cursor(ByRank(skip=limit)) if found.truncated else None
-        items = _items(found, skip)
+        goes_on = found.truncated and found.until.count <= MOST_RANKED
+        following = encode_cursor(ByRank.of(found.until)) if goes_on else None
+        items = [_item(found, row) for row in found.rows]
         return Impact(items=items, truncated=found.truncated, next=following, **named)
 
     async def stats(self, call: Call[None, StatsQuery]) -> GraphStats:
@@ -197,10 +216,6 @@ def _follows(picture: Picture) -> list[GraphEdge]:
         )
         for row in picture.follows
     ]
-
-
-def _items(found: Behind, skip: int) -> list[ImpactItem]:
-    return [_item(found, row) for row in found.rows[skip:]]
 
 
 def _item(found: Behind, row: Any) -> ImpactItem:
