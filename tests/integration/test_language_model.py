@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,11 +14,12 @@ from pydantic import BaseModel, Field
 
 from reverie.inference.asking import LanguageEndpoint, Provider, Tally, Unanswered
 from reverie.inference.breaker import Breaker
-from reverie.inference.language import LanguageModel
+from reverie.inference.language import AT_ONCE, LanguageModel
 from reverie.inference.prompts import Prompt
 from reverie.store.llm import LlmDay, LlmLedger
 from reverie.testing.servers import Database
 from tests.integration.store_parts import Store, open_store
+from tests.stack import eventually
 from tests.stub_llm import TOKENS, stub_llm
 
 TASK = Prompt("sums", 1, "Add the numbers.")
@@ -156,6 +158,43 @@ async def test_an_endpoint_that_fails_rests_and_is_tried_again_by_one(database: 
             now[0] = 200.0
             stub.faults = []
             assert await model.ask(store.me.tenant, TASK, "3", Sum, Tally()) == Sum(total=7)
+
+
+async def test_who_gives_up_before_the_model_was_asked_says_nothing_against_it(
+    database: Database,
+) -> None:
+    async with open_store(database) as store, stub_llm() as (stub, url):
+        stub.answer = lambda _: {"total": 7}
+        stub.faults = ["slow"] * AT_ONCE
+        breaker = Breaker(limit=2)
+        async with _asking(store, url, breaker=breaker) as model:
+
+            def ask() -> asyncio.Task[Sum]:
+                return asyncio.create_task(
+                    model.ask(store.me.tenant, TASK, "3", Sum, Tally()), name="asking"
+                )
+
+            asking = [ask() for _ in range(AT_ONCE)]
+            await eventually(lambda: _true(len(stub.asked) == AT_ONCE))
+            waiting = [ask() for _ in range(3)]
+            taken = AT_ONCE + len(waiting)
+            await eventually(lambda: _calls(store, taken))
+            for task in (*waiting, *asking[:1]):
+                task.cancel()
+            await asyncio.wait(waiting + asking[:1])
+            assert not breaker.rests()
+            for task in asking:
+                task.cancel()
+            await asyncio.wait(asking)
+            assert breaker.rests()
+
+
+async def _true(fact: bool) -> bool:
+    return fact
+
+
+async def _calls(store: Store, count: int) -> bool:
+    return (await LlmLedger(store.db, 100, 10_000).today(store.me.tenant)).calls == count
 
 
 def test_a_process_that_asks_no_model_does_not_load_what_asks_it() -> None:

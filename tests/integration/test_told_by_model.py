@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import SecretStr
+
 from reverie.testing.models import model_home
 from reverie.testing.servers import Database
-from tests.stack import eventually, running_stack
+from tests.stack import Stack, eventually, running_stack
 from tests.stub_llm import Asked, StubModel, stub_llm
 from tests.tables import value
 
@@ -89,3 +91,43 @@ async def test_causes_and_questions_gain_by_a_model_and_stand_without_it(
             assert used["used"]["llm_tokens_a_day"] > 1
             await stack.post("/v1/recall", {"query": "who keeps garments at all"})
             assert len(stub.asked) == asked + 2
+
+
+async def test_a_question_goes_to_a_model_without_the_secrets_of_the_vault(
+    database: Database, nats_url: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        _answers(stub)
+        settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
+        more = {**settings, "rephrase_seconds": 10.0, "vault_key": SecretStr("A" * 43 + "=")}
+        async with running_stack(database, nats_url, model_home(), **more) as stack:
+            entry = {"value": "moustache of walruses", "secret": True}
+            put = await stack.call("PUT", "/v1/vault/password?scope=global", entry)
+            assert put.status < 300, put
+            # What asks the model is loaded with the first question, which may take too long.
+            asked = {"query": "where is moustache of walruses the password of the garments"}
+            await eventually(lambda: _rephrased(stack, asked))
+            sent = stub.asked[-1].text
+            assert "the password of the garments" in sent
+            assert "moustache" not in sent
+
+
+async def test_a_model_that_takes_its_time_leaves_the_arms_theirs(
+    database: Database, nats_url: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        _answers(stub)
+        settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
+        async with running_stack(
+            database, nats_url, model_home(), **settings, rephrase_seconds=60.0
+        ) as stack:
+            await stack.post("/v1/remember", {"content": TEAM, **SHOP})
+            await eventually(lambda: _rephrased(stack, {"query": "which wardrobe key"}))
+            stub.faults = ["slow"]
+            found = await stack.post("/v1/recall", {"query": "wardrobe key"})
+            assert found["degraded"] == ["rephrase"]
+            assert [one["content"] for one in found["memories"]] == [TEAM]
+
+
+async def _rephrased(stack: Stack, asked: dict[str, str]) -> bool:
+    return "rephrase" not in (await stack.post("/v1/recall", asked))["degraded"]

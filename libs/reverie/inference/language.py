@@ -103,14 +103,15 @@ class LanguageModel:
             async with self._slots:
                 # What it waits for its turn is not the model's.
                 begun = perf_counter()
-                answer = await wire.ask(prompt.text, text, shape, prompt.name, spent)
+                try:
+                    answer = await wire.ask(prompt.text, text, shape, prompt.name, spent)
+                # Cancelled: whoever asked could wait no longer.
+                except (Unanswered, asyncio.CancelledError):
+                    self._breaker.failed()
+                    raise
             failed = 0
             self._breaker.worked()
             return answer
-        # Cancelled: whoever asked could wait no longer.
-        except (Unanswered, asyncio.CancelledError):
-            self._breaker.failed()
-            raise
         finally:
             calls = max(spent.requests, 1)
             tally.add(calls, failed, spent)

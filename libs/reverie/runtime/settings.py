@@ -236,7 +236,7 @@ class Settings(Places, LimitSettings):
     rephrase_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
         0.0,
         description="seconds that a recall waits for the language model to put its question in "
-        "other words; 0: it does not ask",
+        "other words, a quarter of recall_seconds at most; 0: it does not ask",
     )
     llm_calls_a_day: Annotated[int, Field(ge=0)] = Field(
         500, description="calls of it that each tenant has a day (UTC), failed ones too"

@@ -134,7 +134,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             traces=traces,
             recorder=Recorder(traces, vault.known, own.traces_kept, registry),
             reranker=reranker,
-            rephraser=Rephraser(language) if language else None,
+            rephraser=Rephraser(language, vault.known) if language else None,
             other_models=[*model_routes.other_models(settings)],
         )
         if isinstance(reranker, LocalReranker):

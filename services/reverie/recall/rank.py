@@ -60,7 +60,7 @@ POOL = 3
 
 TOO_LOW = Cut("score")
 
-SEEDS, JUDGED, GRAPH, STORE = 0.5, 0.55, 0.6, 0.8
+REPHRASED, SEEDS, JUDGED, GRAPH, STORE = 0.25, 0.5, 0.55, 0.6, 0.8
 """Shares of a recall's time by which its stages must be over; the last has all that is left."""
 
 
@@ -166,11 +166,12 @@ class _Asking:
 
     async def rephrase(self) -> None:
         """Asks a language model for other ways to put the question, where that is set."""
-        rephraser, seconds = self._parts.rephraser, self._parts.settings.rephrase_seconds
-        if rephraser is None or not seconds:
+        rephraser, most = self._parts.rephraser, self._parts.settings.rephrase_seconds
+        if rephraser is None or not most:
             return
+        seconds = min(most, self._left(REPHRASED))
         asked = rephraser.rephrase(self._who.tenant, self._question.text)
-        told = await self._arms.ask("rephrase", min(seconds, self._left(SEEDS)), asked, AS_IT_IS)
+        told = await self._arms.ask("rephrase", seconds, asked, AS_IT_IS)
         reading = self._story.reading
         self._story.reading = replace(reading, wants=reading.wants | told.kinds)
         self._texts += told.questions

@@ -1,4 +1,7 @@
-"""Other ways to put a question, by a language model where one is set: what an answer would say."""
+"""Other ways to put a question, by a language model where one is set: what an answer would say.
+
+The model is sent the beginning of the question, without the secrets of the vault.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from pydantic import BaseModel, Field
 
 from reverie.domain.errors import Unavailable
 from reverie.domain.kinds import Kind
+from reverie.domain.known_secrets import knowing
+from reverie.domain.question import READ_CHARS
 from reverie.domain.redaction import redact
 from reverie.inference.asking import Tally, Unanswered
 from reverie.inference.fencing import fenced
 from reverie.inference.language import LanguageModel
 from reverie.inference.prompts import prompt
+from reverie.recall.recorder import KnownOf
 
 MOST = 3
 LONGEST = 300
@@ -45,17 +51,18 @@ AS_IT_IS = Rephrased()
 class Rephraser:
     """Asks the model once for each question of a tenant; the caller sets the deadline."""
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+    def __init__(self, model: LanguageModel, known_of: KnownOf) -> None:
+        self._model, self._known_of = model, known_of
         self._kept: OrderedDict[tuple[int, str], Rephrased] = OrderedDict()
 
     async def rephrase(self, tenant: int, text: str) -> Rephrased:
         """The other ways. Raises `Unavailable` where the model gives no answer."""
-        place = tenant, text
+        place = tenant, text[:READ_CHARS]
         if place in self._kept:
             self._kept.move_to_end(place)
             return self._kept[place]
-        data = fenced([("question", redact(text[:2_000]).text)])
+        with knowing(await self._known_of(tenant), lambda _: False):
+            data = fenced([("question", redact(place[1]).text)])
         try:
             told = await self._model.ask(tenant, prompt("rephrase"), data, _Told, Tally())
         except Unanswered as error:
