@@ -9,7 +9,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
-from tests.mcp_clients import call, over_http
+from reverie.testing.servers import TestRun
+from tests.mcp_clients import call, over_http, over_stdio
 from tests.stack import Stack
 
 
@@ -51,3 +52,20 @@ async def test_a_hand_over_names_its_session_as_all_doors_do_and_tells_no_other_
             assert "Cut the reeds" not in said
         with pytest.raises(MCPError, match="not_found: no session tuesday"):
             await handed_over(client, session="tuesday")
+
+
+async def test_the_tools_of_a_folder_mean_the_project_that_its_file_names(
+    stack: Stack, test_run: TestRun
+) -> None:
+    folder = test_run.new_folder("places")
+    (folder / "reverie.toml").write_text('project = "quay"\n')
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
+
+    async def kept_in(*flags: str, **more: str) -> str:
+        async with over_stdio(folder, *flags, **env, **more) as client:
+            made = await call(client, "remember", content=f"Boats moor by the steps {flags}{more}.")
+        return str((await stack.get(f"/v1/memories/{made['id']}"))["scope"])
+
+    assert await kept_in() == "project/quay"
+    assert await kept_in("--project", "mill") == "project/mill"
+    assert await kept_in(REVERIE_PROJECT="weir") == "project/weir"

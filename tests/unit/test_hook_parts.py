@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reverie.agent.hook import is_command
 from reverie.agent.hook_fixes import Open, fixes
 from reverie.agent.hook_place import where
 from reverie.agent.hook_spool import keep, kept
@@ -149,3 +150,9 @@ def test_a_turn_that_was_torn_off_takes_no_other_with_it(tmp_path: Path) -> None
     keep(str(spool), {"role": "user", "content": "on the same line"})
     keep(str(spool), behind)
     assert kept(str(spool)) == [before, behind]
+
+
+def test_a_path_at_the_head_of_a_message_is_no_command() -> None:
+    assert is_command("/clear")
+    assert is_command("/review:all src/cart.py, please")
+    assert not is_command("/etc/hosts names no database: why?")

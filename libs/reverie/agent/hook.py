@@ -91,7 +91,7 @@ def session_start(hook: Hook) -> str:
 def user_prompt(hook: Hook) -> str:
     """Answers what the session needs for this message and was not given yet."""
     said = hook.text("prompt").strip()
-    if not said or said.startswith("/") or hook.gateway is None:
+    if not said or is_command(said) or hook.gateway is None:
         return ""
     compacted = bool(hook.notes.facts.get("compacted"))
     body = {"query": said[:QUERY_CHARS], "compacted": compacted}
@@ -99,6 +99,11 @@ def user_prompt(hook: Hook) -> str:
     if compacted and "session" not in answer["degraded"]:
         hook.notes.save(compacted=False)
     return str(answer["markdown"])
+
+
+def is_command(said: str) -> bool:
+    """Whether it is for the program (`/clear`), rather than about a path (`/etc/hosts`)."""
+    return said.startswith("/") and "/" not in said.split()[0][1:]
 
 
 def edit(hook: Hook) -> str:

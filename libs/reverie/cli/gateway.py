@@ -154,6 +154,7 @@ class LocalGateway:
 
     def __init__(self, settings: Settings, sets: Sequence[str] = ()) -> None:
         self.profile = settings.mcp_profile
+        self.project = settings.project
         self._settings = settings
         self._sets = sets
         self._caller: Caller | None = None

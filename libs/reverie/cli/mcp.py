@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from reverie.mcp.door import Door
 
 Project = Annotated[
-    str | None, typer.Option("--project", help="The project that calls without a place mean.")
+    str | None,
+    typer.Option(
+        "--project",
+        help="The project that calls without a place mean; unset: this folder's (reverie.toml).",
+    ),
 ]
 Profile = Annotated[
     str | None, typer.Option("--profile", help="The tools offered: full, or minimal (five).")
@@ -84,7 +88,8 @@ class _Behind:
         from reverie.mcp.door import Door
 
         gateway = self._made()
-        return Door(lambda _: gateway, gateway.profile, lambda _: self._project)
+        project = self._project or gateway.project
+        return Door(lambda _: gateway, gateway.profile, lambda _: project)
 
     async def look(self) -> None:
         """Looks for the gateway, and starts it where it may, before a call needs it."""
