@@ -15,7 +15,7 @@ from tests.clone import NOON, Clone, new_clone, numbered
 from reverie.agent.git_change import Ends
 from reverie.agent.git_follow import announce_new, announce_push, changes_in
 from reverie.agent.git_state import Ledger, Outcome
-from reverie.domain.errors import Invalid, Unavailable
+from reverie.domain.errors import Forbidden, Invalid, Unavailable
 
 
 @dataclass
@@ -23,12 +23,15 @@ class Gateway:
     """What a gateway was sent; it may be away, or refuse a commit."""
 
     away: bool = False
+    shut: bool = False
     refused: str = ""
     got: list[dict[str, Any]] = field(default_factory=list)
 
     async def send(self, document: dict[str, Any]) -> bool:
         if self.away:
             raise Unavailable("the gateway", "is it running?")
+        if self.shut:
+            raise Forbidden("write", "project/shop")
         if document["after"] == self.refused:
             raise Invalid("files", "too odd")
         known = any(one["after"] == document["after"] for one in self.got)
@@ -169,3 +172,21 @@ async def _woken(looks: AsyncIterator[None], change: Callable[[int], object]) ->
         if done:
             return
     raise AssertionError("nothing was noticed")
+
+
+async def test_what_waits_is_not_given_up_for_a_wrong_key_and_what_is_refused_is_told(
+    clone: Clone,
+) -> None:
+    gateway = Gateway()
+    await follow(clone, gateway)
+    gateway.away = True
+    odd = clone.commit("Odd", {"a.txt": numbered(9, _1="x")})
+    assert (await follow(clone, gateway))[0].state == "kept"
+    gateway.away, gateway.shut = False, True
+    clone.commit("Next", {"a.txt": numbered(9, _2="x")})
+    with pytest.raises(Forbidden):
+        await follow(clone, gateway)
+    gateway.shut, gateway.refused = False, odd
+    [outcome] = await follow(clone, gateway)
+    assert outcome.state == "announced"
+    assert [(one.after, "too odd" in one.why) for one in outcome.refused] == [(odd[:12], True)]

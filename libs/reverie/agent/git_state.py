@@ -23,6 +23,7 @@ from reverie.domain.errors import Conflict, ReverieError, Unavailable
 
 MOST_KEPT: Final = 500
 LOCK_SECONDS: Final = 60.0
+_KEY: Final = frozenset({401, 403, "unauthenticated", "forbidden"})
 
 Document = dict[str, Any]
 Send = Callable[[Document], Awaitable[bool]]
@@ -31,20 +32,24 @@ sent again, any other error where it was refused."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a change. `kept`: it waits in the spool; `why` then says for what."""
-
-    change: GitChange
-    state: Literal["announced", "known", "kept"]
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class Refusal:
     """A change that waited and was refused for good when its turn came."""
 
     after: str
     why: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a change, and which that waited before it were `refused`.
+
+    `kept`: it waits in the spool; `why` then says for what.
+    """
+
+    change: GitChange
+    state: Literal["announced", "known", "kept"]
+    why: str = ""
+    refused: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,19 +115,20 @@ class Ledger:
         for old in self.waiting()[:-MOST_KEPT]:
             old.unlink(missing_ok=True)
 
-    async def flush(self, send: Send) -> list[Refusal]:
-        """Sends what waits, in order. Raises `Unavailable` at the first that cannot be sent."""
-        refused = []
+    async def flush(self, send: Send, refused: list[Refusal]) -> None:
+        """Sends what waits, in order, and notes what is `refused` for good.
+
+        Raises what the first met that may be sent again, with another key or later.
+        """
         for path in self.waiting():
             try:
                 document = json.loads(path.read_text())
                 await send(document)
-            except Unavailable:
-                raise
             except (ReverieError, ValueError) as error:
+                if isinstance(error, Unavailable) or _for_the_key(error):
+                    raise
                 refused.append(Refusal(path.stem.partition("-")[2], str(error)))
             path.unlink(missing_ok=True)
-        return refused
 
 
 async def announce(ledger: Ledger, change: GitChange, send: Send) -> Outcome:
@@ -131,13 +137,19 @@ async def announce(ledger: Ledger, change: GitChange, send: Send) -> Outcome:
     Raises what refused it.
     """
     document = change.model_dump(mode="json", exclude_defaults=True)
+    refused: list[Refusal] = []
     try:
-        await ledger.flush(send)
+        await ledger.flush(send, refused)
         known = await send(document)
     except Unavailable as error:
         ledger.keep(document)
-        return Outcome(change, "kept", str(error))
-    return Outcome(change, "known" if known else "announced")
+        return Outcome(change, "kept", str(error), tuple(refused))
+    return Outcome(change, "known" if known else "announced", "", tuple(refused))
+
+
+def _for_the_key(error: Exception) -> bool:
+    """Whether it was the key that was refused, and not the change."""
+    return getattr(error, "status", None) in _KEY or getattr(error, "code", None) in _KEY
 
 
 def _write(path: Path, value: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,9 +21,17 @@ MOST_ANCHORED = 50
 """The newest memories of which places are looked for at the start of a session."""
 
 
+@dataclass(eq=False)
+class _Refusal(ReverieError):
+    """{detail}"""
+
+    detail: str
+    status: int
+
+
 def announce(gateway: Gateway, root: str, project: str) -> None:
     """Tells both of a clone; where it is none, or the key may not, nothing."""
-    with suppress(ReverieError, Refused):
+    with suppress(ReverieError):
         clone, name = open_repo(Path(root)), slug(project)
         asyncio.run(announce_new(clone, name, lambda document: _send(gateway, document)))
         _anchor(gateway, clone, name)
@@ -33,6 +42,8 @@ async def _send(gateway: Gateway, document: dict[str, Any]) -> bool:
         answer = gateway.ask("POST", "/v1/git/changes", document)
     except Away as away:
         raise Unavailable("the gateway", str(away)) from away
+    except Refused as refused:
+        raise _Refusal(str(refused), refused.status) from refused
     return bool(answer["duplicate"])
 
 

@@ -219,6 +219,8 @@ def _headline(change: GitChange) -> str:
 def _say(outcomes: Sequence[Outcome]) -> None:
     for one in outcomes:
         out().print(f"{one.state:9} {_headline(one.change)}", markup=False)
+        for lost in one.refused:
+            err().print(f"reverie: {lost.after} was refused: {lost.why}", markup=False)
         if one.why:
             err().print(f"reverie: kept until a gateway takes it: {one.why}", markup=False)
 
@@ -235,4 +237,5 @@ def _told(one: Outcome) -> dict[str, Any]:
         "commits": len(change.commits),
         "files": len(change.files),
         "why": one.why or None,
+        "refused": [vars(lost) for lost in one.refused],
     }
