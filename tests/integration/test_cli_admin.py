@@ -57,3 +57,12 @@ async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
     assert made not in names
     assert await _admin(stack, nats_url, "scopes", "list", *of) == 4
     assert (await stack.call("GET", "/v1/context", key=key)).status == 401
+
+
+async def test_what_looks_like_markup_in_a_name_is_shown_as_it_is(stack: Stack) -> None:
+    label = "[/x] of [ci]"
+    await stack.post("/v1/admin/keys", {"label": label, "role": "reader"})
+    env = {"REVERIE_DATABASE_URL": stack.admin_url, "COLUMNS": "200"}
+    code, shown, said = await command(env, "key", "list")
+    assert code == 0, said
+    assert label in shown

@@ -321,10 +321,11 @@ def _show(found: Sequence[dict[str, object]], json: bool) -> None:
         print_json(list(found))
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*(found[0] if found else ()), box=None)
     for one in found:
-        table.add_row(*(_cell(value) for value in one.values()))
+        table.add_row(*(Text(_cell(value)) for value in one.values()))
     out().print(table if found else "Nothing there.")
 
 

@@ -57,7 +57,8 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
     if json:
         print_json({"folder": str(place), **note})
     else:
-        out().print(f"{place}: {note['bytes']} bytes, {sum(taken.values())} messages")
+        told = f"{place}: {note['bytes']} bytes, {sum(taken.values())} messages"
+        out().print(told, markup=False)
 
 
 def restore(
@@ -88,7 +89,7 @@ def restore(
     if json:
         print_json({"folder": str(place), "applied": applied, "messages": given})
         return
-    out().print(f"restored from {place}: {sum(given.values())} messages")
+    out().print(f"restored from {place}: {sum(given.values())} messages", markup=False)
     err().print("Start the services again: `reverie up`.")
 
 

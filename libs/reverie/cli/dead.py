@@ -47,11 +47,13 @@ def list_letters(
         print_json([_plain(letter) for letter in letters])
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("number", "when", "subject", "deliveries", "reason", box=None)
     for one in letters:
         when = f"{one.at:%Y-%m-%d %H:%M}"
-        table.add_row(str(one.seq), when, one.subject, str(one.deliveries), one.reason)
+        cells = (str(one.seq), when, one.subject, str(one.deliveries), one.reason)
+        table.add_row(*map(Text, cells))
     out().print(table if letters else "No dead letters.")
 
 

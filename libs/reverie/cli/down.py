@@ -31,8 +31,9 @@ def down(timeout: Timeout = 60.0, home: Home = None, sets: Sets = None, json: Js
     if json:
         print_json({"ended": process, "home": str(root)})
     elif process is None:
-        err().print(f"Reverie is not running on {shown(root)}")
+        err().print(f"Reverie is not running on {shown(root)}", markup=False)
     else:
-        out().print(f"Reverie on {shown(root)} is down (it was process {process})")
+        told = f"Reverie on {shown(root)} is down (it was process {process})"
+        out().print(told, markup=False)
     if process is None:
         raise typer.Exit(NOT_RUNNING)

@@ -87,14 +87,14 @@ def list_keys(home: Home = None, sets: Sets = None, json: Json = False) -> None:
         print_json([asdict(row) for row in rows])
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table("id", "tenant", "label", "role", "reads", "writes", "limits", "state", box=None)
     for row in rows:
         limits = " ".join(f"{name}={number}" for name, number in row.limits.items())
         reads, writes = " ".join(row.reads), " ".join(row.writes)
-        table.add_row(
-            row.id[-12:], row.tenant, row.label, row.role, reads, writes, limits, _state(row)
-        )
+        cells = (row.id[-12:], row.tenant, row.label, row.role, reads, writes, limits, _state(row))
+        table.add_row(*map(Text, cells))
     out().print(table)
 
 

@@ -64,7 +64,8 @@ def put(
         print_json(done)
         return
     sealed = "sealed" if done["secret"] else "plain"
-    out().print(f"{done['key']} in {done['scope']}: version {done['version']}, {sealed}")
+    told = f"{done['key']} in {done['scope']}: version {done['version']}, {sealed}"
+    out().print(told, markup=False)
     for hint in done["hints"]:
         err().print(hint, markup=False)
 
@@ -121,7 +122,7 @@ def delete(
     if json:
         print_json(done)
     else:
-        out().print(f"{done['key']} in {done['scope']} is gone")
+        out().print(f"{done['key']} in {done['scope']} is gone", markup=False)
 
 
 @app.command("advice")
@@ -225,8 +226,9 @@ def _show(found: Sequence[dict[str, Any]], columns: Sequence[str], json: bool) -
         print_json(list(found))
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*columns, box=None)
     for one in found:
-        table.add_row(*("" if one[name] is None else str(one[name]) for name in columns))
+        table.add_row(*(Text("" if one[name] is None else str(one[name])) for name in columns))
     out().print(table if found else "Nothing there.")
