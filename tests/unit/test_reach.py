@@ -10,7 +10,7 @@ from reverie.domain.memory import Status
 from reverie.domain.question import Reading, read
 from reverie.domain.ranking import Found
 from reverie.domain.worth import HOLDS_NAME, Facts, factors, most
-from reverie.recall.reach import FIRST, Asked, bar_of, first_asked, within_reach
+from reverie.recall.reach import Asked, bar_of, parted, still_asked
 from reverie.store.search import Candidate
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -34,10 +34,10 @@ def _places(asked: Asked) -> tuple[list[int], list[int], list[int]]:
     return whole, named, far
 
 
-def _near(part: list[Found], share: float, reading: Reading, nameless: int = 0) -> Asked:
+def _near(part: list[Found], share: float, reading: Reading) -> Asked:
     """What reaches a bar that is a share of the most that a worth can be."""
-    bar, known = share * most(reading), {UUID(int=nameless)}
-    return within_reach(part, bar, reading, lambda one: 2.0 if one.id.int == 3 else 1.0, known)
+    bar = share * most(reading)
+    return still_asked(part, bar, reading, lambda one: 2.0 if one.id.int == 3 else 1.0)
 
 
 def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
@@ -59,24 +59,22 @@ def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
 def test_what_only_a_name_could_bring_there_is_asked_for_it_once() -> None:
     part = _scored(0.5, 0.49, 0.2, 0.51 / HOLDS_NAME, 0.49 / HOLDS_NAME, arm="words")
     assert _places(_near(part, 0.5, NAMING)) == ([1], [2, 3, 4], [5])
-    assert _places(_near(part, 0.5, NAMING, nameless=4)) == ([1], [2, 3], [4, 5])
     assert _places(_near(part, 0.5, PLAIN)) == ([1], [], [2, 3, 4, 5])
     by_meaning = [one._replace(arms={"meaning": 1}) for one in part]
     assert _places(_near(by_meaning, 0.5, NAMING)) == ([1], [], [2, 3, 4, 5])
 
 
-def test_what_will_most_likely_come_among_the_best_is_asked_first() -> None:
-    steep = _scored(*(0.9**n for n in range(30)))
-    assert len(first_asked(steep, 3, PLAIN).whole) < 10
-    assert len(first_asked(_scored(*[0.5] * 30), 3, PLAIN).whole) == 3 * FIRST
-    assert _places(first_asked(_scored(0.5, 0.1), 3, PLAIN)) == ([1, 2], [], [])
+def test_what_was_looked_up_ahead_is_parted_in_the_order_of_its_scores() -> None:
+    near, rest = parted(_scored(0.9, 0.8, 0.7, 0.6), {UUID(int=3), UUID(int=1), UUID(int=9)})
+    assert [one.id.int for one in near] == [1, 3]
+    assert [one.id.int for one in rest] == [2, 4]
 
 
 def test_whatever_words_found_is_asked_where_a_name_alone_is() -> None:
     assert ALONE.alone
     found = [one._replace(arms={"words": 1}) if one.id.int > 20 else one for one in
              _scored(*(0.9**n for n in range(30)))]  # fmt: skip
-    asked = first_asked(found, 3, ALONE)
+    asked = _near(found, 0.5, ALONE)
     assert {one.id.int for one in asked.whole} >= {1, 2, 3, *range(21, 31)}
     assert len(asked.whole) < 20
     assert not asked.named

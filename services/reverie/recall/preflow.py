@@ -33,8 +33,8 @@ from reverie.domain.redaction import redact
 from reverie.domain.snippets import snippet
 from reverie.recall.arms import Arms
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Answer, Question
 from reverie.recall.seen import seen_in
+from reverie.recall.story import Answer, Question
 from reverie.recall.trace import traced
 from reverie.store.memories import VISIBLE
 from reverie.store.search import Filter

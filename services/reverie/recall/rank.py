@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 from uuid import UUID
@@ -16,10 +16,9 @@ from reverie.domain.kinds import ANCHORS
 from reverie.domain.memory import Memory
 from reverie.domain.named import holders
 from reverie.domain.places import about
-from reverie.domain.question import Reading, read
+from reverie.domain.question import read
 from reverie.domain.ranking import (
     Found,
-    Scored,
     above_others,
     best_first,
     expand,
@@ -48,68 +47,24 @@ from reverie.recall.hits import (
     within,
 )
 from reverie.recall.parts import Parts
-from reverie.recall.reach import Asked, bar_of, first_asked, within_reach
+from reverie.recall.reach import Asked, bar_of, parted, still_asked
 from reverie.recall.rephrase import AS_IT_IS
+from reverie.recall.story import Answer, Question, Story
 from reverie.recall.weights import weights_of
 from reverie.store import search
-from reverie.store.search import Candidate, Filter, Holding, Link, TurnHit
+from reverie.store.search import Candidate, Holding, Link, TurnHit
 
 RERANKED = 20
 POOL = 3
 """How many times the limit diversity chooses from."""
 
+AHEAD = 2
+"""How many times that is looked up before the graph has been walked."""
+
 TOO_LOW = Cut("score")
 
 REPHRASED, SEEDS, JUDGED, GRAPH, STORE = 0.25, 0.5, 0.55, 0.6, 0.8
 """Shares of a recall's time by which its stages must be over; the last has all that is left."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked: the text, readable scope patterns, what may be found, how far to walk.
-
-    `agent`: whose turns may be found, for transcripts are not shared; None is any.
-    """
-
-    text: str
-    only: Filter
-    limit: int
-    budget_tokens: int | None
-    depth: int
-    turns: bool
-    agent: str | None = None
-    min_confidence: float = 0.0
-    as_of: datetime | None = None
-
-
-@dataclass
-class Story:
-    """How an answer came about: what its trace is told from.
-
-    `found`: before weighing; `ranked`: after it; `turns`: raw ones. `alike`: how like one was to
-    what was chosen before it. `left`: what is not in the answer. `took`: milliseconds by stage.
-    """
-
-    reading: Reading
-    weights: Mapping[str, float]
-    arms: Mapping[str, Sequence[Scored]] = field(default_factory=dict)
-    found: Sequence[Found] = ()
-    ranked: Sequence[Found] = ()
-    turns: Sequence[Found] = ()
-    alike: Mapping[UUID, float] = field(default_factory=dict)
-    left: dict[UUID, Cut] = field(default_factory=dict)
-    took: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The hits in order, the edges among them, the tokens they take, the arms that were missing."""
-
-    hits: list[Hit]
-    edges: list[Between]
-    tokens: int
-    degraded: list[str]
-    story: Story
 
 
 async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
@@ -130,8 +85,8 @@ async def recall(parts: Parts, who: Principal, question: Question) -> Answer:
 async def _recall(parts: Parts, who: Principal, question: Question, seconds: float) -> Answer:
     asking = _Asking(parts, who, question, seconds)
     await asking.rephrase()
-    turns = await asking.seed()
-    await asking.spread()
+    turns, words = await asking.seed()
+    await asyncio.gather(asking.judge_and_spread(words), asking.look_ahead())
     known = await asking.weigh()
     await asking.rerank(known)
     chosen = asking.choose(known)
@@ -155,6 +110,8 @@ class _Asking:
         asked, places = about(question.text, question.only.scopes)
         self._texts = [asked]
         self._found: list[Found] = []
+        self._ahead: frozenset[UUID] = frozenset()
+        self._known: dict[UUID, Candidate] = {}
         self._unseen: frozenset[UUID] = frozenset()
         self._weights = weights_of(parts, question.text)
         weights = {**self._weights.arms, "sparse": self._weights.sparse}
@@ -176,8 +133,11 @@ class _Asking:
         self._story.reading = replace(reading, wants=reading.wants | told.kinds)
         self._texts += told.questions
 
-    async def seed(self) -> list[TurnHit]:
-        """Asks the arms side by side, and fuses the memories they bring; answers the turns."""
+    async def seed(self) -> tuple[list[TurnHit], Words | None]:
+        """Asks the arms side by side, and fuses the memories they bring.
+
+        Answers the turns, and the weighted words of the question.
+        """
         question, sight, ask = self._question, self._sight, self._arms.ask
         words = asking_text(" ".join(self._texts))
         no_scored: list[search.Scored] = []
@@ -197,8 +157,7 @@ class _Asking:
         self._unseen = unseen(by_words, by_meaning)
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         self._found = fuse(self._story.arms, self._weights.arms, self._parts.settings.fusion)
-        await self._judge(weighed)
-        return turns
+        return turns, weighed
 
     def _weighed_words(self) -> Awaitable[Words | None] | None:
         """The question as the sparse model reads it; None where that is not to be asked."""
@@ -206,6 +165,17 @@ class _Asking:
             return None
         wanted = self._parts.model.wants_sparse
         return self._sight.weighed_words(self._texts[0]) if wanted else None
+
+    async def judge_and_spread(self, words: Words | None) -> None:
+        """Rates what was found by the weighted words, then walks the graph from the best of it."""
+        await self._judge(words)
+        await self._spread()
+
+    async def look_ahead(self) -> None:
+        """Looks up what will most likely come among the best, while that is being told."""
+        likely = self._found[: AHEAD * self._question.limit * POOL]
+        self._ahead = frozenset([one.id for one in likely])
+        self._known = await self._looked_up(Asked(likely, [], []))
 
     async def _judge(self, words: Words | None) -> None:
         """Rates what the other arms found by the weighted words of the question."""
@@ -219,7 +189,7 @@ class _Asking:
         long = {hit.id for hit in hits if hit.long}
         self._found = rescore(self._found, "sparse", hits, self._weights.sparse, fusion, long)
 
-    async def spread(self) -> None:
+    async def _spread(self) -> None:
         """Walks the graph outwards, hop by hop, as long as it can still change the answer."""
         intent = self._story.reading.intent
         seeds, seen = self._found[: self._parts.settings.hop_seeds], set[UUID]()
@@ -242,26 +212,23 @@ class _Asking:
     async def weigh(self) -> dict[UUID, Candidate]:
         """Multiplies each score by what the memory is worth; drops what may not be answered.
 
-        What will most likely come among the best is looked up first, then all that still could.
+        Beside what was looked up ahead, all that could still come among the best is looked up now.
         """
         self._story.found = self._found
-        many, reading = self._question.limit * POOL, self._story.reading
-        first = first_asked(self._found, many, reading)
-        known = await self._known(first)
-        weighed = list(self._all_weighed(first, known))
-        nameless = {one.id for one in first.named} - known.keys()
-        done = {one.id for one in first.whole} | known.keys()
-        rest = [one for one in self._found if one.id not in done]
-        bar = bar_of(weighed, known, many)
-        more = within_reach(rest, bar, reading, self._lacking, nameless)
-        known |= await self._known(more)
-        weighed += self._all_weighed(more, known)
-        lost = [one for one in (*more.far, *more.named) if one.id not in known]
-        self._story.left.update((one.id, TOO_LOW) for one in lost)
+        known = self._known
+        near, rest = parted(self._found, self._ahead)
+        weighed = list(self._all_weighed(near, known))
+        bar = bar_of(weighed, known, self._question.limit * POOL)
+        more = still_asked(rest, bar, self._story.reading, self._lacking)
+        known |= await self._looked_up(more)
+        named = [one for one in more.named if one.id in known]
+        weighed += self._all_weighed([*more.whole, *named], known)
+        lost = [one.id for one in (*more.far, *more.named) if one.id not in known]
+        self._story.left.update(dict.fromkeys(lost, TOO_LOW))
         self._found = self._story.ranked = best_first(weighed)
         return known
 
-    async def _known(self, asked: Asked) -> dict[UUID, Candidate]:
+    async def _looked_up(self, asked: Asked) -> dict[UUID, Candidate]:
         none: dict[UUID, Candidate] = {}
         if not asked.whole and not asked.named:
             return none
@@ -275,8 +242,10 @@ class _Asking:
         lost = one.id in self._unseen and weights["words"]
         return sum(weights.values()) / weights["words"] if lost else 1.0
 
-    def _all_weighed(self, asked: Asked, known: Mapping[UUID, Candidate]) -> Iterator[Found]:
-        for one in (*asked.whole, *(one for one in asked.named if one.id in known)):
+    def _all_weighed(
+        self, looked_up: Sequence[Found], known: Mapping[UUID, Candidate]
+    ) -> Iterator[Found]:
+        for one in looked_up:
             candidate = known.get(one.id)
             why_not = self._missing() if candidate is None else self._unwanted(candidate)
             if candidate is None or why_not:

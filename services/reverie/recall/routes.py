@@ -25,8 +25,8 @@ from reverie.domain.scopes import parse_scope
 from reverie.domain.words import query_text
 from reverie.recall.answers import edge_body, memory_detail, recalled, turn_body
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Question
 from reverie.recall.seen import seen_from, seen_in, session_of
+from reverie.recall.story import Question
 from reverie.recall.trace import traced
 from reverie.runtime.body import Query
 from reverie.runtime.calls import Call, Reply

@@ -19,7 +19,8 @@ from reverie.domain.redaction import redact, redact_value
 from reverie.domain.words import query_text
 from reverie.recall.hits import Cut
 from reverie.recall.parts import Parts
-from reverie.recall.rank import Answer, Question, Story, recall
+from reverie.recall.rank import recall
+from reverie.recall.story import Answer, Question, Story
 from reverie.runtime.telemetry import current_trace_id
 from reverie.store.traces import StoredTrace
 
