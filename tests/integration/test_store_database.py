@@ -11,6 +11,7 @@ from opentelemetry.trace import StatusCode
 
 from reverie.domain.errors import Misconfigured
 from reverie.store import database as pool
+from reverie.store.bootstrap import add_tenant
 from reverie.store.database import open_database
 from reverie.testing.servers import Database
 from tests.integration.store_parts import admin_rows
@@ -57,3 +58,18 @@ async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_noth
     assert span.status.description == "InvalidTextRepresentationError"
     assert span.events == ()
     assert "hunter2" not in span.to_json()
+
+
+@pytest.mark.parametrize("readers", [0, 1])
+async def test_what_is_looked_at_in_several_statements_is_of_one_moment(
+    database: Database, readers: int
+) -> None:
+    tenant = add_tenant(database.admin_url, "one")
+    async with (
+        open_database(database.service_url, size=2, readers=readers) as db,
+        db.looking(tenant) as one,
+    ):
+        assert await one.value("tenant_name") == "one"
+        admin_rows(database.admin_url, "update reverie.tenant set name = 'another' returning 1")
+        assert await one.value("tenant_name") == "one"
+        assert await db.name_of(tenant) == "another"

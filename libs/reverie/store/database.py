@@ -28,6 +28,7 @@ from reverie.store.steady import Steady
 _tracer = trace.get_tracer("reverie.store")
 
 _UNFLUSHED = "set local synchronous_commit = off"
+_AS_OF_ONE_MOMENT = "begin isolation level repeatable read, read only"
 
 FIRST_VECTORS = "vec_bge_small_en_v1_5"
 
@@ -169,8 +170,11 @@ class Database:
 
     @asynccontextmanager
     async def looking(self, tenant: int) -> AsyncIterator[Tenant]:
-        """A transaction on one tenant's rows that only reads, so that a replica may have it."""
-        async with self._only_reading(tenant, "begin read only") as one:
+        """One tenant's rows as they were at one moment; nothing can be written.
+
+        A replica may have it.
+        """
+        async with self._only_reading(tenant, _AS_OF_ONE_MOMENT) as one:
             yield one
 
     async def position(self) -> str:
@@ -190,8 +194,8 @@ class Database:
 
     @asynccontextmanager
     async def snapshot(self, tenant: int) -> AsyncIterator[Tenant]:
-        """One tenant's rows as they were at one moment, times in UTC; nothing can be written."""
-        begin = "begin isolation level repeatable read, read only; set local timezone = 'UTC'"
+        """The same, times in UTC."""
+        begin = f"{_AS_OF_ONE_MOMENT}; set local timezone = 'UTC'"
         async with self._only_reading(tenant, begin) as one:
             yield one
 
