@@ -5,6 +5,8 @@ UV := .uv/bin/uv
 UV_READY := .uv/.ready-$(UV_VERSION)
 READY := .venv/.ready
 BIN := .venv/bin
+# What was compiled is kept: else each of a hundred processes compiles the packages for itself.
+unexport PYTHONDONTWRITEBYTECODE
 # More workers than processors: tests wait for much that is not a processor.
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
