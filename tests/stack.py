@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import aiohttp
 from pydantic import SecretStr
@@ -23,8 +24,9 @@ from reverie.runtime.routes import Route
 from reverie.runtime.service import running
 from reverie.runtime.settings import Settings
 from reverie.staleness import app as staleness
-from reverie.store.bootstrap import NewKey, create_key
+from reverie.store.bootstrap import DEFAULT_TENANT, NewKey, create_key
 from reverie.testing.servers import Database
+from tests import tables
 
 T = TypeVar("T")
 
@@ -62,10 +64,23 @@ class Stack:
     http: aiohttp.ClientSession
     key: str
     routes: dict[str, Sequence[Route]]
+    tenant: str = DEFAULT_TENANT
 
     def key_of(self, **fields: Any) -> str:
         """Another key: NewKey's fields."""
-        return create_key(self.admin_url, NewKey("test", **fields))
+        return create_key(self.admin_url, NewKey("test", **{"tenant": self.tenant, **fields}))
+
+    def apart(self) -> Stack:
+        """The same system to a tenant that nobody else has, for tests that share one."""
+        name = f"t{uuid4().hex[:12]}"
+        key = create_key(self.admin_url, NewKey("stack", Role.ADMIN, tenant=name))
+        return replace(self, key=key, tenant=name)
+
+    def number(self) -> int:
+        """The tenant as tables have it."""
+        return int(
+            tables.value(self.admin_url, "select id from tenant where name = %s", self.tenant)
+        )
 
     async def call(
         self, method: str, path: str, json: Any = None, key: str | None = None, **more: Any

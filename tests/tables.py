@@ -151,9 +151,9 @@ def _of(table: str, tenant: int | None) -> sql.Composable:
     )
 
 
-def counts(admin_url: str) -> dict[str, int]:
-    """How many rows each table holds."""
-    tables = Tables(admin_url)
+def counts(admin_url: str, tenant: int | None = None) -> dict[str, int]:
+    """How many rows each table holds, or how many of them are a tenant's."""
+    tables = Tables(admin_url, tenant)
     try:
         return tables.counts()
     finally:

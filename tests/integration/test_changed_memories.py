@@ -11,6 +11,14 @@ from reverie.domain.access import Role
 from tests.stack import Stack, eventually
 from tests.tables import rows, value
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def stack(system: Stack) -> Stack:
+    """The system of the file to a tenant of the test's own."""
+    return system.apart()
+
 
 async def _remember(stack: Stack, content: str, **fields: Any) -> str:
     made = await stack.post("/v1/remember", {"content": content, **fields})
@@ -180,8 +188,8 @@ async def test_a_pin_is_set_and_taken_off_again(stack: Stack) -> None:
 async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
     one = await _remember(stack, "Only writers may change this", scope="project/a")
     for key in (
-        stack.key_of(tenant="default", role=Role.READER),
-        stack.key_of(tenant="default", role=Role.WRITER, writes=["project/b"]),
+        stack.key_of(role=Role.READER),
+        stack.key_of(role=Role.WRITER, writes=["project/b"]),
     ):
         for method, path, body in (
             ("PATCH", "", {"content": "changed"}),
@@ -192,7 +200,7 @@ async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
         ):
             reply = await stack.call(method, f"/v1/memories/{one}{path}", body, key=key)
             assert reply.status == 403, (method, path, reply)
-    hidden = stack.key_of(tenant="default", role=Role.WRITER, reads=["project/b"])
+    hidden = stack.key_of(role=Role.WRITER, reads=["project/b"])
     reply = await stack.call("DELETE", f"/v1/memories/{one}", key=hidden)
     assert reply.status == 404
     assert (await stack.get(f"/v1/memories/{one}"))["version"] == 1

@@ -5,10 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from reverie.domain.access import Role
 from tests.stack import Reply, Stack, eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 HERE = "project/shop"
+
+
+@pytest.fixture
+def stack(system: Stack) -> Stack:
+    """The system of the file to a tenant of the test's own."""
+    return system.apart()
 
 
 async def _told(stack: Stack, content: str, **fields: Any) -> str:
@@ -243,26 +253,26 @@ async def test_no_memory_is_left_out_of_an_impact_for_one_that_went_meanwhile(
     assert ([one["id"] for one in page["items"]], page["next"]) == ([told[3], newer], None)
 
 
-async def test_statistics_count_eleven_hundred_memories_exactly(stack: Stack) -> None:
+async def test_statistics_count_eleven_hundred_memories_exactly(alone: Stack) -> None:
     items = [
         {"content": f"fact number {n}", "scope": HERE, "kind": "decision" if n % 2 else "bug"}
         for n in range(1100)
     ]
     ids: list[str] = []
     for start in range(0, 1100, 500):
-        told = await stack.post("/v1/remember/batch", {"items": items[start : start + 500]})
+        told = await alone.post("/v1/remember/batch", {"items": items[start : start + 500]})
         ids.extend(one["id"] for one in told["items"])
     for source, target in ((0, 1), (1, 2), (10, 11)):
-        await _link(stack, ids[source], "part_of", ids[target])
+        await _link(alone, ids[source], "part_of", ids[target])
     for query in ("", "?project=shop", f"?scope={HERE}"):
-        found = await stack.get(f"/v1/graph/stats{query}")
+        found = await alone.get(f"/v1/graph/stats{query}")
         assert (found["nodes"], found["memories"]) == (1100, 1100)
         assert found["nodes_by_kind"] == {"bug": 550, "decision": 550}
         assert found["nodes_by_status"] == {"active": 1100}
         assert found["edges_by_type"] == {"part_of": 3}
         assert (found["orphans"], found["components"]) == (1095, 1097)
         assert found["largest_component"] == 3
-    assert (await stack.get("/v1/graph/stats?project=none"))["components"] == 0
+    assert (await alone.get("/v1/graph/stats?project=none"))["components"] == 0
 
 
 async def test_a_superseding_memory_is_linked_and_all_services_stay_ready(stack: Stack) -> None:

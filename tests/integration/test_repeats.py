@@ -1,15 +1,20 @@
-"""The same request again, at once or later: it takes effect once. Lists while others write."""
+"""The same request again, at once or later: it takes effect once. Lists while others write.
+
+All tests share one system; each is a tenant of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
 from tests.stack import Reply, Stack, eventually
 from tests.tables import counts, value
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SHA = "9" * 40
 CHANGE = {
@@ -21,6 +26,12 @@ CHANGE = {
 }
 TURNS = [{"role": "user", "content": "carrots"}, {"role": "user", "content": "carrots"}]
 ROUTES = ["remember", "remember/batch", "turns", "sessions/start", "git/changes", "dream"]
+
+
+@pytest.fixture
+def stack(system: Stack) -> Stack:
+    """The system to a tenant of the test's own."""
+    return system.apart()
 
 
 async def _session(stack: Stack, **more: str) -> str:
@@ -57,7 +68,13 @@ DERIVED = {
 
 
 def _stored(stack: Stack) -> dict[str, int]:
-    return {k: v for k, v in counts(stack.admin_url).items() if k not in DERIVED}
+    held = counts(stack.admin_url, stack.number())
+    return {table: many for table, many in held.items() if table not in DERIVED}
+
+
+def _many(stack: Stack, of: LiteralString) -> int:
+    """How many rows of the tenant there are of what stands behind `from`."""
+    return int(value(stack.admin_url, f"select count(*) from {of}", stack.number()))
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -92,7 +109,7 @@ async def test_ten_at_once_act_once(stack: Stack, route: str) -> None:
     added = {k: stored[k] - before[k] for k in stored if stored[k] != before[k]}
     assert added.pop("idempotency") == 1
     assert {table: added[table] for table in ADDED[route]} == ADDED[route]
-    assert value(stack.admin_url, "select count(*) from memory where confidence > 0.81") == 0
+    assert _many(stack, "memory where tenant = %s and confidence > 0.81") == 0
 
 
 ADDED: dict[str, dict[str, int]] = {
@@ -172,7 +189,7 @@ async def test_a_turn_with_an_id_is_stored_once_however_it_is_sent(stack: Stack)
 async def test_a_session_started_ten_times_at_once_is_one_session(stack: Stack) -> None:
     calls = [_session(stack, external_id="chat-1") for _ in range(10)]
     assert len(set(await asyncio.gather(*calls))) == 1
-    assert value(stack.admin_url, "select count(*) from session") == 1
+    assert _many(stack, "session where tenant = %s") == 1
 
 
 async def test_a_session_that_is_started_again_after_another_scope_was_deleted_is_one_session(
@@ -185,7 +202,7 @@ async def test_a_session_that_is_started_again_after_another_scope_was_deleted_i
     again = await _send(stack, route, body)
     assert gone.body["rows"]["memory"] == 1
     assert again.body["session"] == first.body["session"]
-    assert value(stack.admin_url, "select count(*) from session") == 1
+    assert _many(stack, "session where tenant = %s") == 1
 
 
 async def test_the_same_content_ten_times_at_once_is_one_memory(stack: Stack) -> None:
@@ -204,10 +221,9 @@ async def test_a_key_superseded_ten_times_at_once_has_one_active_memory(stack: S
     calls = [stack.post("/v1/remember", {**body, "content": text}) for text in contents]
     made = await asyncio.gather(*calls)
     assert Counter(one["status"] for one in made) == {"created": 1, "superseded": 9}
-    statuses = "select count(*) from memory where key = 'k' and status = %s"
-    assert value(stack.admin_url, statuses, "active") == 1
-    assert value(stack.admin_url, statuses, "superseded") == 9
-    assert value(stack.admin_url, "select count(*) from edge where kind = 'supersedes'") == 9
+    assert _many(stack, "memory where tenant = %s and key = 'k' and status = 'active'") == 1
+    assert _many(stack, "memory where tenant = %s and key = 'k' and status = 'superseded'") == 9
+    assert _many(stack, "edge where tenant = %s and kind = 'supersedes'") == 9
 
 
 async def test_a_change_told_ten_times_at_once_is_one_change(stack: Stack) -> None:
@@ -217,17 +233,17 @@ async def test_a_change_told_ten_times_at_once_is_one_change(stack: Stack) -> No
     assert Counter(one["duplicate"] for one in told) == {True: 9, False: 1}
 
 
-async def test_pages_hold_every_memory_once_while_others_are_written(stack: Stack) -> None:
+async def test_pages_hold_every_memory_once_while_others_are_written(alone: Stack) -> None:
     total, batch = 250, 50
     for first in range(0, total, batch):
         items = [{"content": f"memory number {n}"} for n in range(first, first + batch)]
-        await stack.post("/v1/remember/batch", {"items": items})
+        await alone.post("/v1/remember/batch", {"items": items})
     seen: list[str] = []
     sizes: list[int] = []
     cursor = ""
     while True:
-        page = await stack.get(f"/v1/memories?limit=37{cursor}")
-        await stack.post("/v1/remember", {"content": f"written after page {len(sizes)}"})
+        page = await alone.get(f"/v1/memories?limit=37{cursor}")
+        await alone.post("/v1/remember", {"content": f"written after page {len(sizes)}"})
         seen += [memory["content"] for memory in page["items"]]
         sizes.append(len(page["items"]))
         if page["next"] is None:
@@ -261,9 +277,10 @@ async def test_an_ended_session_may_be_ended_again_and_is_dreamt_over_once(stack
     assert {one["session"] for one in ended} == {session}
 
     async def rested() -> bool:
-        return bool(value(stack.admin_url, "select count(*) from dream_job") == 0)
+        return _many(stack, "dream_job where tenant = %s") == 0
 
     await eventually(rested)
-    assert value(stack.admin_url, "select coalesce(sum(turns), 0) from dream_run") == len(TURNS)
+    turns = "select coalesce(sum(turns), 0) from dream_run where tenant = %s"
+    assert value(stack.admin_url, turns, stack.number()) == len(TURNS)
     last = await stack.post(f"/v1/sessions/{session}/end", {})
     assert last == {"session": session, "dream": None}

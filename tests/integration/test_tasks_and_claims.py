@@ -5,9 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from reverie.domain.access import Role
 from tests.integration.store_parts import admin_rows
 from tests.stack import Stack, eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def stack(system: Stack) -> Stack:
+    """The system of the file to a tenant of the test's own."""
+    return system.apart()
 
 
 async def _task(stack: Stack, content: str, **fields: Any) -> str:
@@ -55,7 +65,7 @@ async def test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_i
 async def test_a_key_that_only_reads_or_announces_moves_no_task(stack: Stack) -> None:
     task = await _task(stack, "Rotate the signing key of the webhooks")
     for role in (Role.READER, Role.CI):
-        key = stack.key_of(tenant="default", role=role, writes=["project/shop"])
+        key = stack.key_of(role=role, writes=["project/shop"])
         for method, path, body in (
             ("POST", "/claim", {"agent": "ann"}),
             ("POST", "/release", {}),
