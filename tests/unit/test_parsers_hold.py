@@ -11,6 +11,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from inspect import unwrap
 from itertools import product
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -165,7 +166,8 @@ DOORS = (
     Door("entities", entities.entities_of, PROSE),
     Door("paths", anchors.paths, PROSE),
     Door("sentences", prose.sentences, PROSE),
-    Door("statement", statements.statement, PROSE),
+    # As it is made: what is kept of the texts asked last would cost nothing.
+    Door("statement", unwrap(statements.statement), PROSE),
     Door("corrections", corrections.corrections, PROSE),
     Door("domain", claims.root_domain, PROSE),
     Door("fence", lambda text: (fence.strip(text), fence.harmless(text)), FENCE),

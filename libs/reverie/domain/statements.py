@@ -72,6 +72,8 @@ _TOKEN = re.compile(
 )
 _SHAPED = re.compile(r"\d|[._/\\:@#+\-]|[a-z][A-Z]|\(\)")
 _REPLACES = re.compile(r"(?:mov|switch|migrat|chang)")
+REACH = 64
+"""Tokens that a negation or a marker speaks of at most, where no separator ends it before."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def _after(tokens: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
 
 
 def _first_word(tokens: list[tuple[str, str]], place: int) -> list[str]:
-    for kind, token in tokens[place:]:
+    for kind, token in tokens[place : place + REACH]:
         if kind == "word":
             return [token]
         if kind == "sep":
@@ -199,7 +201,7 @@ def _denied(tokens: list[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _clause(tokens: list[tuple[str, str]], place: int) -> Iterator[str]:
-    for kind, token in tokens[place:]:
+    for kind, token in tokens[place : place + REACH]:
         if kind == "sep":
             return
         if kind == "word":
