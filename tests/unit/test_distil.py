@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.distil import (
@@ -292,6 +292,7 @@ TURN = st.tuples(
 
 
 @settings(database=None, max_examples=120, deadline=None)
+@example([("assistant", "0000" + "\x80" * 6 + "\U00010000" * 2), ("user", "yes")])
 @given(st.lists(TURN, max_size=30))
 def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
     said: list[tuple[str, str]],
@@ -303,7 +304,8 @@ def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
     assert len(kept) <= MAX_MEMORIES + 1
     for memory in kept:
         limit = MAX_SESSION if memory.kind is Kind.SESSION else MAX_CONTENT
-        assert MIN_CONTENT <= len(memory.content) <= limit or memory.kind is Kind.SESSION
+        assert len(memory.content) <= limit
+        assert len(memory.content.encode()) >= MIN_CONTENT or memory.kind is Kind.SESSION
         assert memory.turns
         assert set(memory.turns) <= known
         assert 0 <= memory.priority <= 1

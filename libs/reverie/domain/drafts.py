@@ -22,6 +22,7 @@ from reverie.domain.words import index_text
 
 MAX_CONTENT = 400
 MIN_CONTENT = 24
+"""Bytes: eight Chinese characters say as much as a few English words."""
 RULE = 4.0
 """What a user's rule or preference is worth."""
 MIDWAY = 0.5
