@@ -203,7 +203,7 @@ def _doubled(deeds: list[Deed], state: State) -> Iterator[Violation]:
         if len(memories) > 1:
             yield Violation("doubled", f"{marker} in {sorted(memories)}")
     for memory, kept in state.memories.items():
-        yield from _said_again(memory, kept.said)
+        yield from _said_again(memory, [markers_in(text) & said for text in kept.said])
     contents = Counter(
         (kept.key, kept.content) for kept in state.memories.values() if kept.status == "active"
     )
@@ -212,12 +212,11 @@ def _doubled(deeds: list[Deed], state: State) -> Iterator[Violation]:
             yield Violation("doubled", f"{times} times {content[:60]!r}")
 
 
-def _said_again(memory: str, said: tuple[str, ...]) -> Iterator[Violation]:
+def _said_again(memory: str, texts: Iterable[frozenset[str]]) -> Iterator[Violation]:
     """A marker that a memory lost and has again was written by a change that was made twice."""
     over: set[str] = set()
     before: frozenset[str] = frozenset()
-    for text in said:
-        now = markers_in(text)
+    for now in texts:
         for marker in sorted(now & over):
             yield Violation("written again", f"{marker} in {memory}")
         over |= before - now

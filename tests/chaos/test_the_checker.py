@@ -58,8 +58,10 @@ def _found(state: State = STATE, *sights: Sight) -> list[str]:
 
 def test_a_history_that_holds_is_found_to_hold() -> None:
     landed = STATE.memories | {"m5": Kept("active", "mkax0x7", ("mkax0x7",))}
+    told_anew = STATE.memories | {"m9": Kept("active", SAID, (SAID, "what came after", SAID))}
     assert _found() == []
     assert _found(replace(STATE, memories=landed)) == []
+    assert _found(replace(STATE, memories=told_anew)) == []
     assert _found(STATE, Sight("a", frozenset({A1, A2}), A1)) == []
 
 
