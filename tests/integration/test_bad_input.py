@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -141,6 +142,17 @@ async def test_content_may_be_as_long_as_the_limit_and_no_byte_longer(place: Pla
     )
     assert (asked["status"], asked["field"]) == (413, "query")
     assert (await place.stack.post("/v1/remember", {"content": longest}))["status"] == "created"
+
+
+@pytest.mark.parametrize("offset", ["+17:10", "-23:59", "+15:59"])
+async def test_a_time_of_any_offset_is_taken_for_the_moment_it_is(
+    place: Place, offset: str
+) -> None:
+    told = f"2020-03-01T12:00:00{offset}"
+    body = {"content": f"Ferries go at noon, {offset}", "valid_from": told}
+    made = await place.stack.post("/v1/remember", body)
+    kept = await place.stack.get(f"/v1/memories/{made['id']}")
+    assert datetime.fromisoformat(kept["valid_from"]) == datetime.fromisoformat(told)
 
 
 async def test_what_does_not_exist_is_not_found(place: Place) -> None:

@@ -38,10 +38,11 @@ def _dated(given: object) -> object:
 
 
 def _tellable(moment: datetime) -> datetime:
-    """A time that exists in every offset: the store keeps UTC, and answers are read from there."""
+    """A time that exists in every offset, in UTC: the store keeps that, and answers are read from
+    there. It knows no offset of 16 hours and more, which ISO 8601 can tell."""
     if not EARLIEST <= moment <= LATEST:
         raise ValueError("lies outside the years 1 to 9999")
-    return moment
+    return moment.astimezone(UTC)
 
 
 def _visible(text: str) -> str:
