@@ -7,12 +7,12 @@ What is refused of one session holds up no other.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 from reverie.agent.hook_gateway import Away, Gateway, Refused
 from reverie.agent.hook_notes import Notes, waiting
+from reverie.agent.one_call import MOST_BYTES, MOST_TURNS, weight
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from reverie.agent.transcripts import ParsedTurn
 
-MOST_TURNS = 200
-MOST_BYTES = 600_000
-"""Of what is said in one call, as JSON writes it: six to a character of many scripts."""
 MOST_REFUSED = 3
 """Sessions that one hook asks for again in vain; those behind them have their turn later."""
 UNTAKEN = frozenset({400, 413, 422})
@@ -193,7 +190,7 @@ def _batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     size = 0
     for turn in turns:
-        more = len(json.dumps(turn["content"]))
+        more = weight(turn)
         if batch and (len(batch) >= MOST_TURNS or size + more > MOST_BYTES):
             yield batch
             batch, size = [], 0

@@ -6,7 +6,6 @@ nothing, nor does one of what a hook has handed over. Bounded memory: a batch of
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reverie.agent.hook_turns import as_sent, is_worth
+from reverie.agent.one_call import MOST_BYTES, MOST_TURNS, weight
 from reverie.agent.transcript_files import Format, Lines, Talk, at_of, read
 from reverie.agent.transcripts import ParsedTurn
 
@@ -21,9 +21,6 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[tuple[int, Any]]]
 """A POST to the gateway: its path and body; answers the status and the decoded body."""
 Advance = Callable[[int], None]
 
-MOST_TURNS: Final = 200
-MOST_BYTES: Final = 600_000
-"""Of what is said in one call, as JSON writes it: six to a character of many scripts."""
 MOST_OPEN: Final = 50
 MOST_NAMED: Final = 200
 """Unreadable lines that are named; all are counted."""
@@ -105,7 +102,7 @@ class Import:
         turn = at_of(turn, at.last)
         at.last = max(filter(None, (at.last, turn.at)), default=None)
         sent = as_sent(turn)
-        more = len(json.dumps(sent["content"]))
+        more = weight(sent)
         if len(at.turns) >= MOST_TURNS or at.size + more > MOST_BYTES:
             await self._send(at)
         at.turns.append(sent)
