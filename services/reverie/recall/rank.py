@@ -59,7 +59,7 @@ POOL = 3
 """How many times the limit diversity chooses from."""
 
 AHEAD = 2
-"""How many times that is looked up before the graph has been walked."""
+"""How many times what diversity chooses from is looked up before the graph has been walked."""
 
 TOO_LOW = Cut("score")
 
