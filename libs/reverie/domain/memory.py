@@ -146,6 +146,12 @@ class Memory:
 _SPACE = re.compile(r"\s+")
 
 
+def was_true(memory: Memory, at: datetime) -> bool:
+    """Whether what the memory says was true at that moment."""
+    begun = memory.valid_from is None or memory.valid_from <= at
+    return begun and (memory.valid_to is None or at < memory.valid_to)
+
+
 def content_hash(redacted: str) -> str:
     """SHA-256 of the normalised, redacted content: NFC, white space folded, ends cut."""
     text = _SPACE.sub(" ", unicodedata.normalize("NFC", redacted)).strip()

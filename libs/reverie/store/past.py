@@ -10,7 +10,7 @@ from uuid import UUID
 from reverie.domain.access import Principal
 from reverie.domain.errors import NotFound
 from reverie.domain.ids import part_of_id
-from reverie.domain.memory import Memory
+from reverie.domain.memory import Memory, was_true
 from reverie.domain.worth import Facts
 from reverie.store import rows
 from reverie.store.database import Database
@@ -188,14 +188,8 @@ def _passes(memory: Memory, only: Filter) -> bool:
         and (only.tags is None or set(only.tags) <= set(memory.tags))
         and (only.since is None or only.since <= at)
         and (only.until is None or at < only.until)
-        and (only.valid_at is None or _was_true(memory, only.valid_at))
+        and (only.valid_at is None or was_true(memory, only.valid_at))
     )
-
-
-def _was_true(memory: Memory, at: datetime) -> bool:
-    """Whether what the memory says was true at that moment."""
-    begun = memory.valid_from is None or memory.valid_from <= at
-    return begun and (memory.valid_to is None or at < memory.valid_to)
 
 
 def _facts(memory: Memory) -> Facts:
