@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.asyncpg import register_vector
 
-from reverie.store import near
+from reverie.store import near, shelf
 from reverie.store.database import FIRST_VECTORS, open_database
 from reverie.store.search import Filter, Scored, Search
 from reverie.store.steady import ASKED
@@ -80,8 +80,8 @@ class Both:
 async def both(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
     monkeypatch.setattr(near, "LEAST", 100)
     monkeypatch.setattr(near, "FRESH", 15)
-    monkeypatch.setattr(near, "PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(near, "BLIND_SECONDS", 0.0)
+    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+        monkeypatch.setattr(shelf, pause, 0.0)
     [tenant] = add_tenants(database.admin_url, "one")
     writer = await asyncpg.connect(database.service_url, server_settings={"role": "reverie_app"})
     try:
@@ -137,7 +137,7 @@ async def test_what_began_before_the_vectors_were_read_and_ended_after_is_seen(b
     async with both.writer.transaction():
         await both.put("global", 1, np.stack([asked, -asked]))
         for _ in range(2):
-            both.kept.near._want((both.tenant, FIRST_VECTORS), 0.0)
+            both.kept.near._want((both.tenant, FIRST_VECTORS))
             await both.kept.near.read_wanted()
         assert (await both.same(asked=asked))[0].score < 0.9
     assert (await both.same(asked=asked))[0].score > 0.999
@@ -170,11 +170,11 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
 async def test_what_does_not_fit_gives_way_to_those_that_asked_last(both: Both) -> None:
     kept = both.kept.near
     kept._most = next(iter(kept._kept.values())).rows.nbytes
-    kept._want((both.tenant, FIRST_VECTORS), 0.0)
+    kept._want((both.tenant, FIRST_VECTORS))
     await kept.read_wanted()
     assert list(kept._kept) == [(both.tenant, FIRST_VECTORS)]
     kept._most -= 1
-    kept._want((both.tenant, FIRST_VECTORS), 0.0)
+    kept._want((both.tenant, FIRST_VECTORS))
     await kept.read_wanted()
     assert not kept._kept
     await both.same()

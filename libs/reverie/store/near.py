@@ -8,22 +8,17 @@ not be read, and reckons its score.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import asyncpg
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
-from reverie.domain.errors import ReverieError
 from reverie.store.database import Database, Tenant
-
-log = structlog.get_logger("reverie.store")
+from reverie.store.shelf import Name, Shelf
 
 LEAST = 2_000
 """Vectors from which on they are kept: fewer are compared as quickly as candidates looked up."""
@@ -34,15 +29,10 @@ AGAIN = 64
 """After so many searches it is found out anew how many are enough."""
 FRESH = 200
 """What came since, in vectors, from which on all are read again."""
-PAUSE_SECONDS = 30.0
-BLIND_SECONDS = 5.0
-"""How long after it was read something is read again: what is kept, and what is not."""
 ROUNDED = 1e-5
 """By how much a cosine may differ whose sum is reckoned in another order."""
 
 Vector = NDArray[np.float32]
-Name = tuple[int, str]
-"""A tenant, and the table of a model's vectors."""
 
 
 @dataclass
@@ -60,6 +50,11 @@ class Kept:
     first: dict[tuple[str, ...], int] = field(default_factory=dict)
     asked: int = 0
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the vectors."""
+        return self.rows.nbytes
+
     def nearest(self, vector: Vector, count: int) -> tuple[list[int], float]:
         """The nearest `count` chunks in no order, and the cosine of the last of them."""
         # In 16 bits, as Postgres is asked.
@@ -69,15 +64,12 @@ class Kept:
         return self.chunks[best].tolist(), float(likeness[best].min())
 
 
-class Near:
+class Near(Shelf[Kept]):
     """Keeps at most `megabytes` of vectors, those of the tenants that asked last."""
 
     def __init__(self, database: Database, megabytes: int) -> None:
-        self._db, self._most = database, megabytes * 1_000_000
-        self._kept: OrderedDict[Name, Kept] = OrderedDict()
-        self._wanted: dict[Name, None] = {}
-        self._tried: dict[Name, float] = {}
-        self._asked = asyncio.Event()
+        super().__init__(megabytes)
+        self._db = database
 
     async def search(
         self, tenant: Tenant, vector: Vector, args: Sequence[Any], own: int
@@ -87,7 +79,7 @@ class Near:
         `args`: those of `search_vectors_exact` up to what else is asked of a memory; `own`: how
         many vectors the tenant has.
         """
-        kept = self._of(tenant, own)
+        kept = self._fitting(tenant, own)
         scopes, limit, narrowed = tuple(args[1]), args[3], args[4] or args[5]
         if kept is None or narrowed:
             return []
@@ -112,71 +104,31 @@ class Near:
         """Whether the table is the one that was read; notes how much has come since."""
         name = (tenant.id, tenant.vectors)
         if not found[0]["same"]:
-            self._kept.pop(name, None)
+            self._drop(name)
             return False
         if found[0]["fresh"] > FRESH:
-            self._want(name, PAUSE_SECONDS)
+            self._want(name)
         return True
 
-    def _of(self, tenant: Tenant, own: int) -> Kept | None:
+    def _fitting(self, tenant: Tenant, own: int) -> Kept | None:
         """What is kept of a tenant of `own` vectors; None where it is not worth it, or not yet."""
         if not (self._most and LEAST <= own <= MOST and self._db.keeps_plans_for(tenant.id)):
             return None
         name = (tenant.id, tenant.vectors)
-        kept = self._kept.get(name)
-        if kept is None:
-            self._want(name, BLIND_SECONDS)
-        else:
-            self._kept.move_to_end(name)
-            if len(kept.chunks) > 1.2 * own:
-                self._want(name, PAUSE_SECONDS)
+        kept = self._of(name)
+        if kept is not None and len(kept.chunks) > 1.2 * own:
+            self._want(name)
         return kept
 
-    def _want(self, name: Name, pause: float) -> None:
-        if time.monotonic() - self._tried.get(name, -pause) >= pause:
-            self._wanted[name] = None
-            self._asked.set()
-
-    async def keep_reading(self) -> None:
-        """Reads what is wanted, beside the requests. A background task."""
-        while True:
-            await self._asked.wait()
-            await self.read_wanted()
-
-    async def read_wanted(self) -> None:
-        """Reads all that is wanted now."""
-        self._asked.clear()
-        wanted, self._wanted = list(self._wanted), {}
-        for name in wanted:
-            self._tried[name] = time.monotonic()
-            try:
-                await self._read(name)
-            except (ReverieError, asyncpg.PostgresError) as error:
-                log.warning("vectors_not_read", error=type(error).__name__)
-
-    async def _read(self, name: Name) -> None:
+    async def _read(self, name: Name) -> Kept | None:
         tenant, table = name
         async with self._db.reading(tenant) as t:
             t.vectors = table
             row = await t.row("vectors_all", MOST + 1)
         if row is None or not LEAST <= len(row["chunks"] or ()) <= MOST:
-            return
+            return None
         rows = await asyncio.to_thread(_decoded, row["vectors"], len(row["chunks"]))
-        chunks = np.array(row["chunks"], np.int64)
-        self._keep(name, Kept(row["source"], row["since"], chunks, rows))
-
-    def _keep(self, name: Name, kept: Kept) -> None:
-        self._kept.pop(name, None)
-        self._kept[name] = kept
-        while self._kept and _size(self._kept.values()) > self._most:
-            gone, _ = self._kept.popitem(last=False)
-            self._tried[gone] = time.monotonic() + PAUSE_SECONDS
-        while len(self._tried) > 1000:
-            del self._tried[next(iter(self._tried))]
-
-
-def _size(kept: Iterable[Kept]) -> int:
-    return sum(one.rows.nbytes for one in kept)
+        return Kept(row["source"], row["since"], np.array(row["chunks"], np.int64), rows)
 
 
 def _decoded(sent: bytes, count: int) -> Vector:

@@ -1,0 +1,98 @@
+"""What is kept in memory of the tenants that ask most: read beside the requests, never in one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from typing import Generic, Protocol, TypeVar
+
+import asyncpg
+import structlog
+
+from reverie.domain.errors import ReverieError
+
+log = structlog.get_logger("reverie.store")
+
+PAUSE_SECONDS = 30.0
+BLIND_SECONDS = 5.0
+"""How long after it was read something is read again: what is kept, and what is not."""
+SHARE = 50
+"""Reading takes at most one part in so many of the time."""
+
+Name = tuple[int, str]
+"""A tenant, and a table."""
+
+
+class Sized(Protocol):
+    """What can be kept."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+K = TypeVar("K", bound=Sized)
+
+
+class Shelf(ABC, Generic[K]):
+    """Keeps at most `megabytes`, of the tenants that asked last."""
+
+    def __init__(self, megabytes: int) -> None:
+        self._most = megabytes * 1_000_000
+        self._kept: OrderedDict[Name, K] = OrderedDict()
+        self._wanted: dict[Name, None] = {}
+        self._again: dict[Name, float] = {}
+        self._asked = asyncio.Event()
+
+    @abstractmethod
+    async def _read(self, name: Name) -> K | None:
+        """What is to be kept now; None where that is not worth it."""
+
+    def _of(self, name: Name) -> K | None:
+        """What is kept; where that is nothing, it is read soon."""
+        kept = self._kept.get(name)
+        if kept is None:
+            self._want(name)
+        else:
+            self._kept.move_to_end(name)
+        return kept
+
+    def _drop(self, name: Name) -> None:
+        self._kept.pop(name, None)
+
+    def _want(self, name: Name) -> None:
+        if time.monotonic() >= self._again.get(name, 0.0):
+            self._wanted[name] = None
+            self._asked.set()
+
+    async def keep_reading(self) -> None:
+        """Reads what is wanted, beside the requests. A background task."""
+        while True:
+            await self._asked.wait()
+            await self.read_wanted()
+
+    async def read_wanted(self) -> None:
+        """Reads all that is wanted now."""
+        self._asked.clear()
+        wanted, self._wanted = list(self._wanted), {}
+        for name in wanted:
+            begun, read = time.monotonic(), None
+            try:
+                read = await self._read(name)
+            except (ReverieError, asyncpg.PostgresError) as error:
+                log.warning("tenant_not_kept", table=name[1], error=type(error).__name__)
+            now = time.monotonic()
+            pause = BLIND_SECONDS if read is None else PAUSE_SECONDS
+            self._again[name] = now + max(pause, SHARE * (now - begun))
+            if read is not None:
+                self._keep(name, read)
+
+    def _keep(self, name: Name, read: K) -> None:
+        self._drop(name)
+        self._kept[name] = read
+        while self._kept and sum(one.nbytes for one in self._kept.values()) > self._most:
+            gone, _ = self._kept.popitem(last=False)
+            self._again[gone] = time.monotonic() + 2 * PAUSE_SECONDS
+        while len(self._again) > 1000:
+            del self._again[next(iter(self._again))]
