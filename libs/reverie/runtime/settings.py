@@ -200,6 +200,11 @@ class Settings(Places, LimitSettings):
         description="megabytes of vectors that a gateway keeps in memory, of the tenants that ask"
         " most: 15 for 10,000 memories; 0 keeps none",
     )
+    recall_words_mb: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        64,
+        description="megabytes of words of memories that a gateway keeps, likewise: 2 for 10,000"
+        " memories of 25 words; 0 keeps none",
+    )
     trace_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
         24.0, description="hours that the trace of a recall is kept; 0 keeps none"
     )

@@ -22,6 +22,7 @@ from reverie.store.counts import Counts
 from reverie.store.database import FIRST_VECTORS, Database, Tenant
 from reverie.store.near import Near
 from reverie.store.weighted import sparse_vector
+from reverie.store.worded import Told, Worded
 
 NEAREST = 4
 """How many times the memories asked for the best are, before all are looked at."""
@@ -111,19 +112,25 @@ NONE_HELD = Holding()
 class Search:
     """Searches within one tenant."""
 
-    def __init__(self, database: Database, vectors_mb: int = 0) -> None:
-        """`vectors_mb`: megabytes of vectors that are kept in memory."""
+    def __init__(self, database: Database, vectors_mb: int = 0, words_mb: int = 0) -> None:
+        """`vectors_mb`, `words_mb`: megabytes of vectors and postings that are kept in memory."""
         self._db = database
         self._counts = Counts()
         self.near = Near(database, vectors_mb)
+        self.worded = Worded(database, words_mb)
 
     async def words(self, who: Principal, text: str, only: Filter, limit: int) -> list[Scored]:
         """Memories by BM25 of the prepared question `text`, best first."""
         async with self._db.reading(who.tenant) as tenant:
             corpus = await self._counts.memories(tenant)
-            size = (corpus.documents, corpus.mean_length)
-            args = (text, list(only.scopes), list(only.status), *size, limit)
-            found = await _best(tenant, (*args, only.kinds, only.asked), limit, corpus.documents)
+            told = await self.worded.told(tenant, text, corpus)
+            if told is not None:
+                found = await _looked_up(tenant, told, only, limit)
+            else:
+                size = (corpus.documents, corpus.mean_length)
+                args = (text, list(only.scopes), list(only.status), *size, limit)
+                asked = (*args, only.kinds, only.asked)
+                found = await _best(tenant, asked, limit, corpus.documents)
         return [Scored(*row) for row in found]
 
     async def turns(
@@ -222,6 +229,18 @@ class Search:
         async with self._db.reading(who.tenant) as tenant:
             found = await tenant.rows("edges_among", list(ids))
         return [(r["id"], r["src"], r["dst"], r["kind"], r["weight"]) for r in found]
+
+
+async def _looked_up(tenant: Tenant, told: Told, only: Filter, limit: int) -> list[asyncpg.Record]:
+    """The best that may be returned, looked for among few first, then among all."""
+    asked = (limit, only.kinds, only.asked)
+    for many in (NEAREST * limit, None):
+        docs, scores, whole = told.first(many)
+        args = (docs, list(only.scopes), list(only.status), scores, *asked)
+        found = await tenant.rows("words_found", *args)
+        if whole or len(found) == limit:
+            break
+    return found
 
 
 async def _best(

@@ -118,7 +118,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             memories=Memories(database),
             edits=Edits(database),
             past=Past(database),
-            search=Search(database, settings.recall_vectors_mb),
+            search=Search(database, settings.recall_vectors_mb, settings.recall_words_mb),
             models=Models(database),
             sessions=Sessions(database),
             ids=ShortIds(database),
@@ -165,6 +165,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             background=[
                 parts.model.keep_loaded,
                 parts.search.near.keep_reading,
+                parts.search.worded.keep_reading,
                 parts.recorder.keep_writing,
                 parts.used.keep_writing,
                 protocol.keep_open,

@@ -2,7 +2,7 @@
 -- Memories as lines after id $4: of grants $2 within patterns $3; forgotten ones are none. One is
 -- settled where its slow path is done and all that it links to is exported too.
 select m.id, (to_jsonb(m)
-  - '{tenant,doc,words,terms,short,hash,enriched_version,carried}'::text[]
+  - '{tenant,doc,words,terms,worded,short,hash,enriched_version,carried}'::text[]
   || jsonb_build_object('type', 'memory', 'settled',
     greatest(m.enriched_version, coalesce(m.carried, 0)) >= m.version
     -- No `exists`: for many rows that would be a hash over all edges of the tenant.

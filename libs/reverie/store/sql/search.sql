@@ -33,6 +33,53 @@ from scored s cross join lateral (
     and ($9::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
 order by s.score desc, s.doc limit $7;
 
+-- name: postings_all
+-- All postings of a tenant, up to $2, as Postgres sends numbers: of each term its number, how many
+-- postings it has, and these, (doc, tf, len) each; of which table, since which start of the server,
+-- and the oldest transaction under way.
+select pg_postmaster_start_time() || ' ' || 'posting'::regclass::oid as source,
+       pg_snapshot_xmin(pg_current_snapshot())::text as since,
+       string_agg(int8send(t.term), ''::bytea) as terms,
+       string_agg(int4send(t.many), ''::bytea) as counts,
+       string_agg(t.postings, ''::bytea) as postings
+from (
+  select p.term, count(*)::int as many,
+         string_agg(int8send(p.doc) || int2send(p.tf) || int4send(p.len), ''::bytea) as postings
+  from (select term, doc, tf, len from posting where tenant = $1 order by term limit $2) p
+  group by p.term
+) t;
+
+-- name: words_asked
+-- The terms of the question $2, in the order in which their scores are added, and whose words have
+-- changed, $5 memories at most, by transactions from $3 on; of these the postings of the terms. `same`:
+-- whether the table is $4, on a server that was not started anew. What a backup brought back may name
+-- a transaction yet to come.
+with term as materialized (
+  select distinct term_no(l) as no from unnest(tsvector_to_array(to_tsvector('english', $2))) l
+), fresh as materialized (
+  select m.doc from memory m where m.tenant = $1 and m.worded >= $3::text::xid8
+    and m.worded < pg_snapshot_xmax(pg_current_snapshot()) limit $5::int
+), held as materialized (
+  select p.term, p.doc, p.tf, p.len from fresh f cross join term t
+  join posting p on p.tenant = $1 and p.term = t.no and p.doc = f.doc
+)
+select pg_postmaster_start_time() || ' ' || 'posting'::regclass::oid = $4 as same,
+       array(select no from term) as terms, array(select doc from fresh) as fresh,
+       array(select array[h.term, h.doc, h.tf, h.len] from held h) as held;
+
+-- name: words_found
+-- Of the documents $2 with the scores $5, best first, those that may be returned, up to $6; $8: what else
+-- is asked of one (wanted), or null.
+select m.id, g.score, m.whole
+from (select * from unnest($2::bigint[], $5::float8[]) with ordinality u (doc, score, place)
+      order by u.place) g
+cross join lateral (
+  select m.id, m.enriched_version >= m.version as whole from memory m
+  where m.tenant = $1 and m.doc = g.doc and m.status = any($4::text[]) and covers($3, m.scope)
+    and ($7::text[] is null or m.kind = any($7))
+    and ($8::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $8)) limit 1) m
+order by g.place limit $6;
+
 -- name: search_turn_words
 -- BM25 over turns of sessions that the grants $3 cover and that agent $4 (null: any) had, none after
 -- $8 (null: up to now).
