@@ -2,8 +2,8 @@
 
 What is kept is as old as it may be: a search first asks whose words have changed since
 (`words_asked`) and reckons these from what it is told, then looks the best up (`words_found`), so
-that nothing is found that is gone or may not be read. The scores are those of `search_words`, to
-the last bit; only a word's rarity still counts what was deleted since.
+that nothing is found that is gone or may not be read. The scores are those of `search_words`, in 32
+bits as there; only a word's rarity still counts what was deleted since.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _POSTING = np.dtype([("doc", ">i8"), ("tf", ">i2"), ("len", ">i4")])
 
 Whole = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Scores = NDArray[np.float32]
 
 
 class Best(NamedTuple):
@@ -53,7 +54,7 @@ class Told:
     """The score of each document, 0 where it holds none of the words."""
 
     docs: Whole
-    scores: Floats
+    scores: Scores
 
     def first(self, many: int | None = None) -> Best:
         """The best `many` (None: all that have any), ties by document."""
@@ -104,7 +105,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Asked:
-    """The terms of a question, in the order of their sums, and what has changed since.
+    """The terms of a question, and what has changed since.
 
     `held`: rows of (term, document, occurrences, length) of the documents of `fresh`.
     """
@@ -125,7 +126,7 @@ def told(kept: Kept, asked: Asked, corpus: Corpus) -> Told:
         norm = 1.2 * (0.25 + 0.75 * length / corpus.mean_length)
         scores[places] += idf * tf * 2.2 / (tf + norm)
     scores[stale] = 0.0
-    return Told(np.concatenate([kept.docs, fresh]), scores)
+    return Told(np.concatenate([kept.docs, fresh]), scores.astype(np.float32))
 
 
 def _parts(

@@ -11,7 +11,8 @@ from turn where tenant = $1 and terms > 0;
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- What may be returned is looked up from the best down, until there are $7, among the best $10: a
--- common word is cheap. $9: what else is asked of it (wanted), or null.
+-- common word is cheap. $9: what else is asked of it (wanted), or null. Scores are told in 32 bits: the
+-- order in which they are added, which is the planner's, must not decide between two that are alike.
 with term as materialized (
   select t.no, ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
   from (select distinct term_no(l) as no
@@ -21,7 +22,7 @@ with term as materialized (
 ), scored as (
   select p.doc, sum(t.idf * p.tf::float8 * 2.2::float8
       / (p.tf::float8 + 1.2::float8 * (0.25::float8 + 0.75::float8 * p.len::float8 / $6::float8))
-    ) as score
+    )::real as score
   from term t join posting p on p.tenant = $1 and p.term = t.no
   group by p.doc order by score desc, p.doc limit $10::int
 )
@@ -50,8 +51,7 @@ from (
 ) t;
 
 -- name: words_asked
--- The terms of the question $2, in the order in which their scores are added, and whose words have
--- changed, $5 memories at most, by transactions from $3 on; of these the postings of the terms. `same`:
+-- The terms of the question $2, and whose words have changed, $5 memories at most, by transactions from $3 on; of these the postings of the terms. `same`:
 -- whether the table is $4, on a server that was not started anew. What a backup brought back may name
 -- a transaction yet to come.
 with term as materialized (
@@ -71,7 +71,7 @@ select pg_postmaster_start_time() || ' ' || 'posting'::regclass::oid = $4 as sam
 -- Of the documents $2 with the scores $5, best first, those that may be returned, up to $6; $8: what else
 -- is asked of one (wanted), or null.
 select m.id, g.score, m.whole
-from (select * from unnest($2::bigint[], $5::float8[]) with ordinality u (doc, score, place)
+from (select * from unnest($2::bigint[], $5::real[]) with ordinality u (doc, score, place)
       order by u.place) g
 cross join lateral (
   select m.id, m.enriched_version >= m.version as whole from memory m

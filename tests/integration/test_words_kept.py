@@ -1,0 +1,201 @@
+"""Postings kept in memory find what the same sums in Postgres find, at every moment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import psycopg
+import pytest
+
+from reverie.domain.words import query_text
+from reverie.store import shelf, worded
+from reverie.store.counts import Corpus
+from reverie.store.database import open_database
+from reverie.store.edits import Change, Edits
+from reverie.store.edits import worded as worded_anew
+from reverie.store.memories import Memories
+from reverie.store.search import Filter, Scored, Search
+from reverie.store.steady import ASKED
+from reverie.store.worded import TABLE
+from reverie.testing.servers import Database
+from tests.integration.store_parts import PATH, Store, add_tenants, app_connection, principal
+from tests.integration.store_parts import new as made
+from tests.integration.store_parts import write as written
+
+WORDS = (
+    *("pool", "worker", "cache", "store", "index", "vector", "retry", "queue", "lock", "batch"),
+    *("getUserById", "auth.ts", "连接池"),
+)
+CHANCE = random.Random(7)
+ANY = Filter(["*"], ["active", "superseded"])
+
+
+def _text() -> str:
+    number = CHANCE.randrange(10_000)
+    return " ".join(CHANCE.choices(WORDS, k=CHANCE.randrange(2, 12))) + f" case {number}"
+
+
+class Both:
+    """A search with postings in memory beside one without, of the same tenant."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.me = store, store.me
+        self.kept, self.plain = Search(store.db, words_mb=64), Search(store.db)
+
+    async def same(self, only: Filter = ANY, limit: int = 20) -> list[Scored]:
+        """What both find of a question, which is the same in the same order."""
+        asked = query_text(" ".join(CHANCE.sample(WORDS, 3)))
+        found = await self.kept.words(self.me, asked, only, limit)
+        assert found == await self.plain.words(self.me, asked, only, limit)
+        return found
+
+    async def named(self, word: str) -> list[UUID]:
+        """The memories that hold a word."""
+        found = await self.kept.words(self.me, query_text(word), ANY, 9)
+        assert found == await self.plain.words(self.me, query_text(word), ANY, 9)
+        return [one.id for one in found]
+
+    async def serves(self) -> bool:
+        """Whether what is kept can answer now."""
+        async with self.store.db.reading(self.me.tenant) as tenant:
+            told = await self.kept.worded.told(tenant, "pool", Corpus(300, 10))
+        return told is not None
+
+    async def read(self) -> None:
+        """Reads all anew."""
+        self.kept.worded._want((self.me.tenant, TABLE))
+        await self.kept.worded.read_wanted()
+
+    async def change(self, memory: UUID, **fields: Any) -> None:
+        """Changes a memory."""
+        change = Change(fields, "test", "edited")
+        await Edits(self.store.db).change(self.me, memory, change, {})
+
+
+@pytest.fixture
+async def both(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
+    monkeypatch.setattr(worded, "LEAST", 50)
+    monkeypatch.setattr(worded, "FRESH", 15)
+    monkeypatch.setattr(worded, "MOST_FRESH", 40)
+    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+        monkeypatch.setattr(shelf, pause, 0.0)
+    one, two = add_tenants(database.admin_url, "one", "two")
+    async with open_database(database.service_url, size=3, readers=2) as db:
+        me, other = principal(one, "one"), principal(two, "two")
+        store = Store(db, Memories(db), me, other, database.admin_url, database.service_url)
+        tested = Both(store)
+        await written(store, *(made(_text(), scope=f"project/{n % 3}") for n in range(200)))
+        for _ in range(ASKED + 1):
+            await tested.same()
+        assert not await tested.serves()
+        await tested.read()
+        assert await tested.serves()
+        yield tested
+
+
+async def test_what_is_written_edited_or_forgotten_is_seen_at_once(both: Both) -> None:
+    for only in (ANY, Filter(["project/1"], ["active"]), Filter(["session/none"], ["active"])):
+        for limit in (1, 20, 300):
+            await both.same(only, limit)
+    [first, second] = await written(both.store, made("a zebra in the pool"), made("pool pool"))
+    assert await both.named("zebra") == [first]
+    await both.change(second, **worded_anew("two zebra, no pool", None, []))
+    assert set(await both.named("zebra")) == {first, second}
+    await both.change(first, **worded_anew("nothing of it", None, []))
+    assert await both.named("zebra") == [second]
+    await both.change(second, status="archived")
+    assert await both.named("zebra") == []
+    await both.change(second, status="active")
+    assert await both.named("zebra") == [second]
+    await both.change(second, status="deleted")
+    assert await both.named("zebra") == []
+    for _ in range(10):
+        await both.same()
+    assert await both.serves()
+
+
+async def test_what_began_before_postings_were_read_and_ended_after_is_seen(both: Both) -> None:
+    async with app_connection(both.store.service_url, both.me.tenant) as writer:
+        [memory] = await written(both.store, made("a zebra"))
+        async with writer.transaction():
+            await writer.execute(
+                "select index_words(tenant, doc, 'gnu:1', 1) from memory where id = $1", memory
+            )
+            await writer.execute("update memory set words = 'gnu:1' where id = $1", memory)
+            await both.read()
+            assert await both.named("gnu") == []
+        assert await both.named("gnu") == [memory]
+    assert await both.serves()
+
+
+async def test_much_that_changed_is_left_to_postgres_until_all_is_read_again(both: Both) -> None:
+    await written(both.store, *(made(_text()) for _ in range(20)))
+    await both.same()
+    assert both.kept.worded._wanted
+    await written(both.store, *(made(_text()) for _ in range(21)))
+    assert not await both.serves()
+    await both.same()
+    await both.kept.worded.read_wanted()
+    assert await both.serves()
+    await both.same()
+
+
+async def test_what_was_deleted_for_ever_is_not_found(both: Both) -> None:
+    gone = {one.id for one in await both.same()}
+    with psycopg.connect(both.store.admin_url, options=PATH) as admin:
+        admin.execute("delete from memory where id = any(%s)", [list(gone)])
+    for _ in range(5):
+        asked = query_text(" ".join(WORDS))
+        found = await both.kept.words(both.me, asked, ANY, 300)
+        assert not gone & {one.id for one in found}
+
+
+async def test_postings_of_another_table_or_of_a_backup_are_never_taken_for_those_kept(
+    both: Both,
+) -> None:
+    kept = both.kept.worded._kept[both.me.tenant, TABLE]
+    with psycopg.connect(both.store.admin_url, options=PATH) as admin:
+        admin.execute("alter table memory disable trigger memory_worded")
+        admin.execute("update memory set worded = '9000000000'")
+    await both.same()
+    assert await both.serves()
+    # A table of the same name that was made anew has another number.
+    kept.source = kept.source.rpartition(" ")[0] + " 1"
+    assert not await both.serves()
+    assert not both.kept.worded._kept
+    await both.same()
+
+
+async def test_what_is_old_or_does_not_fit_is_read_again_or_left(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = both.kept.worded
+    monkeypatch.setattr(worded, "OLD_SECONDS", -1.0)
+    await both.same()
+    assert kept._wanted
+    await kept.read_wanted()
+    assert await both.serves()
+    kept._most = 600
+    await both.read()
+    kept._drop((both.me.tenant, TABLE))
+    assert not await both.serves()
+    await both.same()
+
+
+async def test_a_tenant_without_words_and_one_of_others_are_not_mixed_up(both: Both) -> None:
+    found = await both.kept.words(both.store.other, query_text("pool"), ANY, 9)
+    assert found == []
+    both.kept.worded._want((both.store.other.tenant, TABLE))
+    await both.kept.worded.read_wanted()
+    assert (both.store.other.tenant, TABLE) not in both.kept.worded._kept
+
+
+def test_the_best_are_the_highest_scores_and_of_one_score_the_first_written() -> None:
+    told = worded.Told(np.array([5, 3, 9, 7, 1]), np.array([2, 1, 2, 0, 1], np.float32))
+    assert told.first(3) == worded.Best([5, 9, 1], [2.0, 2.0, 1.0], False)
+    assert told.first(4) == worded.Best([5, 9, 1, 3], [2.0, 2.0, 1.0, 1.0], True)
+    assert told.first() == told.first(4)
