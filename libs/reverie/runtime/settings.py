@@ -201,7 +201,7 @@ class Settings(Places, LimitSettings):
         " most: 15 for 10,000 memories; 0 keeps none",
     )
     recall_words_mb: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        64,
+        32,
         description="megabytes of words of memories that a gateway keeps, likewise: 2 for 10,000"
         " memories of 25 words; 0 keeps none",
     )

@@ -23,9 +23,10 @@ from reverie.store.counts import Corpus
 from reverie.store.database import Database, Tenant
 from reverie.store.shelf import Name, Shelf
 
-LEAST, MOST = 2_000, 500_000
-"""Memories from which on postings are kept, and up to which."""
+LEAST = 2_000
+"""Memories from which on postings are kept."""
 POSTING_BYTES = 6
+PART = 1 << 18
 FRESH = 200
 """Memories whose words have changed since, from which on all is read again."""
 MOST_FRESH = 1_000
@@ -158,9 +159,7 @@ class Worded(Shelf[Kept]):
 
     async def told(self, tenant: Tenant, text: str, corpus: Corpus) -> Told | None:
         """What the prepared question says of each document; None where what is kept cannot tell."""
-        if not (self._most and LEAST <= corpus.documents <= MOST):
-            return None
-        if not self._db.keeps_plans_for(tenant.id):
+        if not self._worth_it(tenant, corpus):
             return None
         name = (tenant.id, TABLE)
         kept = self._of(name)
@@ -172,6 +171,12 @@ class Worded(Shelf[Kept]):
         held = np.array(row["held"], np.int64).reshape(-1, 4)
         asked = Asked(row["terms"], np.array(row["fresh"], np.int64), held)
         return told(kept, asked, corpus)
+
+    def _worth_it(self, tenant: Tenant, corpus: Corpus) -> bool:
+        # No memory has more postings than words; a good half of its words have one.
+        least = corpus.documents * corpus.mean_length * POSTING_BYTES / 2
+        fits = corpus.documents >= LEAST and least <= self._most
+        return fits and self._db.keeps_plans_for(tenant.id)
 
     def _stands(self, name: Name, kept: Kept, row: asyncpg.Record) -> bool:
         """Whether the table is the one that was read, and little has changed since."""
@@ -195,21 +200,30 @@ class Worded(Shelf[Kept]):
 
 def _decoded(row: asyncpg.Record, now: float) -> Kept:
     postings = np.frombuffer(row["postings"], _POSTING)
-    docs, first, places = np.unique(
-        postings["doc"].astype(np.int64), return_index=True, return_inverse=True
-    )
-    terms = np.frombuffer(row["terms"], ">i8").astype(np.int64)
-    counts = np.frombuffer(row["counts"], ">i4").astype(np.int64)
+    # A part at a time, for there may be millions, and what is made of them is a third as large.
+    parts = [postings[at : at + PART] for at in range(0, len(postings), PART)]
+    docs = np.unique(np.concatenate([np.unique(_numbers(part["doc"])) for part in parts]))
+    lengths, places = np.zeros(len(docs)), np.empty(len(postings), np.int32)
+    for number, part in enumerate(parts):
+        held = np.searchsorted(docs, _numbers(part["doc"]))
+        places[number * PART :][: len(part)] = held
+        lengths[held] = part["len"]
+    terms = _numbers(np.frombuffer(row["terms"], ">i8"))
+    counts = _numbers(np.frombuffer(row["counts"], ">i4"))
     ends, order = np.cumsum(counts), np.argsort(terms)
     return Kept(
         row["source"],
         row["since"],
         docs,
-        postings["len"][first].astype(np.float64),
+        lengths,
         terms[order],
         (ends - counts)[order],
         ends[order],
-        places.astype(np.int32),
+        places,
         postings["tf"].astype(np.int16),
         now,
     )
+
+
+def _numbers(sent: NDArray[Any]) -> Whole:
+    return sent.astype(np.int64)
