@@ -37,6 +37,13 @@ JSON = st.recursive(
 )
 
 
+@given(st.from_regex("[a-z]{1,12}", fullmatch=True))
+def test_a_short_word_of_small_letters_is_no_credential(word: str) -> None:
+    # A space after it has it searched as any text is.
+    assert redact(f"{word} ").text == f"{word} "
+    assert redact(word).text == word
+
+
 @settings(max_examples=1500, deadline=None)
 @given(TEXTS)
 def test_redacting_what_was_redacted_changes_nothing(text: str) -> None:

@@ -9,6 +9,7 @@ in (`redaction_commands`), or the calls they are given to (`redaction_calls`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,8 @@ _AGAIN = (128 * 1024, 64 * 1024, 32 * 1024)
 """Characters that are searched at most in a second round, in a third, and in each after it; where
 it would be more, only the lines of the placeholders are, and where it still is, credentials near
 each other count as one list."""
+_WORD = re.compile("[a-z]{1,12}")
+"""By itself no credential: too short for any form, and nothing names it."""
 _BETWEEN = "\n\0\n"
 """What keeps apart parts of a text that are searched together: no expression reaches over it."""
 
@@ -72,6 +75,8 @@ def redact(text: str) -> Redacted:
     kinds = {VAULT} if count else set[str]()
     judged = Judged()
     windows = [(0, len(text))]
+    if _WORD.fullmatch(text):
+        return Redacted(text, count, tuple(kinds))
     # A placeholder can lay bare what stood beside it: again around each, until nothing is found.
     for done in range(_MAX_ROUNDS):
         spans = _found_in(text, windows, judged)
