@@ -58,7 +58,7 @@ RERANKED = 20
 POOL = 3
 """How many times the limit diversity chooses from."""
 
-AHEAD = 2
+AHEAD = 4
 """How many times what diversity chooses from is looked up before the graph has been walked."""
 
 TOO_LOW = Cut("score")
@@ -112,6 +112,7 @@ class _Asking:
         self._found: list[Found] = []
         self._ahead: frozenset[UUID] = frozenset()
         self._known: dict[UUID, Candidate] = {}
+        self._worths: dict[UUID, Mapping[str, float]] = {}
         self._unseen: frozenset[UUID] = frozenset()
         self._weights = weights_of(parts, question.text)
         weights = {**self._weights.arms, "sparse": self._weights.sparse}
@@ -172,10 +173,14 @@ class _Asking:
         await self._spread()
 
     async def look_ahead(self) -> None:
-        """Looks up what will most likely come among the best, while that is being told."""
+        """Looks up what will most likely come among the best, while that is being told.
+
+        What each is worth by itself hangs on no score, so that is reckoned then too.
+        """
         likely = self._found[: AHEAD * self._question.limit * POOL]
         self._ahead = frozenset([one.id for one in likely])
         self._known = await self._looked_up(Asked(likely, [], []))
+        self._worths = {one: self._worth(candidate) for one, candidate in self._known.items()}
 
     async def _judge(self, words: Words | None) -> None:
         """Rates what the other arms found by the weighted words of the question."""
@@ -263,15 +268,19 @@ class _Asking:
         return "anchor" if anchor and self._question.only.kinds is None else ""
 
     def _weighed(self, one: Found, candidate: Candidate) -> Found:
+        worth = self._worths.get(one.id) or self._worth(candidate)
+        if one.id in self._unseen:
+            worth = {**worth, "unseen": self._lacking(one)}
+        return times(one, worth)
+
+    def _worth(self, candidate: Candidate) -> Mapping[str, float]:
         settings, reading = self._parts.settings, self._story.reading
         worth = factors(candidate.facts, reading, self._now, settings.half_lives)
         if reading.phrases:
             worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
         if reading.names:
             worth["name"] = holds_name(candidate.content, reading.names)
-        if one.id in self._unseen:
-            worth["unseen"] = self._lacking(one)
-        return times(one, worth)
+        return worth
 
     def _sure_enough(self, one: Found) -> bool:
         sure = one.factors.get("confidence", 1.0) >= self._question.min_confidence
