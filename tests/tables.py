@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, LiteralString, TypeAlias
 
 import psycopg
@@ -27,10 +27,12 @@ where c.relnamespace = %s::regnamespace and c.relkind = 'r' and pg_relation_size
 """
 """Tables that hold pages, and those whose parts they are: most parts of a test's hold none."""
 BUSY: LiteralString = """
-select (select count(*) from outbox)
-     + (select count(*) from dream_job where parked is null)
-     + (select count(*) from memory where enriched_version < version)
-     + (select count(*) from git_event where processed is null)
+select count(*) from (
+  select tenant from outbox
+  union all select tenant from dream_job where parked is null
+  union all select tenant from memory where enriched_version < version
+  union all select tenant from git_event where processed is null
+) busy where %s::int is null or tenant = %s
 """
 
 
@@ -137,7 +139,8 @@ class Tables:
 
     def idle(self) -> bool:
         """Whether nothing waits for the bus, the slow path, a dream or the staleness service."""
-        return self._connection.execute(BUSY).fetchall() == [(0,)]
+        of = (self._tenant, self._tenant)
+        return self._connection.execute(BUSY, of).fetchall() == [(0,)]
 
     def close(self) -> None:
         """Ends the connection."""
@@ -151,13 +154,15 @@ def _of(table: str, tenant: int | None) -> sql.Composable:
     )
 
 
+def idle(admin_url: str, tenant: int | None = None) -> bool:
+    """Whether nothing waits, as `Tables.idle`."""
+    return bool(value(admin_url, BUSY, tenant, tenant) == 0)
+
+
 def counts(admin_url: str, tenant: int | None = None) -> dict[str, int]:
     """How many rows each table holds, or how many of them are a tenant's."""
-    tables = Tables(admin_url, tenant)
-    try:
+    with closing(Tables(admin_url, tenant)) as tables:
         return tables.counts()
-    finally:
-        tables.close()
 
 
 def _connect(admin_url: str) -> Connection:

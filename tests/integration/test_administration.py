@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any, LiteralString
 
 import nats
+import pytest
 
 from reverie.bus.connection import connect
 from reverie.bus.dead import Origin, bury
@@ -22,6 +23,12 @@ from tests.stack import Stack, eventually, running_stack
 from tests.tables import Tables, rows, value
 
 SESSION = {"agent": "ann", "project": "shop", "branch": "feat/login.v2"}
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: what is left of a tenant is counted in all tables and streams."""
+    return alone
 
 
 async def _fill(stack: Stack, key: str) -> dict[str, Any]:

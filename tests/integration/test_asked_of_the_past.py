@@ -57,8 +57,8 @@ async def test_what_was_true_at_a_moment_is_found_however_much_is_true_since(sta
 
 
 def _derived(stack: Stack) -> bool:
-    late = "select count(*) from memory where enriched_version < version"
-    return bool(value(stack.admin_url, late) == 0)
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
 async def test_turns_that_came_after_a_moment_take_no_place_among_those_before_it(

@@ -151,7 +151,7 @@ async def _rich(stack: Stack) -> None:
 
 
 async def _idle(stack: Stack) -> None:
-    tables = Tables(stack.admin_url)
+    tables = Tables(stack.admin_url, stack.number())
 
     async def idle() -> bool:
         return tables.idle()
@@ -170,7 +170,7 @@ async def test_an_export_taken_in_elsewhere_is_exported_the_same(stack: Stack) -
     told = {name for one in held for name, value in one.items() if value}
     assert told >= {"said", "used", "task", "stale", "merged_into", "settled", "known_to"}
     assert all(one["settled"] for one in held if one["type"] == "memory")
-    elsewhere = stack.key_of(role=Role.ADMIN, tenant="elsewhere")
+    elsewhere = stack.apart().key
     made = await _import(stack, first, key=elsewhere)
     assert made["refused"] == 0, made
     assert await _export(stack, elsewhere) == first
@@ -209,7 +209,7 @@ async def test_a_line_cannot_set_what_is_derived_and_nodes_and_merged_ones_stay_
         assert not {gone["id"], node["id"]} & {one["id"] for one in found["memories"]}
     shown = await stack.get(f"/v1/memories/{gone['id']}")
     assert (shown["id"], shown["merged_from"]) == (kept["id"], gone["id"])
-    other = stack.key_of(role=Role.ADMIN, tenant="merging")
+    other = stack.apart().key
     twin = {**kept, "id": str(new_id())}
     await _import(stack, _file(twin), key=other)
     await _import(stack, _file(gone, kept), key=other)
@@ -283,13 +283,13 @@ async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:
     assert b"to be forgotten" not in await _export(stack)
 
 
-async def test_eleven_hundred_memories_are_exported_as_eleven_hundred(stack: Stack) -> None:
+async def test_eleven_hundred_memories_are_exported_as_eleven_hundred(alone: Stack) -> None:
     records = [_memory(f"Fact number {n} of " + "very " * 150) for n in range(1100)]
     data = _file(*records)
     assert len(data) > 2**20, "more than the body of any other request may hold"
-    made = await _import(stack, data)
+    made = await _import(alone, data)
     assert made["created"] == 1100
-    out = [one for one in _lines(await _export(stack)) if one["type"] == "memory"]
+    out = [one for one in _lines(await _export(alone)) if one["type"] == "memory"]
     assert len(out) == 1100
 
 

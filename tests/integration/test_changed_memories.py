@@ -11,14 +11,6 @@ from reverie.domain.access import Role
 from tests.stack import Stack, eventually
 from tests.tables import rows, value
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture
-def stack(system: Stack) -> Stack:
-    """The system of the file to a tenant of the test's own."""
-    return system.apart()
-
 
 async def _remember(stack: Stack, content: str, **fields: Any) -> str:
     made = await stack.post("/v1/remember", {"content": content, **fields})
@@ -64,7 +56,8 @@ async def test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_wo
     found = await stack.post("/v1/recall", {"query": "gateway backoff"})
     assert found["memories"][0]["id"] == one
     assert "words" in found["memories"][0]["arms"]
-    terms = "select count(*) from posting p join memory m using (doc) where m.id = %s and term = %s"
+    terms = "select count(*) from posting p join memory m using (tenant, doc)"
+    terms += " where m.id = %s and term = %s"
     [(parquet,)] = rows(stack.admin_url, "select term_no('parquet')")
     assert value(stack.admin_url, terms, one, parquet) == 0
     history = (await stack.get(f"/v1/memories/{one}/history"))["items"]
@@ -115,7 +108,9 @@ async def test_an_edit_carrying_a_secret_is_redacted_everywhere(stack: Stack) ->
     )
     assert done["redactions"] == 5
     for table in ("memory", "memory_version", "memory_tag", "outbox"):
-        dump = rows(stack.admin_url, f"select t::text from {table} t")
+        dump = rows(
+            stack.admin_url, f"select t::text from {table} t where tenant = %s", stack.number()
+        )
         assert secret not in str(dump), table
 
 
@@ -141,7 +136,7 @@ async def test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept(stack:
     assert one not in [n["id"] for n in around]
     kept = "select content from memory_version where memory = %s"
     assert value(stack.admin_url, kept, one) == "NATS keeps streams on disk"
-    left = "select count(*) from posting p join memory m using (doc) where m.id = %s"
+    left = "select count(*) from posting p join memory m using (tenant, doc) where m.id = %s"
     assert value(stack.admin_url, left, one) == 0
     again = await stack.post("/v1/remember", {"content": "NATS keeps streams on disk"})
     assert (again["status"], again["id"] != one) == ("created", True)

@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.command import command
 from tests.stack import Stack
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: an operator sees every tenant."""
+    return alone
 
 
 async def _admin(stack: Stack, nats_url: str, *words: str) -> Any:

@@ -196,8 +196,8 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert older.value.reason == "not_found"
 
 
-async def test_the_client_without_await_walks_lists_sessions_and_files(stack: Stack) -> None:
-    await asyncio.to_thread(_walk, stack.url, stack.key)
+async def test_the_client_without_await_walks_lists_sessions_and_files(alone: Stack) -> None:
+    await asyncio.to_thread(_walk, alone.url, alone.key)
 
 
 def _walk(url: str, key: str) -> None:

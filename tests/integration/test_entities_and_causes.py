@@ -75,8 +75,8 @@ async def test_a_bug_leads_to_what_says_so_and_never_in_a_circle(stack: Stack) -
     decision = await _remember(stack, said, kind="decision", **shop)
     [effect] = await _near(stack, bug, "led_to")
     assert (effect["id"], effect["direction"]) == (decision, "out")
-    sql = "select meta, weight from edge where kind = 'led_to'"
-    [(meta, weight)] = admin_rows(stack.admin_url, sql)
+    sql = "select meta, weight from edge where kind = 'led_to' and tenant = %s"
+    [(meta, weight)] = admin_rows(stack.admin_url, sql, stack.number())
     assert (meta["evidence"], meta["rule"]) == (said, "said")
     assert round(weight, 2) == meta["confidence"]
     told = [{"to": bug, "type": "led_to"}]
@@ -87,32 +87,32 @@ async def test_a_bug_leads_to_what_says_so_and_never_in_a_circle(stack: Stack) -
 
 
 async def test_what_a_memory_no_longer_names_is_closed_and_a_moved_file_is_kept(
-    stack: Stack,
+    alone: Stack,
 ) -> None:
     memory = await _remember(
-        stack, "AuthService caches in Redis, see src/old.ts", scope="project/shop"
+        alone, "AuthService caches in Redis, see src/old.ts", scope="project/shop"
     )
-    admin_rows(stack.admin_url, "update anchor set path = 'src/new.ts' where path = 'src/old.ts'")
+    admin_rows(alone.admin_url, "update anchor set path = 'src/new.ts' where path = 'src/old.ts'")
     admin_rows(
-        stack.admin_url,
+        alone.admin_url,
         "update memory set content = 'AuthService caches in Memcached, see src/old.ts',"
         " version = version + 1 where id = %s",
         memory,
     )
     announced = "select announce(tenant, %s, 'memory.default.remembered', jsonb_build_object("
     announced += "'id', id, 'version', version), '{}') from memory where id = %s"
-    admin_rows(stack.admin_url, announced, uuid4(), memory)
+    admin_rows(alone.admin_url, announced, uuid4(), memory)
 
     async def renamed() -> bool:
-        touched = [row[0] for row in admin_rows(stack.admin_url, TOUCHED, memory)]
+        touched = [row[0] for row in admin_rows(alone.admin_url, TOUCHED, memory)]
         return touched == ["auth-service", "memcached", "src/old.ts"]
 
     await eventually(renamed)
     closed = (
         "select count(*) from edge where src = %s and kind = 'touches' and known_to is not null"
     )
-    assert admin_rows(stack.admin_url, closed, memory) == [(1,)]
-    assert admin_rows(stack.admin_url, "select path from anchor") == [("src/new.ts",)]
+    assert admin_rows(alone.admin_url, closed, memory) == [(1,)]
+    assert admin_rows(alone.admin_url, "select path from anchor") == [("src/new.ts",)]
 
 
 async def test_a_memory_is_learned_in_its_session_where_that_has_a_node(stack: Stack) -> None:

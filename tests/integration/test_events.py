@@ -153,29 +153,29 @@ async def test_a_change_of_a_file_is_told_of_each_memory_and_what_comes_after_it
 
 
 async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alone(
-    stack: Stack, nats_url: str
+    alone: Stack, nats_url: str
 ) -> None:
-    stranger = create_key(stack.admin_url, NewKey("stranger", tenant="strangers"))
+    stranger = create_key(alone.admin_url, NewKey("stranger", tenant="strangers"))
     before: list[str] = []
     for number in range(3):
-        await _remember(stack, f"The count stands at {number} now")
-        async with _watching(stack, key=stranger) as quiet:
+        await _remember(alone, f"The count stands at {number} now")
+        async with _watching(alone, key=stranger) as quiet:
             before.append(quiet.place)
     assert len(set(before)) == 3
     assert {len(place) for place in before} == {48}
     assert not any(place.isdigit() for place in before)
     head = {"Last-Event-ID": before[0]}
-    assert (await stack.call("GET", "/v1/events", headers=head)).status == 422
+    assert (await alone.call("GET", "/v1/events", headers=head)).status == 422
     async with connect(nats_url, "test") as bus:
         await bus.wait_connected(5)
         await bus.purge(MEMORY, "memory.>")
-    async with _watching(stack, key=stranger, after=before[0]) as late:
+    async with _watching(alone, key=stranger, after=before[0]) as late:
         assert late.first == {"event": "reset", "data": "{}", "id": late.place}
 
 
 async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:
     narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
-    stranger = create_key(stack.admin_url, NewKey("stranger", tenant="strangers"))
+    stranger = stack.apart().key
     async with (
         _watching(stack, key=narrow) as mine,
         _watching(stack, key=stranger) as strange,

@@ -167,19 +167,19 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
 
 
 async def test_a_credential_in_any_text_field_of_any_door_reaches_no_row_no_log_and_no_reply(
-    stack: Stack, capfd: pytest.CaptureFixture[str]
+    alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    doors = await calls(stack)
+    doors = await calls(alone)
     for method, path, _, body in doors:
         assert KEY in json.dumps(body), path
-        reply = await stack.call(method, path, body)
+        reply = await alone.call(method, path, body)
         assert reply.status < 300, (path, reply.body)
         assert KEY not in json.dumps(reply.body), path
-        assert KEY not in stored(stack.admin_url), path
+        assert KEY not in stored(alone.admin_url), path
     line = {"type": "memory", "content": f"imported {KEY}", "kind": "decision", "scope": "global"}
-    await stack.call("POST", "/v1/import", line)
-    await eventually(lambda: _quiet(stack))
-    assert KEY not in stored(stack.admin_url)
+    await alone.call("POST", "/v1/import", line)
+    await eventually(lambda: _quiet(alone))
+    assert KEY not in stored(alone.admin_url)
     written = capfd.readouterr()
     assert KEY not in written.out + written.err
 
@@ -195,7 +195,7 @@ def packed(name: str, text: str) -> bytes:
 
 
 async def test_files_and_names_of_the_vault_bring_no_credential_in(
-    stack: Stack, capfd: pytest.CaptureFixture[str]
+    alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     memory = f"# The gateway\n\nThe gateway uses {KEY} for staging.\n"
     for kind, data in (
@@ -204,15 +204,15 @@ async def test_files_and_names_of_the_vault_bring_no_credential_in(
         ("application/x-tar", packed(f"{KEY}/memory.md", memory)),
         ("application/x-tar", packed(f"global/{KEY}.md", memory)),
     ):
-        reply = await stack.call(
+        reply = await alone.call(
             "POST", "/v1/import?scope=global", data=data, headers={"Content-Type": kind}
         )
         assert KEY not in json.dumps(reply.body), kind
-    reply = await stack.call("PUT", f"/v1/vault/{KEY}", {"value": 1})
+    reply = await alone.call("PUT", f"/v1/vault/{KEY}", {"value": 1})
     assert reply.status == 422
     assert KEY not in json.dumps(reply.body)
-    await eventually(lambda: _quiet(stack))
-    assert KEY not in stored(stack.admin_url)
+    await eventually(lambda: _quiet(alone))
+    assert KEY not in stored(alone.admin_url)
     written = capfd.readouterr()
     assert KEY not in written.out + written.err
 

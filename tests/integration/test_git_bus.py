@@ -24,6 +24,12 @@ from tests.stack import Stack, eventually, running_stack
 from tests.tables import Tables, rows
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: its subjects name the first tenant."""
+    return alone
+
+
 async def _idle(tables: Tables) -> bool:
     return tables.idle()
 

@@ -5,20 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from reverie.domain.access import Role
 from tests.stack import Reply, Stack, eventually
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 HERE = "project/shop"
-
-
-@pytest.fixture
-def stack(system: Stack) -> Stack:
-    """The system of the file to a tenant of the test's own."""
-    return system.apart()
 
 
 async def _told(stack: Stack, content: str, **fields: Any) -> str:
@@ -175,7 +165,7 @@ async def test_no_walk_goes_through_what_may_not_be_read(stack: Stack) -> None:
 async def test_tenants_neither_link_nor_see_one_anothers_memories(stack: Stack) -> None:
     a, b = await _told(stack, "one"), await _told(stack, "two")
     link = (await _link(stack, a, "led_to", b)).body["id"]
-    other = stack.key_of(tenant="stranger")
+    other = stack.apart().key
     own = (await stack.post("/v1/remember", {"content": "own"}, key=other))["id"]
     for ends in ((a, b), (own, a), (a, own)):
         assert (await _link(stack, ends[0], "relates_to", ends[1], key=other)).status == 404

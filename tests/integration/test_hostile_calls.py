@@ -92,8 +92,8 @@ def gitlab(body: Any, event: str) -> dict[str, Any]:
     return {"data": _bytes(body), "headers": {**headers, "Content-Type": "application/json"}}
 
 
-async def test_a_tool_answers_whatever_arguments_it_is_called_with(stack: Stack) -> None:
-    async with over_http(f"{stack.url}/mcp?project=shop", stack.key) as client:
+async def test_a_tool_answers_whatever_arguments_it_is_called_with(alone: Stack) -> None:
+    async with over_http(f"{alone.url}/mcp?project=shop", alone.key) as client:
         tools = (await client.list_tools()).tools
         asked = [(one.name, given) for one in tools for given in made_by(arguments_of(one))]
         found = [one for one in await _at_once(_called(client, *one) for one in asked) if one]

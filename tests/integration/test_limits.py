@@ -50,58 +50,58 @@ async def test_a_key_is_rotated_with_an_overlap_and_ends_when_it_was_said(stack:
 
 
 async def test_limits_of_a_key_and_of_its_tenant_hold_at_every_replica(
-    stack: Stack, database: Database
+    alone: Stack, database: Database
 ) -> None:
     limits = {"requests_a_minute": 5}
-    made = await stack.post("/v1/admin/keys", {"label": "busy", "limits": limits})
+    made = await alone.post("/v1/admin/keys", {"label": "busy", "limits": limits})
     assert made["limits"] == limits
     # Two services that know nothing of each other: what one let through the other counts too.
-    doors = [f"{stack.urls[name]}{path}" for name, path in (
+    doors = [f"{alone.urls[name]}{path}" for name, path in (
         ("recall", "/v1/memories"), ("ingest", "/v1/claims"))]  # fmt: skip
-    answers = [await stack.call("GET", doors[n % 2], key=made["key"]) for n in range(8)]
+    answers = [await alone.call("GET", doors[n % 2], key=made["key"]) for n in range(8)]
     assert sorted(one.status for one in answers).count(200) in {4, 5}
     refused = next(one for one in answers if one.status == 429)
     assert refused.body["code"] == "too_many"
     assert "5 requests a minute" in refused.body["detail"]
     assert 1 <= int(refused.headers["Retry-After"]) <= 12
     assert refused.headers["RateLimit"].startswith('"key";r=0;t=')
-    used = await stack.get(f"/v1/admin/keys/{made['id']}")
+    used = await alone.get(f"/v1/admin/keys/{made['id']}")
     assert 4 <= used["used"]["requests_a_minute"] <= 5
 
-    writer = await stack.post("/v1/admin/keys", {"label": "w", "limits": {"memories_a_day": 3}})
+    writer = await alone.post("/v1/admin/keys", {"label": "w", "limits": {"memories_a_day": 3}})
     assert len(
-        (await stack.post("/v1/remember/batch", _notes(3, "owl"), key=writer["key"]))["items"]
+        (await alone.post("/v1/remember/batch", _notes(3, "owl"), key=writer["key"]))["items"]
     )
     for path, body in (
         ("/v1/remember", {"content": "one more owl"}),
         ("/v1/remember/batch", _notes(1, "jay")),
     ):
-        over = await stack.call("POST", path, body, writer["key"])
+        over = await alone.call("POST", path, body, writer["key"])
         assert over.status == 429
         assert "3 memories a day" in over.body["detail"]
-    import_ = await stack.call(
+    import_ = await alone.call(
         "POST", "/v1/import", data=b"# a\n\nwren\n", key=writer["key"],
         params={"scope": "project/shop"}, headers={"Content-Type": "text/markdown"},
     )  # fmt: skip
     assert import_.body["created"] == 0, import_
 
     # The tenant's own admin may only set less than its operators do.
-    tenant = await stack.call("PATCH", "/v1/admin/settings", {"limits": {"bytes_a_day": 90_000}})
+    tenant = await alone.call("PATCH", "/v1/admin/settings", {"limits": {"bytes_a_day": 90_000}})
     assert tenant.body["limits"]["limits"] == {"bytes_a_day": 90_000}
     assert limit_tenant(database.admin_url, "default", {"bytes_a_day": 2_000}) == {
         "bytes_a_day": 2_000
     }
-    other = stack.key_of(role=Role.WRITER)
-    long = await stack.call("POST", "/v1/remember", {"content": "x" * 3_000}, other)
+    other = alone.key_of(role=Role.WRITER)
+    long = await alone.call("POST", "/v1/remember", {"content": "x" * 3_000}, other)
     assert (long.status, "2000 bytes a day" in long.body["detail"]) == (429, True)
-    assert (await stack.call("POST", "/v1/remember", {"content": "short"}, other)).status == 201
-    shown = (await stack.get("/v1/admin/settings"))["limits"]
+    assert (await alone.call("POST", "/v1/remember", {"content": "short"}, other)).status == 201
+    shown = (await alone.get("/v1/admin/settings"))["limits"]
     assert (shown["limits"], shown["set"]) == ({"bytes_a_day": 2_000}, ["bytes_a_day"])
     assert shown["used"]["bytes_a_day"] > 0
     # No key of another tenant is touched by it.
     stranger = create_key(database.admin_url, NewKey("s", tenant="other"))
     assert (
-        await stack.call("POST", "/v1/remember", {"content": "x" * 3_000}, stranger)
+        await alone.call("POST", "/v1/remember", {"content": "x" * 3_000}, stranger)
     ).status == 201
 
 

@@ -338,10 +338,10 @@ async def test_what_a_tool_recalls_is_fenced_and_not_taken_in_again(stack: Stack
 
 
 async def test_no_credential_in_an_argument_is_stored_told_or_logged(
-    stack: Stack, capfd: pytest.CaptureFixture[str]
+    alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secret = f"is {KEY}"
-    async with over_http(f"{stack.url}/mcp", stack.key) as client:
+    async with over_http(f"{alone.url}/mcp", alone.key) as client:
         made = await call(client, "remember", content=secret, key=secret, tags=[secret])
         assert made["redactions"] >= 3
         answers = [
@@ -361,9 +361,9 @@ async def test_no_credential_in_an_argument_is_stored_told_or_logged(
             with pytest.raises(MCPError) as error:
                 await asked
             told += str(error.value.error)
-    broken = await stack.call("POST", "/mcp", {"jsonrpc": "1", "method": KEY, "params": KEY})
+    broken = await alone.call("POST", "/mcp", {"jsonrpc": "1", "method": KEY, "params": KEY})
     assert KEY not in told + json.dumps(broken.body)
-    assert KEY not in stored(stack.admin_url)
+    assert KEY not in stored(alone.admin_url)
     written = capfd.readouterr()
     assert KEY not in written.out + written.err
 

@@ -73,8 +73,8 @@ async def _found(stack: Stack, query: str, key: str | None = None, **fields: Any
 
 
 async def _published(stack: Stack) -> bool:
-    late = "select count(*) from memory where enriched_version < version"
-    return bool(value(stack.admin_url, late) == 0)
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
 def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
@@ -88,21 +88,21 @@ def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
 
 
 async def test_6_keys_of_services_in_a_content_are_placeholders_in_reply_row_event_and_log(
-    stack: Stack, nats_url: str, capfd: pytest.CaptureFixture[str], caplog: Any
+    alone: Stack, nats_url: str, capfd: pytest.CaptureFixture[str], caplog: Any
 ) -> None:
     secrets = ("sk-proj-" + "a1B2c3D4e5F6g7H8" * 3, "AKIA" + "IOSFODNN7ABCDEFG")
     body = {"content": f"deploy with {secrets[0]} and {secrets[1]}", "scope": HERE}
     with caplog.at_level("DEBUG"):
-        made = await stack.call("POST", "/v1/remember", body)
-        read = await stack.get(f"/v1/memories/{made.body['id']}")
-        events = [row[0] for row in rows(stack.admin_url, "select t::text from outbox t")]
-        await eventually(lambda: _published(stack))
+        made = await alone.call("POST", "/v1/remember", body)
+        read = await alone.get(f"/v1/memories/{made.body['id']}")
+        events = [row[0] for row in rows(alone.admin_url, "select t::text from outbox t")]
+        await eventually(lambda: _published(alone))
     async with connect(nats_url, "test") as bus:
         await bus.wait_connected(5)
         for stream, subject in subjects_of("default"):
             message = await bus.read(stream, 1, subject)
             events += [] if message is None else [repr(message)]
-    row = rows(stack.admin_url, "select t::text from memory t")
+    row = rows(alone.admin_url, "select t::text from memory t")
     log = (*capfd.readouterr(), caplog.text)
     assert read["content"].count("[REDACTED_") == 2
     assert made.body["id"] in str(events)
@@ -200,7 +200,7 @@ async def test_32_and_33_a_private_memory_is_its_agents_alone_now_and_later(stac
 async def test_34_a_tenant_neither_changes_nor_deletes_nor_counts_what_another_holds(
     stack: Stack,
 ) -> None:
-    one, two = stack.key_of(tenant="one"), stack.key_of(tenant="two")
+    one, two = stack.apart().key, stack.apart().key
     body = {"content": "we deploy on fridays", "scope": HERE, "key": "deploys"}
     mine = (await stack.post("/v1/remember", body, key=one))["id"]
     other = (await stack.post("/v1/remember", body, key=two))["id"]
@@ -293,7 +293,7 @@ async def _name_goes_where_its_scope_goes(stack: Stack, scope: str) -> None:
     await _told(stack, "the shop", scope="project/My Shop")
     projects = (await stack.get("/v1/admin/projects"))["items"]
     assert "My Shop" in {one["name"] for one in projects}
-    other = stack.key_of(tenant="other")
+    other = stack.apart().key
     auth = {"Authorization": f"Bearer {other}"}
     for form, kind in (("jsonl", "application/x-ndjson"), ("markdown", "application/x-tar")):
         url, mine = f"{stack.url}/v1/export?format={form}", f"Bearer {stack.key}"
@@ -312,5 +312,5 @@ async def _name_goes_where_its_scope_goes(stack: Stack, scope: str) -> None:
             params={"scope": "project/a/feature/feat/login.v2"},
         )
         assert gone.body["rows"]["scope_name"] == 1, gone
-    kept = "select count(*) from scope_name where name = 'feat/login.v2'"
-    assert value(stack.admin_url, kept) == 1
+    kept = "select count(*) from scope_name where name = 'feat/login.v2' and tenant = %s"
+    assert value(stack.admin_url, kept, stack.number()) == 1

@@ -33,6 +33,12 @@ BARE = SchemathesisConfig(
 )
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: made-up calls may do anything to it."""
+    return alone
+
+
 def _exercise(url: str, key: str, at: str, own: set[str] | None = None) -> list[str]:
     """What is wrong with the answers at an address: of all calls, or of those of a service."""
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json", config=BARE)

@@ -37,8 +37,8 @@ def _new(answer: Any) -> set[str]:
 def _summarise(stack: Stack, scope: str, text: str) -> None:
     run(
         stack.admin_url,
-        "insert into summary (tenant, scope, content, tokens)"
-        " select id, %s, %s, 20 from tenant where name = 'default'",
+        "insert into summary (tenant, scope, content, tokens) values (%s, %s, %s, 20)",
+        stack.number(),
         scope,
         text,
     )
@@ -47,8 +47,8 @@ def _summarise(stack: Stack, scope: str, text: str) -> None:
 async def test_a_turn_is_given_what_comes_near_the_best_and_not_whatever_fits(stack: Stack) -> None:
     near = await _remember(stack, "Payments were retried without an idempotency key", kind="bug")
     far = await _remember(stack, "Grafana boards have green titles", kind="reference")
-    late = "select count(*) from memory where enriched_version < version"
-    await eventually(lambda: _is(value(stack.admin_url, late) == 0))
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    await eventually(lambda: _is(value(stack.admin_url, late, stack.number()) == 0))
     found = await _preflow(stack, await _session(stack), "Why were payments retried?")
     assert near in _new(found)
     assert far not in found["active"]
@@ -129,6 +129,7 @@ async def _one(stack: Stack, query: Any, *args: object) -> bool:
     return bool(value(stack.admin_url, query, *args))
 
 
+TOUCHES = "select count(*) from edge where kind = 'touches' and tenant = %s"
 LESSONS = (
     "The importer must see the whole archive before it writes",
     "An importer that is cut off leaves its lock behind",
@@ -140,14 +141,14 @@ LESSONS = (
 
 
 async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
-    stack: Stack, database: Database
+    alone: Stack, database: Database
 ) -> None:
-    made = {await _remember(stack, text, kind="lesson") for text in LESSONS}
-    session = await _session(stack)
+    made = {await _remember(alone, text, kind="lesson") for text in LESSONS}
+    session = await _session(alone)
     query = {"session": session, "query": "lessons of the importer"}
     late = "select count(*) = 0 from memory where enriched_version < version"
-    await eventually(lambda: _one(stack, late))
-    both = await asyncio.gather(*(stack.post("/v1/preflow", query) for _ in range(4)))
+    await eventually(lambda: _one(alone, late))
+    both = await asyncio.gather(*(alone.post("/v1/preflow", query) for _ in range(4)))
     given = [one["id"] for answer in both for one in answer["items"] if one["id"]]
     assert sorted(given) == sorted(made)
     assert {answer["turn"] for answer in both} == {1, 2, 3, 4}
@@ -156,21 +157,21 @@ async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
         home=model_home(), database_url=database.service_url, key_cache_seconds=0, grpc=False
     )
     async with recall.open_service(settings) as service, running(service, settings) as url:
-        await eventually(lambda: _ready(stack, url))
-        assert (await stack.post(url + "/v1/preflow", query))["items"] == []
+        await eventually(lambda: _ready(alone, url))
+        assert (await alone.post(url + "/v1/preflow", query))["items"] == []
         more = await _remember(
-            stack, "Watch how much room the importer takes on disk", kind="lesson"
+            alone, "Watch how much room the importer takes on disk", kind="lesson"
         )
-        assert _new(await stack.post(url + "/v1/preflow", query)) == {more}
-    assert (await stack.post("/v1/preflow", query))["items"] == []
+        assert _new(await alone.post(url + "/v1/preflow", query)) == {more}
+    assert (await alone.post("/v1/preflow", query))["items"] == []
 
-    ended = await stack.call("POST", f"/v1/sessions/{session}/end", {})
+    ended = await alone.call("POST", f"/v1/sessions/{session}/end", {})
     assert ended.status < 300
-    assert (await stack.post("/v1/preflow", query))["items"] == []
-    assert value(stack.admin_url, "select count(*) from ams") == 1
-    await stack.call("DELETE", "/v1/admin/projects/shop")
-    assert rows(stack.admin_url, "select session from ams") == []
-    assert (await stack.call("POST", "/v1/preflow", query)).status == 404
+    assert (await alone.post("/v1/preflow", query))["items"] == []
+    assert value(alone.admin_url, "select count(*) from ams") == 1
+    await alone.call("DELETE", "/v1/admin/projects/shop")
+    assert rows(alone.admin_url, "select session from ams") == []
+    assert (await alone.call("POST", "/v1/preflow", query)).status == 404
 
 
 async def _ready(stack: Stack, url: str) -> bool:
@@ -185,7 +186,7 @@ async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_a
     made = await _remember(stack, checked, kind="reference")
     old = await _remember(stack, "We sort by creation date", kind="reference")
     session = await _session(stack)
-    await eventually(lambda: _one(stack, "select count(*) from edge where kind = 'touches'"))
+    await eventually(lambda: _one(stack, TOUCHES, stack.number()))
     files = ["/home/me/shop/src/middleware/auth.ts"]
     answer = await _preflow(stack, session, "what about sorting", files=files)
     whys = {one["id"]: one["why"] for one in answer["items"]}
@@ -214,22 +215,22 @@ async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_a
     assert (long.status, long.body["field"]) == (413, "query")
     for strange in ("?!", "🙂", "a & !b | (c <-> d):*", "x" * 65_000):
         assert (await _preflow(stack, session, strange))["degraded"] == []
-    other = stack.key_of(tenant="default", role=Role.WRITER, agent="bob")
+    other = stack.key_of(role=Role.WRITER, agent="bob")
     for key, one in ((other, session), (stack.key, "00000000-0000-7000-8000-000000000001")):
         unknown = await stack.call("POST", "/v1/preflow", {"session": one, "query": "x"}, key)
         assert unknown.status == 404
 
 
-async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(stack: Stack) -> None:
-    made = await _remember(stack, "All prices are integers of cents", pinned=True)
-    session = await _session(stack)
+async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(alone: Stack) -> None:
+    made = await _remember(alone, "All prices are integers of cents", pinned=True)
+    session = await _session(alone)
     locks = (
         "lock table ams in access exclusive mode",
         "lock table posting in access exclusive mode",
     )
-    with holding(stack.admin_url, *locks):
-        answer = await _preflow(stack, session, "prices")
+    with holding(alone.admin_url, *locks):
+        answer = await _preflow(alone, session, "prices")
     assert {"set", "words"} <= set(answer["degraded"])
     assert _new(answer) == {made}
-    whole = await _preflow(stack, session, "prices")
+    whole = await _preflow(alone, session, "prices")
     assert (_new(whole), whole["turn"], whole["degraded"]) == ({made}, 1, [])

@@ -24,6 +24,12 @@ from tests.stack import Stack, eventually
 LONGEST_MEMORY = 2_000
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: its metrics are counted."""
+    return alone
+
+
 @needs_transcripts
 @needs_history
 @pytest.mark.timeout(300)

@@ -21,6 +21,8 @@ from tests.tables import run, value
 
 OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
 
+ENRICHED = "select bool_and(enriched_version >= version) from memory where tenant = %s"
+
 
 async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
     body = {"content": "the walrus queue holds orders", "scope": "global"}
@@ -70,11 +72,7 @@ async def test_what_asks_by_a_name_alone_gets_what_has_the_name_first(stack: Sta
     told = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
     ids = dict(zip(texts, (one["id"] for one in told), strict=True))
     await eventually(
-        lambda: asyncio.to_thread(
-            lambda: value(
-                stack.admin_url, "select bool_and(enriched_version >= version) from memory"
-            )
-        )
+        lambda: asyncio.to_thread(lambda: value(stack.admin_url, ENRICHED, stack.number()))
     )
     for name in (*doubted, "mkboltx1x4"):
         for question in (name, f"where do we have `{name}`?"):

@@ -38,6 +38,12 @@ DERIVED = {
 }
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: all tables are damaged."""
+    return alone
+
+
 def _derived(stack: Stack) -> dict[str, list[str]]:
     rows = {name: admin_rows(stack.admin_url, query) for name, query in DERIVED.items()}
     return {name: sorted(map(repr, found)) for name, found in rows.items()}

@@ -1,6 +1,6 @@
 """The same request again, at once or later: it takes effect once. Lists while others write.
 
-All tests share one system; each is a tenant of its own.
+Each test is a tenant of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import pytest
 from tests.stack import Reply, Stack, eventually
 from tests.tables import counts, value
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 SHA = "9" * 40
 CHANGE = {
     "project": "shop",
@@ -28,12 +26,6 @@ TURNS = [{"role": "user", "content": "carrots"}, {"role": "user", "content": "ca
 ROUTES = ["remember", "remember/batch", "turns", "sessions/start", "git/changes", "dream"]
 
 
-@pytest.fixture
-def stack(system: Stack) -> Stack:
-    """The system to a tenant of the test's own."""
-    return system.apart()
-
-
 async def _session(stack: Stack, **more: str) -> str:
     start = {"agent": "claude", "project": "shop", **more}
     return str((await stack.post("/v1/sessions/start", start))["session"])
@@ -44,7 +36,10 @@ async def _body(stack: Stack, route: str) -> dict[str, Any]:
         case "remember":
             return {"content": "one thing", "scope": "project/shop"}
         case "remember/batch":
-            return {"items": [{"content": "one thing"}, {"content": "two things"}]}
+            # So unlike that the slow path finds nothing between them.
+            return {
+                "items": [{"content": "kettles are red"}, {"content": "a ferry leaves at nine"}]
+            }
         case "turns":
             return {"session": await _session(stack), "turns": TURNS}
         case "sessions/start":

@@ -17,7 +17,7 @@ from tests.tables import rows, value
 
 REVIEW = (
     "insert into review (tenant, id, memory, version, verdict, why, made_by, seen)"
-    " values (1, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id"
+    " values (%s, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id"
 )
 
 
@@ -37,7 +37,7 @@ async def _made(stack: Stack) -> dict[str, str]:
         return next(iter((await stack.get(path))["items"]), None)
 
     review = new_id()
-    await asyncio.to_thread(rows, stack.admin_url, REVIEW, review, other)
+    await asyncio.to_thread(rows, stack.admin_url, REVIEW, stack.number(), review, other)
     return {
         "memory": note,
         "link": (await stack.post("/v1/links", link))["id"],
@@ -108,7 +108,11 @@ async def test_a_short_id_that_means_several_is_told_with_what_it_may_mean(
     for agent in ("ann", "bob"):
         await stack.post("/v1/sessions/start", {"agent": agent, "project": "shop"})
     for table in ("memory", "session"):
-        same = value(stack.admin_url, f"select substr(min(id::text), 1, 8) from {table}")
+        same = value(
+            stack.admin_url,
+            f"select substr(min(id::text), 1, 8) from {table} where tenant = %s",
+            stack.number(),
+        )
         path = "/v1/memories/{}" if table == "memory" else "/v1/sessions/{}/turns"
         several = await stack.call("GET", path.format(same))
         assert (several.status, several.body["code"]) == (422, "invalid")

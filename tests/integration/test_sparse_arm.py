@@ -19,7 +19,7 @@ TEXTS = (
     "Release notes are written by whoever merged last",
 )
 QUERY = "what caused the failure of the database?"
-KEPT = "select count(*) from sparse_splade_tiny"
+KEPT = "select count(*) from sparse_splade_tiny where tenant = %s"
 
 
 async def _filled(stack: Stack) -> list[str]:
@@ -27,8 +27,8 @@ async def _filled(stack: Stack) -> list[str]:
     answers = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
 
     async def enriched() -> bool:
-        behind = "select count(*) from memory where enriched_version < version"
-        return bool(value(stack.admin_url, behind) == 0)
+        behind = "select count(*) from memory where enriched_version < version and tenant = %s"
+        return bool(value(stack.admin_url, behind, stack.number()) == 0)
 
     await eventually(enriched)
     return [one["id"] for one in answers]
@@ -40,14 +40,14 @@ async def _asked(stack: Stack, **more: Any) -> Any:
 
 async def test_what_was_found_is_judged_by_its_weighted_words_too(stack: Stack) -> None:
     ids = await _filled(stack)
-    assert value(stack.admin_url, KEPT) == len(TEXTS)
+    assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS)
     answer = await _asked(stack)
     assert answer["degraded"] == []
     first = answer["memories"][0]
     assert (first["id"], first["arms"]["sparse"]) == (ids[0], 1)
     assert await _asked(stack, as_of=datetime.now(UTC).isoformat())
     await stack.call("DELETE", f"/v1/memories/{ids[0]}", headers={"If-Match": "*"})
-    assert value(stack.admin_url, KEPT) == len(TEXTS) - 1
+    assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS) - 1
 
 
 async def test_a_memory_that_the_sparse_model_has_not_read_is_found_by_the_other_arms(
@@ -55,7 +55,7 @@ async def test_a_memory_that_the_sparse_model_has_not_read_is_found_by_the_other
 ) -> None:
     async with running_stack(database, nats_url, model_home(), recall_sparse="off") as before:
         ids = await _filled(before)
-        assert value(before.admin_url, KEPT) == 0
+        assert value(before.admin_url, KEPT, before.number()) == 0
         answer = await _asked(before)
         assert answer["degraded"] == []
         assert all("sparse" not in one["arms"] for one in answer["memories"])

@@ -11,6 +11,12 @@ from tests.tables import value
 NOW = datetime.now(UTC)
 SHA = "{:040x}"
 AUTH = "src/middleware/auth.ts"
+WAITING = """
+select (select count(*) from git_event where tenant = t.id and processed is null)
+     + (select count(*) from outbox where tenant = t.id)
+     + (select count(*) from memory where tenant = t.id and enriched_version < version)
+from tenant t where t.id = %s
+"""
 
 
 class Shop:
@@ -42,10 +48,7 @@ class Shop:
 
     async def applied(self) -> None:
         async def done() -> bool:
-            waiting = """select (select count(*) from git_event where processed is null)
-                              + (select count(*) from outbox)
-                              + (select count(*) from memory where enriched_version < version)"""
-            return bool(value(self.stack.admin_url, waiting) == 0)
+            return bool(value(self.stack.admin_url, WAITING, self.stack.number()) == 0)
 
         await eventually(done)
 

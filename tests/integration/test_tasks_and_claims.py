@@ -5,19 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from reverie.domain.access import Role
 from tests.integration.store_parts import admin_rows
 from tests.stack import Stack, eventually
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture
-def stack(system: Stack) -> Stack:
-    """The system of the file to a tenant of the test's own."""
-    return system.apart()
 
 
 async def _task(stack: Stack, content: str, **fields: Any) -> str:

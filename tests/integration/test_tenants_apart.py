@@ -250,11 +250,11 @@ def _leaks(reply: Reply, of: Theirs, path: str, body: Any) -> list[str]:
 
 
 @pytest.fixture
-async def theirs(stack: Stack) -> Theirs:
-    made = await _theirs(stack, "zanzibar")
-    with closing(Tables(stack.admin_url)) as tables:
+async def theirs(alone: Stack) -> Theirs:
+    made = await _theirs(alone, "zanzibar")
+    with closing(Tables(alone.admin_url)) as tables:
         await eventually(lambda: _idle(tables))
-    await eventually(lambda: _used(stack))
+    await eventually(lambda: _used(alone))
     return made
 
 
@@ -277,16 +277,16 @@ def _counts(stack: Stack, tenant: str) -> dict[str, int]:
 
 
 async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
-    stack: Stack, nats_url: str, theirs: Theirs
+    alone: Stack, nats_url: str, theirs: Theirs
 ) -> None:
-    mine = stack.key_of(tenant="madagascar", role=Role.ADMIN)
-    before = _counts(stack, theirs.tenant)
+    mine = alone.key_of(tenant="madagascar", role=Role.ADMIN)
+    before = _counts(alone, theirs.tenant)
     nothing = str(uuid4())
-    for service, routes in stack.routes.items():
+    for service, routes in alone.routes.items():
         for route in routes:
             for path, body in _asked(route, theirs):
-                url, more = stack.urls[service] + path, _sent_as(route, body)
-                reply = await _reply(stack, route, url, mine, more)
+                url, more = alone.urls[service] + path, _sent_as(route, body)
+                reply = await _reply(alone, route, url, mine, more)
                 assert reply.status < 500, (route.name, path, reply)
                 sent = (
                     [body, BODIES[REPEATS[route.name]](theirs)] if route.name in REPEATS else body
@@ -294,13 +294,13 @@ async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
                 assert _leaks(reply, theirs, path, sent) == [], (route.name, path, reply)
                 if theirs.memory in path:
                     other = url.replace(theirs.memory, nothing)
-                    unknown = await stack.call(route.method, other, key=mine, **more)
+                    unknown = await alone.call(route.method, other, key=mine, **more)
                     assert reply.status == unknown.status, (route.name, path)
-    assert _counts(stack, theirs.tenant) == before
-    await _forged(nats_url, _number(stack, "madagascar"), _number(stack, theirs.tenant), theirs)
-    with closing(Tables(stack.admin_url)) as tables:
+    assert _counts(alone, theirs.tenant) == before
+    await _forged(nats_url, _number(alone, "madagascar"), _number(alone, theirs.tenant), theirs)
+    with closing(Tables(alone.admin_url)) as tables:
         await eventually(lambda: _idle(tables))
-    assert _counts(stack, theirs.tenant) == before
+    assert _counts(alone, theirs.tenant) == before
     assert await _said_on_the_bus(nats_url, "madagascar", theirs) == []
 
 
@@ -385,16 +385,16 @@ async def _all(bus: Bus, stream: str, subject: str) -> list[str]:
 
 
 async def test_the_same_sentence_under_the_same_key_in_two_tenants_is_two_memories(
-    stack: Stack, theirs: Theirs
+    alone: Stack, theirs: Theirs
 ) -> None:
-    mine = stack.key_of(tenant="madagascar", role=Role.ADMIN)
+    mine = alone.key_of(tenant="madagascar", role=Role.ADMIN)
     body = {"content": SAME, "scope": "project/shop", "key": "carts"}
-    first = await stack.post("/v1/remember", body, key=mine)
+    first = await alone.post("/v1/remember", body, key=mine)
     assert first["status"] == "created"
-    found = (await stack.post("/v1/recall", {"query": SAME}, key=mine))["memories"]
+    found = (await alone.post("/v1/recall", {"query": SAME}, key=mine))["memories"]
     assert [one["id"] for one in found] == [first["id"]]
-    before = _counts(stack, theirs.tenant)
-    await stack.call("DELETE", "/v1/admin/projects/shop", key=mine)
-    assert _counts(stack, theirs.tenant) == before
-    await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "madagascar"}, mine)
-    assert _counts(stack, theirs.tenant) == before
+    before = _counts(alone, theirs.tenant)
+    await alone.call("DELETE", "/v1/admin/projects/shop", key=mine)
+    assert _counts(alone, theirs.tenant) == before
+    await alone.call("DELETE", "/v1/admin/tenant", {"confirm": "madagascar"}, mine)
+    assert _counts(alone, theirs.tenant) == before

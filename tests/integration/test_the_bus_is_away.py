@@ -33,6 +33,12 @@ SAID = [
 ]
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: its bus is stopped."""
+    return alone
+
+
 async def _a_day_of_writes(stack: Stack) -> list[str]:
     """One of every write, all of which must succeed; the ids of the memories."""
     where = {"scope": "project/shop"}

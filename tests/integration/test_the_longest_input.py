@@ -20,6 +20,12 @@ LIMIT = 65_536
 TURN_LIMIT = 262_144
 
 
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: what waits and what is stored is its alone."""
+    return alone
+
+
 def _of(alphabet: str, size: int) -> str:
     """Text of that many bytes without any repetition to speak of."""
     wide = len(alphabet[0].encode())

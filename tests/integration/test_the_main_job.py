@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.stack import Stack, eventually
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture
-def stack(system: Stack) -> Stack:
-    """The system of the file to a tenant of the test's own."""
-    return system.apart()
 
 
 async def _files_of(stack: Stack, memory: str) -> list[str]:

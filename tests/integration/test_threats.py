@@ -17,6 +17,7 @@ from reverie.runtime.settings import Settings
 from tests.integration.runtime_sample import KEY, Sample, problem_of
 from tests.integration.store_parts import admin_rows
 from tests.stack import Stack, eventually
+from tests.tables import idle
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "threat-model.md"
@@ -105,7 +106,8 @@ async def test_words_of_sql_and_of_its_text_search_are_words(stack: Stack) -> No
         listed = await stack.call("GET", "/v1/memories", params={"tag": words})
         assert listed.status == 200
         assert [one["id"] for one in listed.body["items"]] == [made["id"]]
-    kept = admin_rows(stack.admin_url, "select count(*) from reverie.memory where kind = 'context'")
+    context = "select count(*) from reverie.memory where kind = 'context' and tenant = %s"
+    kept = admin_rows(stack.admin_url, context, stack.number())
     assert kept == [(len(INJECTIONS),)]
     assert admin_rows(stack.admin_url, "select count(*) > 0 from reverie.api_key") == [(True,)]
 
@@ -146,8 +148,7 @@ async def test_a_body_names_no_address_that_a_service_would_call(stack: Stack) -
         await stack.call("POST", path, body)
 
     async def settled() -> bool:
-        sql = "select count(*) = 0 from reverie.memory where enriched_version < version"
-        return bool(admin_rows(stack.admin_url, sql)[0][0])
+        return idle(stack.admin_url, stack.number())
 
     await eventually(settled)
     server.close()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from asyncio import to_thread
 from typing import Any
 
-from reverie.domain.access import Role
 from tests.stack import Stack, eventually
-from tests.tables import BUSY, rows, value
+from tests.tables import idle, rows
 
 SAID = (
     "The pool in `src/pool.py` holds ten connections because the database allows forty",
@@ -15,14 +14,14 @@ SAID = (
     "We decided that `src/pool.py` retries with jitter instead of failing at once",
     "Tests replace `src/pool.py` by a socket pair, which made them twice as quick",
 )
-EDGES = "select id, known_to from edge where meta ->> 'rule' = 'topic' and tenant = 1 order by id"
+EDGES = "select id, known_to from edge where meta ->> 'rule' = 'topic' and tenant = %s order by id"
 
 
 async def _rest(stack: Stack) -> None:
-    async def idle() -> bool:
-        return not await to_thread(value, stack.admin_url, BUSY)
+    async def rests() -> bool:
+        return await to_thread(idle, stack.admin_url, stack.number())
 
-    await eventually(idle)
+    await eventually(rests)
 
 
 async def _learned(stack: Stack) -> list[str]:
@@ -62,7 +61,8 @@ async def _topics(stack: Stack) -> list[Any]:
         rows,
         stack.admin_url,
         "select id::text, key, content, status, version from memory where key like 'topic:%%'"
-        " and tenant = 1",
+        " and tenant = %s",
+        stack.number(),
     )
 
 
@@ -74,12 +74,12 @@ async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memorie
     assert first["topics"] == 1
     [(topic, key, name, status, _)] = await _topics(stack)
     assert (name, status) == ("src/pool.py", "active")
-    edges = await to_thread(rows, stack.admin_url, EDGES)
+    edges = await to_thread(rows, stack.admin_url, EDGES, stack.number())
     assert len(edges) == 4
 
     # Nothing new: nothing changes.
     assert (await stack.post("/v1/dream/tend", {}))["topics"] == 0
-    assert await to_thread(rows, stack.admin_url, EDGES) == edges
+    assert await to_thread(rows, stack.admin_url, EDGES, stack.number()) == edges
 
     around = await stack.get(f"/v1/memories/{memories[0]}/subgraph?depth=1")
     assert {"id": topic, "kind": "entity", "key": key}.items() <= {
@@ -104,9 +104,10 @@ async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memorie
     assert (await stack.call("POST", "/v1/remember", ours)).status == 422
 
     # Another tenant that takes a file of it all has the same topic, and nothing to change in it.
-    other = stack.key_of(tenant="two", role=Role.ADMIN)
+    two = stack.apart()
+    other = two.key
     assert (await _carried(stack, other))["refused"] == 0
-    await _rest(stack)
+    await _rest(two)
     assert (await stack.post("/v1/dream/tend", {}, key=other))["topics"] == 0
     assert (await stack.get(f"/v1/memories/{topic}", key=other))["key"] == key
 
@@ -115,7 +116,9 @@ async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memorie
     assert (await stack.post("/v1/dream/tend", {}))["topics"] == 1
     [(_, _, _, status, version)] = await _topics(stack)
     assert status == "archived"
-    assert all(closed for _, closed in await to_thread(rows, stack.admin_url, EDGES))
+    assert all(
+        closed for _, closed in await to_thread(rows, stack.admin_url, EDGES, stack.number())
+    )
     again = await stack.post("/v1/dream/tend", {})
     assert (again["topics"], again["restored"]) == (0, 0)
     more = {"content": "`src/pool.py` logs who waits longest", "scope": "project/shop"}

@@ -33,8 +33,8 @@ def _by_id(trace: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 async def _enriched(stack: Stack) -> bool:
-    late = "select count(*) from memory where enriched_version < version"
-    return bool(value(stack.admin_url, late) == 0)
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
 async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
@@ -147,14 +147,16 @@ async def test_a_trace_is_seen_by_whoever_may_read_all_it_looked_through_and_hol
     before = await stack.post("/v1/preflow", turn, key=ann)
     led = await stack.get(f"/v1/traces/{before['trace_id']}", key=ann)
     assert (led["session"], led["query"]) == (session, "quokka deploy")
-    stored = rows(stack.admin_url, "select t::text from recall_trace t")
+    stored = rows(
+        stack.admin_url, "select t::text from recall_trace t where tenant = %s", stack.number()
+    )
     assert secret not in str((mine, first, stored))
     assert "[REDACTED_" in mine["query"]
     assert (await stack.call("GET", path)).status == 200
     for other in (
         stack.key_of(reads=["project/shop"], agent="bob"),
         stack.key_of(reads=["global", "project/other/*"]),
-        stack.key_of(tenant="elsewhere"),
+        stack.apart().key,
     ):
         assert (await stack.call("GET", path, key=other)).status == 404
         assert (await stack.get("/v1/traces", key=other))["items"] == []

@@ -54,21 +54,29 @@ async def _every_call(stack: Stack, key: str, direct: bool) -> list[Reply]:
     ]
 
 
+def _key_of(stack: Stack, agent: str) -> str:
+    """The id of the tenant's one key of an agent."""
+    keys = [one for one in list_keys(stack.admin_url) if one.tenant == stack.tenant]
+    [found] = [one.id for one in keys if one.agent == agent]
+    return found
+
+
 @pytest.mark.parametrize("direct", [False, True])
 async def test_no_call_of_any_service_is_answered_without_a_key_that_holds(
-    stack: Stack, direct: bool
+    alone: Stack, direct: bool
 ) -> None:
-    revoked, expired = stack.key_of(agent="gone"), stack.key_of(agent="late")
-    [gone] = [one.id for one in list_keys(stack.admin_url) if one.agent == "gone"]
-    revoke_key(stack.admin_url, gone)
-    run(stack.admin_url, "update api_key set expires = now() - interval '1 s' where agent = 'late'")
-    before = counts(stack.admin_url)
-    for key in ("wrong", revoked, expired, f"{stack.key}x", stack.key[:-1]):
-        replies = await _every_call(stack, key, direct)
+    revoked, expired = alone.key_of(agent="gone"), alone.key_of(agent="late")
+    revoke_key(alone.admin_url, _key_of(alone, "gone"))
+    ended = "update api_key set expires = now() - interval '1 s'"
+    ended += " where agent = 'late' and tenant = %s"
+    run(alone.admin_url, ended, alone.number())
+    before = counts(alone.admin_url)
+    for key in ("wrong", revoked, expired, f"{alone.key}x", alone.key[:-1]):
+        replies = await _every_call(alone, key, direct)
         assert _statuses(replies) == [401] * len(CALLS)
         assert {one.body["code"] for one in replies} == {"unauthenticated"}
         assert all("WWW-Authenticate" in one.headers for one in replies)
-    assert counts(stack.admin_url) == before
+    assert counts(alone.admin_url) == before
 
 
 async def test_a_key_is_wanted_whatever_the_header_looks_like(stack: Stack) -> None:
@@ -86,8 +94,7 @@ async def test_a_key_is_wanted_whatever_the_header_looks_like(stack: Stack) -> N
 async def test_a_revoked_key_is_refused_from_its_next_look_up_on(stack: Stack) -> None:
     key = stack.key_of(agent="brief")
     assert (await stack.call("GET", "/v1/memories", key=key)).status == 200
-    [brief] = [one.id for one in list_keys(stack.admin_url) if one.agent == "brief"]
-    revoke_key(stack.admin_url, brief)
+    revoke_key(stack.admin_url, _key_of(stack, "brief"))
     assert (await stack.call("GET", "/v1/memories", key=key)).status == 401
 
 
@@ -102,25 +109,25 @@ async def _say(stack: Stack, session: str, content: str, key: str | None = None)
 
 
 @pytest.mark.parametrize("role", [Role.READER, Role.CI])
-async def test_a_key_that_may_not_write_memories_changes_nothing(stack: Stack, role: Role) -> None:
-    session = await _session(stack)
-    key = stack.key_of(role=role, project="a")
-    before = counts(stack.admin_url)
+async def test_a_key_that_may_not_write_memories_changes_nothing(alone: Stack, role: Role) -> None:
+    session = await _session(alone)
+    key = alone.key_of(role=role, project="a")
+    before = counts(alone.admin_url)
     in_a = {"content": "x", "scope": "project/a"}
     replies = [
-        await stack.call("POST", "/v1/remember", in_a, key),
-        await stack.call("POST", "/v1/remember", {"content": "x"}, key),
-        await stack.call("POST", "/v1/sessions/start", {"agent": "x", "project": "a"}, key),
-        await _say(stack, session, "x", key),
-        await stack.call("POST", f"/v1/sessions/{session}/end", {}, key),
-        await stack.call("POST", "/v1/dream", {}, key),
-        await stack.call("POST", "/v1/dream", {"scope": "project/a"}, key),
-        await stack.call("POST", "/v1/dream", {"session": session}, key),
+        await alone.call("POST", "/v1/remember", in_a, key),
+        await alone.call("POST", "/v1/remember", {"content": "x"}, key),
+        await alone.call("POST", "/v1/sessions/start", {"agent": "x", "project": "a"}, key),
+        await _say(alone, session, "x", key),
+        await alone.call("POST", f"/v1/sessions/{session}/end", {}, key),
+        await alone.call("POST", "/v1/dream", {}, key),
+        await alone.call("POST", "/v1/dream", {"scope": "project/a"}, key),
+        await alone.call("POST", "/v1/dream", {"session": session}, key),
     ]
     assert _statuses(replies) == [403] * len(replies)
-    batch = await stack.post("/v1/remember/batch", {"items": [in_a, in_a]}, key=key)
+    batch = await alone.post("/v1/remember/batch", {"items": [in_a, in_a]}, key=key)
     assert [one["status"] for one in batch["items"]] == [403, 403]
-    assert counts(stack.admin_url) == before
+    assert counts(alone.admin_url) == before
 
 
 async def test_git_changes_are_announced_by_keys_for_that_project_only(stack: Stack) -> None:
@@ -137,7 +144,8 @@ async def test_git_changes_are_announced_by_keys_for_that_project_only(stack: St
     ]
     assert _statuses(asked) == [202, 202, 403, 403, 403]
     assert asked[1].body["duplicate"]
-    assert value(stack.admin_url, "select count(*) from git_event") == 1
+    told = "select count(*) from git_event where tenant = %s"
+    assert value(stack.admin_url, told, stack.number()) == 1
 
 
 async def test_a_dream_without_scope_or_session_is_of_the_keys_own_scope(stack: Stack) -> None:
@@ -157,6 +165,10 @@ class Fenced:
 
 @pytest.fixture
 async def fenced(stack: Stack) -> Fenced:
+    return await _fence(stack)
+
+
+async def _fence(stack: Stack) -> Fenced:
     """`mine` in project/a and `theirs` in project/b name each other and the same file."""
     text = "the zebra cache lives in src/zebra/cache.py"
     theirs = await stack.post("/v1/remember", {"content": text, "scope": "project/b", "key": "z"})
@@ -171,8 +183,8 @@ async def fenced(stack: Stack) -> Fenced:
     key = stack.key_of(role=Role.WRITER, reads=["project/a"], writes=["project/a"], project="a")
 
     async def enriched() -> bool:
-        late = "select count(*) from memory where enriched_version < version"
-        return bool(value(stack.admin_url, late) == 0)
+        late = "select count(*) from memory where enriched_version < version and tenant = %s"
+        return bool(value(stack.admin_url, late, stack.number()) == 0)
 
     await eventually(enriched)
     return Fenced(stack, key, mine["id"], theirs["id"])
@@ -180,10 +192,13 @@ async def fenced(stack: Stack) -> Fenced:
 
 async def _told(stack: Stack) -> bool:
     """Whether all events were published."""
-    return bool(value(stack.admin_url, "select count(*) = 0 from outbox"))
+    return bool(
+        value(stack.admin_url, "select count(*) = 0 from outbox where tenant = %s", stack.number())
+    )
 
 
-async def test_what_lies_behind_the_fence_cannot_be_written(fenced: Fenced) -> None:
+async def test_what_lies_behind_the_fence_cannot_be_written(alone: Stack) -> None:
+    fenced = await _fence(alone)
     stack, key = fenced.stack, fenced.key
     session = await _session(stack, project="b")
     await eventually(lambda: _told(stack))
@@ -324,7 +339,7 @@ async def test_an_external_id_leads_to_no_session_that_the_key_may_not_write(sta
 
 
 async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack: Stack) -> None:
-    one, two = (stack.key_of(tenant=name, agent="claude", project="p") for name in ("one", "two"))
+    one, two = (stack.apart().key_of(agent="claude", project="p") for _ in range(2))
     body = {"content": "we deploy on fridays", "key": "deploys", "scope": "project/p"}
     start = {"agent": "claude", "project": "p", "external_id": "chat-1"}
     ids: dict[str, list[str]] = {}
@@ -361,7 +376,7 @@ async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack:
 
 
 async def test_a_score_does_not_tell_what_another_tenant_wrote(stack: Stack) -> None:
-    one, two = (stack.key_of(tenant=name) for name in ("one", "two"))
+    one, two = stack.apart().key, stack.apart().key
     await stack.post("/v1/remember", {"content": "the walrus protocol"}, key=one)
     asked = {"query": "walrus protocol"}
     before = await stack.post("/v1/recall", asked, key=one)
