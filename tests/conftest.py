@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[FOLDER] = str(run.folder)
     config.stash[RUN] = run
     config.stash[MEMBERSHIP] = servers.join(run)
+    gc.disable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,6 +82,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = max(0, (count - len(items)) // (workers - worker) - len(first))
         items += first + rest[:others]
         del rest[:others]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: nobody looks through it for garbage, again and again."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 def _is_long(config: pytest.Config, item: pytest.Item) -> bool:
