@@ -43,8 +43,8 @@ from made m cross join lateral (select to_tsvector('english', m.words) as words 
 order by m.n
 """
 _POSTINGS = """
-insert into posting (tenant, term, doc, tf, len)
-select $1, term_no(w.lexeme), m.doc, cardinality(w.positions), m.terms
+insert into posting_entry (tenant, term, entry)
+select $1, term_no(w.lexeme)::int, posted(m.doc, cardinality(w.positions), m.terms)
 from made n join memory m on m.tenant = $1 and m.id = n.id cross join lateral unnest(m.words) w
 order by 2, 3
 """
@@ -71,7 +71,7 @@ _INDEX = "vec_bge_small_en_v1_5_hnsw"
 _LOADING = {"max_wal_size": "8GB", "checkpoint_timeout": "1h", "autovacuum": "off"}
 _COPIED: dict[str, dict[str, str]] = {
     "memory": {"id": "id", "doc": "memory_doc"},
-    "posting": {"doc": "memory_doc"},
+    "posting_entry": {"entry": "memory_doc"},
     "chunk": {"no": "chunk_no", "memory": "id"},
     "vec_bge_small_en_v1_5": {"chunk": "chunk_no"},
     "edge": {"id": "id", "src": "id", "dst": "id"},
@@ -174,7 +174,7 @@ async def _copying(
     return (
         f"insert into {table} (tenant, {', '.join(names)})"
         f" select $2::int, {taken} from {table} where tenant = $1"
-        + (" order by term, doc" if table == "posting" else "")
+        + (" order by term, entry" if table == "posting_entry" else "")
     )
 
 
@@ -184,7 +184,7 @@ def _taken(name: str, what: str | None, moved: dict[str, int]) -> str:
         return name
     if what == "id":
         return f"(left({name}::text, 28) || lpad(to_hex($2::int), 8, '0'))::uuid"
-    return f"{name} + {moved[what]}"
+    return f"{name} + ({moved[what]}::bigint << {28 if name == 'entry' else 0})"
 
 
 async def _fill(connection: Any, tenant: int, count: int, centres: Centres) -> None:

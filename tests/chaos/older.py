@@ -83,7 +83,7 @@ def path_of(source: Path) -> str:
 def first_schema(url: str, folder: Path) -> None:
     """The schema as it was first, from its first migration on with data in it: a key, memories, and
     a session that nobody digested."""
-    _migrated(url, folder / "first", FIRST)
+    migrated(url, folder / "first", FIRST)
     session = new_id()
     with psycopg.connect(url, options="-csearch_path=reverie,public") as db:
         db.execute("insert into tenant (name) values ('default')")
@@ -92,7 +92,7 @@ def first_schema(url: str, folder: Path) -> None:
             " values (1, %s, %s, 'first', 'admin', '{*}', '{*}')",
             (new_id(), hashlib.sha256(KEY.encode()).digest()),
         )
-    _migrated(url, folder / "whole", WHOLE)
+    migrated(url, folder / "whole", WHOLE)
     with psycopg.connect(url, options="-csearch_path=reverie,public") as db:
         for kind, content in KEPT.items():
             item = json.dumps(_item(kind, content))
@@ -113,7 +113,7 @@ def first_schema(url: str, folder: Path) -> None:
         )
 
 
-def _migrated(url: str, folder: Path, last: str) -> None:
+def migrated(url: str, folder: Path, last: str) -> None:
     """All migrations up to that one."""
     known = Path(str(files("reverie.store"))) / "migrations"
     (folder / "migrations").mkdir(parents=True)

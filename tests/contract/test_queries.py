@@ -86,7 +86,7 @@ async def test_every_statement_names_its_tenant_for_every_table_it_touches(
         found = await connection.fetch(
             "select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid"
             " where a.attname = 'tenant' and c.relnamespace = 'reverie'::regnamespace"
-            " and c.relkind in ('r', 'p') and not c.relispartition"
+            " and c.relkind in ('r', 'p', 'v') and not c.relispartition"
         )
     tables = "|".join(row["relname"] for row in found)
     touches = re.compile(rf"\b(?:from|join|update|into|using)\s+(?:{tables})\b(?!\()")

@@ -29,8 +29,8 @@ cross join lateral (
 """
 
 _REST = """
-insert into posting (tenant, term, doc, tf, len)
-select m.tenant, term_no(w.lexeme), m.doc, cardinality(w.positions), m.terms
+insert into posting_entry (tenant, term, entry)
+select m.tenant, term_no(w.lexeme)::int, posted(m.doc, cardinality(w.positions), m.terms)
 from memory m cross join lateral unnest(m.words) w where m.tenant = %(tenant)s
 order by 1, 2, 3;
 

@@ -242,8 +242,8 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     assert len(going) > 2
     assert _quoting(stack, number, going) == []
     left_over = _held(stack, number)
-    kept = {"api_key", "tenant", "memory", "memory_said", "posting", "chunk", "outbox", "vault"}
-    kept |= {"memory_use"}
+    kept = {"api_key", "tenant", "memory", "memory_said", "posting_entry", "chunk", "outbox"}
+    kept |= {"memory_use", "vault"}
     assert {name for name in left_over if not name.startswith(("vec_", "sparse_"))} <= kept
     assert (left_over["memory"], left_over.get("memory_said", 1)) == (1, 1)
     found = await stack.post("/v1/recall", {"query": "cart shopping"}, key=key)
@@ -289,7 +289,7 @@ def test_every_table_says_how_it_loses_the_rows_of_a_scope(database: Database) -
     `project`, or a line in `scope_way` or `numbered_parts`."""
     ways = dict(admin_rows(database.admin_url, "select name, scope_way(name) from tenant_tables()"))
     assert {name for name, way in ways.items() if way is None} == set()
-    assert (ways["edge"], ways["posting"], ways["git_event"]) == ("ids", "number", "project")
+    assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
 
 
 def test_no_column_of_ids_still_names_a_memory_whose_scope_was_deleted(database: Database) -> None:

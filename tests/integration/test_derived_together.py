@@ -85,10 +85,10 @@ async def test_where_comparing_fails_what_was_written_is_not_written_and_told_of
     async with open_store(database) as store:
         parts = _parts(store, None)
         ids = await write(store, new(BUG, scope="project/p"), new(FIX, scope="project/p"))
-        admin_rows(store.admin_url, "revoke select on posting from reverie_app")
+        admin_rows(store.admin_url, "revoke select on posting_entry from reverie_app")
         done = await _derived(store, parts, *ids)
         assert all(isinstance(one, Exception) for one in done)
         told = await parts.bus.page("MEMORY", "memory.one.enriched", 0, 100)
-        admin_rows(store.admin_url, "grant select on posting to reverie_app")
+        admin_rows(store.admin_url, "grant select on posting_entry to reverie_app")
         assert await _derived(store, parts, *ids) == [False, False]
     assert len(told) == 2

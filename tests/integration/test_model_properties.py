@@ -31,6 +31,7 @@ ACTIVE = """
 select count(*) from memory where status = 'active' and key is not null
 group by scope, key having count(*) > 1
 """
+EMPTIED = "truncate memory, edge, memory_version, posting_entry, tenant cascade"
 CHAINS = """
 select count(*) from memory m
 where m.status = 'superseded' and not exists (
@@ -50,7 +51,7 @@ def test_one_memory_is_active_under_a_key_however_many_save_at_once(
 
 
 async def _save_all(database: Database, saves: Sequence[tuple[str, int, bool]]) -> None:
-    admin_rows(database.admin_url, "truncate memory, edge, memory_version, posting, tenant cascade")
+    admin_rows(database.admin_url, EMPTIED)
     async with open_store(database, size=6) as store:
         await asyncio.gather(*(_save(store, *save) for save in saves))
 
@@ -76,7 +77,7 @@ async def _edit_and_return(
     first: tuple[str, list[str]],
     edits: Sequence[tuple[str, list[str]]],
 ) -> None:
-    admin_rows(database.admin_url, "truncate memory, edge, memory_version, posting, tenant cascade")
+    admin_rows(database.admin_url, EMPTIED)
     async with open_store(database, size=2) as store:
         changes = Edits(store.db)
         content, tags = first

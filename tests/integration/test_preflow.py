@@ -226,7 +226,7 @@ async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(alone
     session = await _session(alone)
     locks = (
         "lock table ams in access exclusive mode",
-        "lock table posting in access exclusive mode",
+        "lock table posting_entry in access exclusive mode",
     )
     with holding(alone.admin_url, *locks):
         answer = await _preflow(alone, session, "prices")

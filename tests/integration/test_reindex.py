@@ -53,11 +53,13 @@ def _damage(stack: Stack) -> None:
     with psycopg.connect(stack.admin_url, options=PATH) as connection:
         for statement in (
             "delete from posting where term % 2 = 0",
-            "update posting set tf = tf + 3",
-            "insert into posting select tenant, 42, doc, 1, 1 from memory where words <> ''",
-            "insert into posting select distinct tenant, 43, 999999, 1, 1 from memory",
+            "update posting_entry set entry = entry + (3 << 20)",
+            "insert into posting_entry select tenant, 42, posted(doc, 1, 1) from memory"
+            " where words <> ''",
+            "insert into posting_entry select distinct tenant, 43, posted(999999, 1, 1)"
+            " from memory",
             "delete from turn_posting where term % 2 = 0",
-            "insert into turn_posting select tenant, 42, doc, 1, 1 from turn",
+            "insert into turn_posting_entry select tenant, 42, posted(doc, 1, 1) from turn",
             "update turn set terms = 7",
             "update memory set words = '', terms = 0",
             "delete from vec_bge_small_en_v1_5 where chunk % 2 = 0",

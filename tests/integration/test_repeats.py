@@ -108,7 +108,7 @@ async def test_ten_at_once_act_once(stack: Stack, route: str) -> None:
 
 
 ADDED: dict[str, dict[str, int]] = {
-    "turns": {"turn": 2, "turn_posting": 2},
+    "turns": {"turn": 2, "turn_posting_entry": 2},
     "sessions/start": {"session": 1},
     "git/changes": {"git_event": 1},
     "dream": {},

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
+from time import sleep
 
 import psycopg
 import pytest
@@ -91,6 +92,44 @@ def test_a_table_in_use_puts_a_migration_off_and_nobody_waits_long_behind_it(
             migrate(database.admin_url)
         assert pending_migrations(database.admin_url) == ["9999_more"]
     assert migrate(database.admin_url) == ["9999_more"]
+
+
+RING = """
+set local deadlock_timeout = '10ms';
+lock table memory in exclusive mode;
+do $$
+begin
+  while not exists (select from pg_locks l join pg_database d on d.oid = l.database
+                    where d.datname = current_database() and not l.granted
+                      and l.relation = 'memory'::regclass) loop
+    perform pg_sleep(0.01);
+  end loop;
+end $$;
+lock table session in exclusive mode;
+"""
+
+
+def test_a_migration_that_meets_a_writer_in_a_ring_is_put_off_and_the_writer_goes_on(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Path(str(files("reverie.store"))) / "migrations"
+    shutil.copytree(known, tmp_path / "migrations")
+    (tmp_path / "migrations" / "9999_ring.sql").write_text(RING)
+    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    held = (
+        "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
+        " where d.datname = current_database() and l.granted and l.mode = 'ExclusiveLock'"
+        " and l.relation = 'reverie.memory'::regclass"
+    )
+    with psycopg.connect(database.admin_url) as writer, ThreadPoolExecutor(1) as pool:
+        writer.execute("set deadlock_timeout = '60s'")
+        writer.execute("lock table reverie.session in row exclusive mode")
+        migrating = pool.submit(migrate, database.admin_url)
+        while writer.execute(held).fetchone() == (0,):
+            sleep(0.01)
+        writer.execute("lock table reverie.memory in row exclusive mode")
+        with pytest.raises(Unavailable, match="stays in use"):
+            migrating.result()
 
 
 def test_a_wrong_address_is_told_apart_from_a_wrong_server(postgres_server: str) -> None:

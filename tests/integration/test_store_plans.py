@@ -35,7 +35,8 @@ from tests.integration.store_parts import (
     principal,
 )
 
-BIG_TABLES = {"memory", "posting", "edge", "memory_tag", "chunk", "vec_bge_small_en_v1_5", "outbox"}
+BIG_TABLES = {"memory", "posting_entry", "edge", "memory_tag", "chunk", "outbox"}
+BIG_TABLES |= {"vec_bge_small_en_v1_5"}
 QUESTION = "w60 w200 w900 w77"
 COMMON = "w1 w2 w3 w4 w5"
 HERE = ["project/p1/*", "global"]
@@ -248,6 +249,15 @@ async def test_exact_vectors_look_up_only_the_memories_that_they_return(
     args = (loaded.vector, ["*"], ["active"], 50, None, None, 200)
     plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
     _check(plan, frozenset({"vec_bge_small_en_v1_5"}))
+
+
+async def test_of_a_common_word_only_the_latest_memories_are_read(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    args = ("project/p1", COMMON, 12)
+    plan = await _explain(connection, "dream_alike", loaded.tenant, *args)
+    read = [n for n in _nodes(plan) if n.get("Index Name", "").startswith("posting_entry")]
+    assert [node["Scan Direction"] for node in read] == ["Backward"]
 
 
 async def test_many_vectors_are_found_through_the_vector_index(

@@ -9,7 +9,10 @@ import pytest
 
 FIRST = "0110"
 """From this number on services of a released version run while a migration is applied."""
-EXEMPT: dict[str, str] = {}
+EXEMPT: dict[str, str] = {
+    "0148_narrow_postings": "the tables become views of the same columns, which the version before"
+    " reads and sweeps as it did; it writes them through functions alone",
+}
 """Migrations that take away what the release before last still used, and why nobody does now."""
 TAKES = re.compile(
     r"^\s*(?:drop\s+(?:function|table|type|view)|revoke)\b"

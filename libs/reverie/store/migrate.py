@@ -49,7 +49,7 @@ def migrate(url: str) -> list[str]:
     except psycopg.errors.InsufficientPrivilege as error:
         why = error.diag.message_detail or error.diag.message_primary
         raise Misconfigured("database_url", f"this user may not migrate: {why}") from error
-    except psycopg.errors.LockNotAvailable as error:
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
         raise Unavailable("a table", "it stays in use: try again in a moment") from error
 
 

@@ -16,12 +16,12 @@ with term as materialized (
   select distinct term_no(w.lexeme) as no
   from (select w.lexeme from unnest(to_tsvector('english', $6)) w limit 64) w
 ), hit as materialized (
-  select p.doc, count(*) as shared
+  select p.entry >> 28 as doc, count(*) as shared
   from term t
   cross join lateral (
-    select p.doc from posting p where p.tenant = $1 and p.term = t.no
-    order by p.doc desc limit 5000) p
-  group by p.doc
+    select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
+    order by p.entry desc limit 5000) p
+  group by p.entry >> 28
 )
 select m.* from memory_shown($1) m
 where m.tenant = $1 and m.id = any(array(

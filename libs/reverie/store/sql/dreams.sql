@@ -92,9 +92,9 @@ with term as materialized (
   select d.docs
   from (select term_no(w.lexeme) as no from unnest(to_tsvector('english', $3)) w limit 64) t
   cross join lateral (
-    select array_agg(p.doc) as docs
-    from (select p.doc from posting p where p.tenant = $1 and p.term = t.no
-          order by p.doc desc limit 200) p) d
+    select array_agg(p.entry >> 28) as docs
+    from (select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
+          order by p.entry desc limit 200) p) d
 )
 select m.id, m.version, m.kind, m.key, m.content, m.pinned, m.git, m.valid_from, m.valid_to
 from (select x.doc, sum(1.0 / cardinality(t.docs)) as weight

@@ -64,9 +64,9 @@ cross join lateral (
     from (select term_no(w.lexeme) as no from memory t cross join lateral unnest(t.words) w
           where t.tenant = $1 and t.id = s.id limit 64) t
     cross join lateral (
-      select array_agg(p.doc) as docs
-      from (select p.doc from posting p where p.tenant = $1 and p.term = t.no
-            order by p.doc desc limit 200) p) d
+      select array_agg(p.entry >> 28) as docs
+      from (select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
+            order by p.entry desc limit 200) p) d
   ), worded as materialized (
     select m.id
     from (select y.doc, sum(1::float8 / cardinality(t.docs)) as weight
