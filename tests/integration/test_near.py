@@ -161,7 +161,8 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
         )
     await both.same()
     async with both.kept._db.reading(both.tenant) as t:
-        near_by = (kept.chunks[:40].tolist(), kept.since, "another")
+        memories = kept.memories[:40].tolist()
+        near_by = (kept.chunks[:40].tolist(), kept.since, "another", memories)
         args = (HalfVector(_made(1)[0]), ["*"], ["active"], 30)
         [row] = await t.rows("search_vectors_near", *args, *near_by)
     assert (row["id"], row["same"], row["fresh"]) == (None, False, 0)

@@ -39,13 +39,15 @@ Vector = NDArray[np.float32]
 class Kept:
     """A tenant's vectors as they were in one snapshot of one table, `source`.
 
-    `since`: the oldest transaction under way then; `rows`: of length 1, in the order of `chunks`.
+    `since`: the oldest transaction under way then; `rows`: of length 1, in the order of `chunks`
+    and their `memories`.
     `first`: by the scopes of a reader, which of `WIDTHS` was enough last; past them where none was.
     """
 
     source: str
     since: str
     chunks: NDArray[np.int64]
+    memories: NDArray[np.object_]
     rows: Vector
     first: dict[tuple[str, ...], int] = field(default_factory=dict)
     asked: int = 0
@@ -55,13 +57,14 @@ class Kept:
         """The bytes of the vectors."""
         return self.rows.nbytes
 
-    def nearest(self, vector: Vector, count: int) -> tuple[list[int], float]:
-        """The nearest `count` chunks in no order, and the cosine of the last of them."""
+    def nearest(self, vector: Vector, count: int) -> tuple[list[int], list[UUID], float]:
+        """The nearest `count` chunks in no order, their memories, and the cosine of the last."""
         # In 16 bits, as Postgres is asked.
         asked = vector.astype(np.float16).astype(np.float32)
         likeness = np.vecdot(self.rows, asked / np.linalg.norm(asked))
         best = np.argpartition(likeness, -count)[-count:] if count < len(likeness) else slice(None)
-        return self.chunks[best].tolist(), float(likeness[best].min())
+        chunks, memories = self.chunks[best].tolist(), self.memories[best].tolist()
+        return chunks, memories, float(likeness[best].min())
 
 
 class Near(Shelf[Kept]):
@@ -87,8 +90,8 @@ class Near(Shelf[Kept]):
         if kept.asked % AGAIN == 0:
             kept.first.clear()
         for place in range(kept.first.get(scopes, 0), len(WIDTHS)):
-            chunks, last = kept.nearest(vector, WIDTHS[place])
-            near = (chunks, kept.since, kept.source)
+            chunks, memories, last = kept.nearest(vector, WIDTHS[place])
+            near = (chunks, kept.since, kept.source, memories)
             rows = await tenant.rows("search_vectors_near", *args[:4], *near)
             if not self._stands(tenant, rows):
                 return []
@@ -128,7 +131,8 @@ class Near(Shelf[Kept]):
         if row is None or not LEAST <= len(row["chunks"] or ()) <= MOST:
             return None
         rows = await asyncio.to_thread(_decoded, row["vectors"], len(row["chunks"]))
-        return Kept(row["source"], row["since"], np.array(row["chunks"], np.int64), rows)
+        chunks, memories = np.array(row["chunks"], np.int64), np.array(row["memories"], object)
+        return Kept(row["source"], row["since"], chunks, memories, rows)
 
 
 def _decoded(sent: bytes, count: int) -> Vector:

@@ -144,8 +144,8 @@ from (
 group by f.id order by score desc, f.id limit $5;
 
 -- name: search_vectors_near
--- The same of the chunks $6, the nearest when the table $8 was read, and of all that came since: `fresh`
--- of them, by transactions from $7 on. What a backup brought back may name some yet to come.
+-- The same of the chunks $6 of the memories $9, the nearest when the table $8 was read, and of all that came
+-- since: `fresh` of them, by transactions from $7 on. A chunk is of one memory for good. What a backup brought back may name some yet to come.
 -- One row at least tells whether that table is still there, on a server that was not started anew.
 with s as materialized (
   select pg_postmaster_start_time() || ' ' || 'vec_bge_small_en_v1_5'::regclass::oid = $8 as same
@@ -156,26 +156,28 @@ with s as materialized (
 select f.id, f.score, s.same, (select count(*) from fresh) as fresh
 from s left join (
   select m.id, max(v.score) as score
-  from (select unnest($6::bigint[]) as chunk union select chunk from fresh) n
+  from (select * from unnest($6::bigint[], $9::uuid[]) u (chunk, memory) union
+        select f.chunk, c.memory from fresh f join chunk c on c.tenant = $1 and c.no = f.chunk) n
   cross join lateral (
     select (1 - (v.v <=> $2))::float8 as score from vec_bge_small_en_v1_5 v
     where v.tenant = $1 and v.chunk = n.chunk limit 1) v
-  cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
   cross join lateral (
     select m.id from memory m
-    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+    where m.tenant = $1 and m.id = n.memory and m.status = any($4::text[]) and covers($3, m.scope)
     limit 1) m
   group by m.id order by score desc, m.id limit $5
 ) f on s.same
 order by f.score desc, f.id;
 
 -- name: vectors_all
--- All vectors of a tenant, up to $2: their chunks, and how Postgres sends them, one after another; which
+-- All vectors of a tenant, up to $2: their chunks, the memories of these, and how Postgres sends them, one after another; which
 -- table they are of, since which start of the server, and the oldest transaction under way.
 select pg_postmaster_start_time() || ' ' || 'vec_bge_small_en_v1_5'::regclass::oid as source,
        pg_snapshot_xmin(pg_current_snapshot())::text as since,
-       array_agg(v.chunk) as chunks, string_agg(halfvec_send(v.v), ''::bytea) as vectors
-from (select v.chunk, v.v from vec_bge_small_en_v1_5 v where v.tenant = $1 limit $2) v;
+       array_agg(v.chunk) as chunks, array_agg(v.memory) as memories,
+       string_agg(halfvec_send(v.v), ''::bytea) as vectors
+from (select v.chunk, v.v, c.memory from vec_bge_small_en_v1_5 v
+      join chunk c on c.tenant = $1 and c.no = v.chunk where v.tenant = $1 limit $2) v;
 
 -- name: search_sparse
 -- Of memories already found, those whose chunks have weighted words, by the best inner product.
