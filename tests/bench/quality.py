@@ -13,7 +13,9 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import bm25s
@@ -27,7 +29,9 @@ from tests.integration.test_real_sessions import _all_enriched
 from tests.stack import Stack, eventually, running_stack
 
 from reverie.cli.reembed import _reembed
-from reverie.inference.catalogue import DEFAULT_MODEL, SPARSE_MODEL
+from reverie.domain.letters import are_east_asian
+from reverie.inference.catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
+from reverie.ingest.choosing import SAMPLE, SAMPLE_CHARS
 from reverie.runtime.settings import Settings
 from reverie.store.bootstrap import tenant_names
 from reverie.testing import servers
@@ -167,16 +171,24 @@ def report(title: str, found: Mapping[str, Any], floor: Mapping[str, Any]) -> No
 
 
 async def measure(
-    run: servers.TestRun, sets: Sequence[QuestionSet], ablations: bool, model: str
+    run: servers.TestRun, sets: Sequence[QuestionSet], ablations: bool, asked: str | None
 ) -> None:
-    """Remembers the sets in a system of its own, asks, and prints."""
+    """Remembers the sets in a system of its own, asks, and prints.
+
+    By the model `asked` for; None: by what a tenant goes by where nothing is set.
+    """
+    model = asked or DEFAULT_MODEL
     home = model_home(model, SPARSE_MODEL)
+    shape: dict[str, Any] = {"model": model, "model_by_letters": asked is None}
     with servers.fresh_database(run) as database, servers.own_nats(run) as nats:
-        async with running_stack(database, nats.url, home, model=model) as stack:
-            settings = Settings(home=home, model=model, database_url=SecretStr(stack.admin_url))
-            await _reembed(settings, stack.admin_url, tenant_names(stack.admin_url))
+        async with running_stack(database, nats.url, home, **shape) as stack:
+            if model != DEFAULT_MODEL:
+                settings = Settings(home=home, model=model, database_url=SecretStr(stack.admin_url))
+                await _reembed(settings, stack.admin_url, tenant_names(stack.admin_url))
             filled = [await fill(stack, one) for one in sets]
             await eventually(lambda: _all_enriched(stack), seconds=900, pause=0.5)
+            if asked is None:
+                model = await _chosen(stack, sets)
             # As autovacuum does in time: without statistics the planner guesses badly.
             await asyncio.to_thread(admin_rows, stack.admin_url, "analyze")
             floors = by_name(
@@ -190,7 +202,25 @@ async def measure(
             report(f"recall by {model}", found, floors)
             _arms(arms)
             if ablations:
-                await _without(stack, database, nats.url, filled, found)
+                again = partial(running_stack, database, nats.url, home, model=model)
+                await _without(stack, again, filled, found)
+
+
+async def _chosen(stack: Stack, sets: Sequence[QuestionSet]) -> str:
+    """The model that ingest chose for the tenant, once the gateway asks by it too."""
+    texts = [one.text[:SAMPLE_CHARS] for each in sets for one in each.documents]
+    if not are_east_asian(texts[-SAMPLE:]):
+        return DEFAULT_MODEL
+
+    async def moved() -> bool:
+        # The gateway loads the model when it is first asked for.
+        await stack.post("/v1/recall", {"query": texts[-1], "limit": 1})
+        models = (await stack.get("/v1/models"))["models"]
+        ready = [one for one in models if one["state"] == "ready" and one["active"]]
+        return MULTILINGUAL_MODEL in [one["name"] for one in ready]
+
+    await eventually(moved, seconds=900, pause=0.5)
+    return MULTILINGUAL_MODEL
 
 
 def _arms(arms: Counter[str]) -> None:
@@ -201,8 +231,7 @@ def _arms(arms: Counter[str]) -> None:
 
 async def _without(
     stack: Stack,
-    database: servers.Database,
-    nats_url: str,
+    again: Callable[..., AbstractAsyncContextManager[Stack]],
     filled: Sequence[Filled],
     whole: Mapping[str, Any],
 ) -> None:
@@ -214,7 +243,7 @@ async def _without(
     )
     rows.append(["without the graph", *(_brief(found[name]) for name in names)])
     for label, overrides in ABLATIONS.items():
-        async with running_stack(database, nats_url, model_home(), **overrides) as other:
+        async with again(**overrides) as other:
             found = by_name(
                 [(one.set.name, await ask(stack, other.url, one, Counter())) for one in filled]
             )
@@ -231,7 +260,7 @@ def main() -> int:
     """Prints what there is; 2 where nothing is."""
     asked = parser(__doc__)
     asked.add_argument("sets", nargs="*", help="parts of their names, such as chinese; else all")
-    asked.add_argument("--model", default=DEFAULT_MODEL, help="the embedding model to go by")
+    asked.add_argument("--model", help="the embedding model to go by; unset: the one chosen")
     asked.add_argument("--ablations", action="store_true", help="and with each stage left out")
     given = asked.parse_args()
     sets = list(sets_named(given.sets))

@@ -32,8 +32,8 @@ async def test_the_models_are_told_with_their_state_and_without_secrets(
     async with running_stack(database, nats_url, model_home(), **language) as stack:
         await stack.post("/v1/remember", {"content": "Lamps are lit at dusk"})
         moving = Moving(database.admin_url)
-        moving.make_vectors("wide", 8)
-        moving.begin(1, "wide", 8, [])
+        await moving.make_vectors("wide", 8)
+        await moving.begin(1, "wide", 8, [])
 
         async def told() -> dict[str, Any] | None:
             found = await stack.get("/v1/models")

@@ -13,6 +13,7 @@ import pytest
 
 from reverie.domain.ids import new_id
 from reverie.inference.slot import ModelSlot
+from reverie.ingest.letters import Letters
 from reverie.ingest.order import Order
 from reverie.ingest.parts import Parts
 from reverie.ingest.rounds import ROUND, Left, do_rounds, keep_time
@@ -48,6 +49,7 @@ async def _place(database: Database, tmp_path: Path) -> AsyncIterator[Place]:
             "language": None,
             "llm": LlmLedger(store.db, 0, 0),
             "order": Order(),
+            "letters": Letters(),
         }
         stores = {
             name: kind(store.db) for name, kind in get_type_hints(Parts).items() if name not in own

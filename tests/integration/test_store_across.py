@@ -54,6 +54,7 @@ ACROSS = {
     "hook_find(text,text,text)",
     "idempotency_sweep(interval)",
     "memories_unenriched(interval,integer)",
+    "models_in_use(integer)",
     "outbox_age()",
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
@@ -76,15 +77,9 @@ READ = {
     "session",
 }  # fmt: skip
 CHANGED = {
-    "audit",
-    "dream_decision",
-    "dream_job",
-    "idempotency",
-    "outbox",
-    "recall_trace",
-    "tenant",
+    "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",
     "vault_epoch",
-}
+}  # fmt: skip
 
 
 @pytest.fixture

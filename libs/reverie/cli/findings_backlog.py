@@ -8,6 +8,7 @@ from reverie.cli.finding import Finding
 from reverie.cli.metering import Scrape, scrape_all
 from reverie.cli.parts import look
 from reverie.embedded.home import Home
+from reverie.inference.catalogue import MULTILINGUAL_MODEL
 from reverie.runtime.settings import Settings
 
 OLD_SECONDS = 120.0
@@ -43,6 +44,11 @@ def wrong(told: Mapping[str, Scrape]) -> Iterable[Finding]:
     if (lost := largest("reverie_audit_lost_total")) > 0:
         mend = "The log line audit_lost says why."
         yield Finding("error", f"{lost:.0f} calls are missing in the audit log", mend)
+    if largest("reverie_tenants_unread") > 0:
+        what = "memories are mostly Chinese, Japanese or Korean, which their model does not read"
+        name = MULTILINGUAL_MODEL
+        mend = f"`reverie models pull {name}`, then `reverie reembed --set model={name}`."
+        yield Finding("note", what, mend)
     yield from _models(told)
 
 

@@ -55,8 +55,6 @@ def reembed(
 async def _reembed(
     settings: Settings, url: str, tenants: Sequence[tuple[int, str]]
 ) -> dict[str, int]:
-    import asyncio
-
     from reverie.inference.endpoint import endpoint_of
     from reverie.inference.slot import ModelSlot
     from reverie.ingest.reembed import reembed as fill
@@ -73,7 +71,7 @@ async def _reembed(
     )
     embedder = await slot.opened(settings.model)
     moving = Moving(url)
-    await asyncio.to_thread(moving.make_vectors, embedder.name, embedder.dims)
+    await moving.make_vectors(embedder.name, embedder.dims)
     done: dict[str, int] = {}
     async with open_database(url, size=2) as database:
         for number, name in tenants:

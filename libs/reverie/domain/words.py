@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from reverie.domain.hanzi import simplified
+from reverie.domain.letters import CJK
 
 # Postgres ignores lexemes over 2,046 bytes with a notice; what is longer than this is a blob.
 MAX_WORD_BYTES = 256
@@ -32,11 +33,8 @@ _COMPOUND = re.compile(rf"{_WORD}(?:[_\-./\\:@#+~]+{_WORD})*")
 _PART = re.compile(_WORD)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+")
-_CJK = (
-    "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_CJK_RUN = re.compile(rf"[{_CJK}]+|[^{_CJK}]+")
-_IS_CJK = re.compile(rf"[{_CJK}]")
+_CJK_RUN = re.compile(rf"[{CJK}]+|[^{CJK}]+")
+_IS_CJK = re.compile(rf"[{CJK}]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")
 # Characters that carry grammar, as English stop words do: 什么, 怎么, 可以, 我们, ...
 _GRAMMAR = frozenset(

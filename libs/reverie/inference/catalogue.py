@@ -138,6 +138,8 @@ E5_SMALL = Model(
 )
 
 DEFAULT_MODEL = BGE_SMALL.name
+MULTILINGUAL_MODEL = E5_SMALL.name
+"""Reads Chinese, Japanese and Korean, which the default model does not."""
 SPARSE_MODEL = SPLADE_TINY.name
 MODELS: dict[str, Model] = {model.name: model for model in (BGE_SMALL, SPLADE_TINY, E5_SMALL)}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -67,6 +68,6 @@ def _stamp_of(model: Model, folder: Path) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     fresh.write_bytes(data)
     os.replace(fresh, path)

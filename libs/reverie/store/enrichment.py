@@ -115,11 +115,11 @@ class Enrichment:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._models = Models(database)
+        self.models = Models(database)
 
     async def model(self, tenant: int) -> Pointer:
         """The model that is to make the tenant's vectors, as it stood a few seconds ago."""
-        return await self._models.of(tenant)
+        return await self.models.of(tenant)
 
     async def read(self, tenant: int, memory: UUID) -> Raw | None:
         """The memory, or None where it was forgotten."""
@@ -188,7 +188,7 @@ class Enrichment:
 
     async def walk(self, tenant: int, memories: int = 1) -> None:
         """Puts some vectors that a large tenant got into the index that is walked."""
-        await self._models.walk(tenant, await self._models.of(tenant), memories * WALKED_AT_ONCE)
+        await self.models.walk(tenant, await self.models.of(tenant), memories * WALKED_AT_ONCE)
 
     async def chunks_anew(self, tenant: int, memory: Raw, pieces: Sequence[Piece]) -> bool:
         """Replaces the chunks of a memory that stands at its version; tells nobody."""

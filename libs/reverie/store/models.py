@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import LiteralString
@@ -23,6 +24,8 @@ from reverie.store.migrate import SCHEMA
 FIRST_MODEL = "bge-small-en-v1.5"
 """The model of a tenant that was never moved to another."""
 TRUSTED_SECONDS = 5.0
+MOST_USED = 3
+"""Models that are loaded before anybody asks by them: one may take 400 MB."""
 MOST_KNOWN = 1_000
 """Tenants whose model a process knows, those looked up last: 12 KB each, for the probe."""
 
@@ -60,35 +63,50 @@ def table_of(name: str) -> str:
 
 
 class Moving:
-    """Moves tenants to other models, as the schema's owner. Blocks."""
+    """Moves tenants to other models, as the schema's owner."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
-    def make_vectors(self, name: str, dims: int) -> None:
+    async def make_vectors(self, name: str, dims: int) -> None:
         """Makes a model's vector table where it is missing."""
         if name != FIRST_MODEL:
-            self._run("call make_vectors(%s, %s)", table_of(name), dims)
+            await self._run("call make_vectors(%s, %s)", table_of(name), dims)
 
-    def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> Pointer:
+    async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> Pointer:
         """Notes a model that is to be filled; what was noted of it first stands."""
-        told = {"vectors": table_of(name), "dims": dims, "probe": list(probe)}
-        self._run(
+        await self._run(
             "update tenant set models = jsonb_build_object(%s::text, %s::jsonb) || models"
             " where id = %s",
-            *(name, json.dumps(told), tenant),
+            *(name, json.dumps(_noting(name, dims, probe)), tenant),
             tenant=tenant,
         )
         return Pointer(name, dims)
 
-    def switch(self, tenant: int, name: str) -> None:
-        """From now on the tenant's meaning goes by that model."""
-        self._run("update tenant set model = %s where id = %s", name, tenant, tenant=tenant)
+    async def switch(self, tenant: int, name: str) -> None:
+        """From now on the tenant's meaning goes by that model.
 
-    def _run(self, statement: LiteralString, *args: object, tenant: int = 0) -> None:
+        Waits for what is being written with the other one.
+        """
+        await self._run(
+            "with waited as materialized ("
+            " select pg_advisory_xact_lock(hashtext('reverie.model'), %s))"
+            " update tenant set model = %s from waited where id = %s",
+            *(tenant, name, tenant),
+            tenant=tenant,
+        )
+
+    async def _run(self, statement: LiteralString, *args: object, tenant: int = 0) -> None:
+        await asyncio.to_thread(self._blocking, statement, args, tenant)
+
+    def _blocking(self, statement: LiteralString, args: Sequence[object], tenant: int) -> None:
         with psycopg.connect(self._url, options=f"-csearch_path={SCHEMA},public") as connection:
             connection.execute("select set_config('reverie.tenant', %s, true)", (str(tenant),))
             connection.execute(statement, args)
+
+
+def _noting(name: str, dims: int, probe: Sequence[float]) -> dict[str, object]:
+    return {"vectors": table_of(name), "dims": dims, "probe": list(probe)}
 
 
 async def pointed(t: Tenant) -> Pointer:
@@ -121,6 +139,38 @@ class Models:
                 found = await probed(t)
             self._keep(tenant, found)
         return found
+
+    async def want_used(self, want: Callable[[str], None]) -> None:
+        """Tells once of the models that most tenants were moved to."""
+        for row in await self._db.rows("models_in_use", MOST_USED):
+            want(row["model"])
+
+    def lately(self, tenant: int) -> Pointer:
+        """What `of` said of a tenant last; the first model where it was not asked."""
+        return self._known.get(tenant, (0.0, Pointer()))[1]
+
+    async def was_moved(self, tenant: int) -> bool:
+        """Whether it was ever said which model the tenant's meaning is to go by."""
+        async with self._db.tenant(tenant) as t:
+            return await t.row("model_active") is not None
+
+    async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> Pointer:
+        """As `Moving.begin`; the vector table must stand."""
+        async with self._db.tenant(tenant) as t:
+            await t.value("model_begin", name, _noting(name, dims, probe))
+        return Pointer(name, dims)
+
+    async def switch(self, tenant: int, name: str) -> None:
+        """As `Moving.switch`, but for a tenant that was moved meanwhile: there that stands."""
+        async with self._db.tenant(tenant) as t:
+            await t.value("model_waits")
+            await t.value("model_switch", name)
+        self._known.pop(tenant, None)
+
+    async def begun(self, tenant: int, limit: int, chars: int) -> list[str]:
+        """How the memories that came last begin."""
+        async with self._db.reading(tenant) as t:
+            return [row["text"] for row in await t.rows("model_texts", limit, chars)]
 
     def _keep(self, tenant: int, found: Pointer) -> None:
         self._known.pop(tenant, None)

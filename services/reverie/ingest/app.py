@@ -31,11 +31,12 @@ from reverie.ingest import (
     review_routes,
     task_routes,
 )
+from reverie.ingest.choosing import keep_choosing
 from reverie.ingest.clearing import Clearing
 from reverie.ingest.handlers import on_remembered
 from reverie.ingest.order import AT_ONCE
 from reverie.ingest.parts import Parts
-from reverie.ingest.readings import readings
+from reverie.ingest.readings import of_deriving, readings
 from reverie.ingest.rounds import keep_time
 from reverie.ingest.routes import routes
 from reverie.ingest.scrub import keep_scrubbing
@@ -180,7 +181,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             known_lately=vault.known_lately,
             idempotency=parts.idempotency,
             checks={"postgres": database.check, "model": parts.model.check},
-            readings=readings(parts) if answers else [],
+            readings=[
+                *(readings(parts) if answers else []),
+                *(of_deriving(parts) if derives else []),
+            ],
             registry=registry,
             auditor=auditor_of(settings, "ingest", AuditTable(database), registry),
             background=[
@@ -213,11 +217,13 @@ def _deriving(parts: Parts) -> list[Background]:
     """What goes on by itself: no request waits for it, so a process of its own may do it."""
     return [
         parts.model.keep_loaded,
+        partial(parts.enrichment.models.want_used, parts.model.want),
         partial(consume, parts.bus, INGEST_ENRICH, partial(on_remembered, parts), IN_HAND, AT_ONCE),
         partial(relay, parts.bus, parts.outbox, grace=parts.settings.outbox_grace),
         partial(consume, parts.bus, DEAD_WATCH, partial(rescue, parts.bus)),
         partial(keep_time, parts),
         partial(keep_scrubbing, parts),
+        partial(keep_choosing, parts),
     ]
 
 

@@ -28,6 +28,8 @@ async def derive(parts: Parts, tenant: tuple[int, str], memory: UUID) -> bool:
             pieces = await order.models.do(tenant[0], partial(pieces_all, parts), read.cut)
             ready = Ready(read, pieces, inject_headers())
             wrote = await order.written.do(tenant[0], partial(_settled, parts, tenant), ready)
+        if wrote:
+            parts.letters.saw(tenant[0], read.raw.content)
         if wrote or not read.due:
             return wrote
         # It changed meanwhile, or there is no model.

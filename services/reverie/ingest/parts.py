@@ -8,6 +8,7 @@ from reverie.bus.port import Bus
 from reverie.inference.language import LanguageModel
 from reverie.inference.slot import ModelSlot
 from reverie.ingest.clearing import Clearing
+from reverie.ingest.letters import Letters
 from reverie.ingest.order import Order
 from reverie.ingest.settings import IngestSettings
 from reverie.store.adjusting import Adjusting
@@ -82,3 +83,4 @@ class Parts:
     meters: Allowances
     language: LanguageModel | None = None
     order: Order = field(default_factory=Order)
+    letters: Letters = field(default_factory=Letters)

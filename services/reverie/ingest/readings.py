@@ -55,5 +55,15 @@ def readings(parts: Parts) -> list[Reading]:
     ]
 
 
+def of_deriving(parts: Parts) -> list[Reading]:
+    """What a process that derives knows by itself."""
+
+    async def unread() -> float:
+        return float(len(parts.letters.unread))
+
+    told = "Tenants whose memories their embedding model does not read."
+    return [Reading("reverie_tenants_unread", told, unread)]
+
+
 async def _lag(parts: Parts, spec: ConsumerSpec) -> float:
     return float(await parts.bus.lag(spec))

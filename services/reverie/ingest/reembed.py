@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from reverie.inference.embedder import Embedder
 from reverie.inference.slot import PROBE
-from reverie.store.models import Models, Moving, Pointer
+from reverie.store.models import Models, Pointer
 
 BATCH = 64
 
 Told = Callable[[int, int], None]
 """Told how many chunks have a vector of the model, of how many."""
+
+
+class Moving(Protocol):
+    """Who may say which model a tenant goes by."""
+
+    async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> Pointer:
+        """Notes a model that is to be filled; what was noted of it first stands."""
+        ...
+
+    async def switch(self, tenant: int, name: str) -> None:
+        """From now on the tenant's meaning goes by that model."""
+        ...
 
 
 async def reembed(
@@ -25,11 +37,11 @@ async def reembed(
     """
     [probe] = await embedder.embed([PROBE])
     told_of = (tenant, embedder.name, embedder.dims, [float(x) for x in probe])
-    to = await asyncio.to_thread(moving.begin, *told_of)
+    to = await moving.begin(*told_of)
     made = await _fill(models, embedder, tenant, to, told)
     while await models.walk(tenant, to, BATCH):
         pass
-    await asyncio.to_thread(moving.switch, tenant, to.name)
+    await moving.switch(tenant, to.name)
     return made + await _fill(models, embedder, tenant, to, told)
 
 

@@ -11,7 +11,10 @@ from reverie.runtime.settings import Settings, dream_limits
 
 @dataclass(frozen=True)
 class IngestSettings:
-    """Limits in bytes or characters, times in seconds."""
+    """Limits in bytes or characters, times in seconds.
+
+    `model_by_letters`: whether a tenant may be moved to a model that reads its memories.
+    """
 
     content_limit: int
     turn_limit: int
@@ -27,6 +30,7 @@ class IngestSettings:
     sweep_seconds: float
     decision_seconds: float
     tend_seconds: float
+    model_by_letters: bool
     chunk_tokens: int = 200
     chunk_overlap: int = 40
     relatives: int = 5
@@ -52,6 +56,7 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         adjust_seconds=settings.adjust_seconds,
         sweep_seconds=settings.clock_seconds,
         tend_seconds=settings.tend_minutes * 60,
+        model_by_letters=settings.model_by_letters and settings.model_url is None,
         decision_seconds=settings.dream_history_days * 86_400,
         delete_seconds=settings.request_timeout / 2,
         scrub_grace=settings.request_timeout,

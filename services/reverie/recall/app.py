@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -164,6 +165,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             checks={"postgres": database.check, "model": parts.model.check},
             background=[
                 parts.model.keep_loaded,
+                partial(parts.models.want_used, parts.model.want),
                 parts.search.near.keep_reading,
                 parts.search.worded.keep_reading,
                 parts.recorder.keep_writing,

@@ -50,7 +50,7 @@ from reverie.recall.parts import Parts
 from reverie.recall.reach import Asked, bar_of, parted, still_asked
 from reverie.recall.rephrase import AS_IT_IS
 from reverie.recall.story import Answer, Question, Story
-from reverie.recall.weights import weights_of
+from reverie.recall.weights import NO_WEIGHTS, weights_of
 from reverie.store import search
 from reverie.store.search import Candidate, Holding, Link, TurnHit
 
@@ -114,9 +114,8 @@ class _Asking:
         self._known: dict[UUID, Candidate] = {}
         self._worths: dict[UUID, Mapping[str, float]] = {}
         self._unseen: frozenset[UUID] = frozenset()
-        self._weights = weights_of(parts, question.text)
-        weights = {**self._weights.arms, "sparse": self._weights.sparse}
-        self._story = Story(read(asked, self._now, places), weights)
+        self._weights = NO_WEIGHTS
+        self._story = Story(read(asked, self._now, places), {})
 
     def _left(self, share: float = 1.0) -> float:
         """The seconds until that share of the time is over."""
@@ -156,6 +155,9 @@ class _Asking:
             ask("sparse", seconds, self._weighed_words(), None),
         )
         self._unseen = unseen(by_words, by_meaning)
+        # Only now is it known which model the tenant's meaning goes by.
+        self._weights = weights_of(self._parts, self._who.tenant, question.text)
+        self._story.weights = {**self._weights.arms, "sparse": self._weights.sparse}
         self._story.arms = {"words": by_words, "meaning": by_meaning}
         self._found = fuse(self._story.arms, self._weights.arms, self._parts.settings.fusion)
         return turns, weighed

@@ -20,10 +20,18 @@ class Weights:
     sparse: float
 
 
-def weights_of(parts: Parts, text: str) -> Weights:
-    """The weights that are set, times the share of the question's tokens each model knows."""
+NO_WEIGHTS = Weights({}, 0.0)
+"""Of a recall that has not asked its arms yet."""
+
+
+def weights_of(parts: Parts, tenant: int, text: str) -> Weights:
+    """The weights that are set, times the share of the question's tokens each model knows.
+
+    Of the tenant's embedding model, as far as it was asked for by then.
+    """
     settings, head = parts.settings, text[:READ_CHARS]
-    known = max(LEAST_KNOWN, parts.model.counter.known(head))
+    counter = parts.model.counter_of(parts.models.lately(tenant).name)
+    known = max(LEAST_KNOWN, counter.known(head))
     return Weights(
         {**settings.arm_weights, "meaning": settings.arm_weights["meaning"] * known},
         settings.sparse_weight * parts.model.sparse_counter.known(head),

@@ -12,6 +12,28 @@ from tenant t, jsonb_each(t.models) o (name, told) where t.id = $1 order by o.na
 -- What that model made of the probe text.
 select t.models -> t.model -> 'probe' as probe from tenant t where t.id = $1 and t.model is not null;
 
+-- name: model_begin
+-- Notes a model that is to be filled; what was noted of it first stands.
+update tenant t set models = jsonb_build_object($2::text, $3::jsonb) || t.models where t.id = $1;
+
+-- name: model_waits
+-- Waits for what is being written with the model that is to be switched from, and keeps more away.
+select pg_advisory_xact_lock(hashtext('reverie.model'), $1);
+
+-- name: model_switch
+-- A tenant that was never moved goes by that model from now on.
+update tenant t set model = $2 where t.id = $1 and t.model is null and t.models ? $2;
+
+-- name: models_in_use
+-- The models that most tenants were moved to.
+select model from models_in_use($1);
+
+-- name: model_texts
+-- How the memories that came last begin: $2 of them, $3 characters of each.
+select left(m.content, $3) as text from memory m
+where m.tenant = $1 and m.status = 'active' and m.kind not in ('file', 'entity')
+order by m.id desc limit $2;
+
 -- name: reembed_due
 -- Chunks that a model has no vector of, with what they are cut from.
 select c.no, c.start, c.stop, m.content

@@ -1,0 +1,272 @@
+"""A tenant whose memories are Chinese, Japanese or Korean goes by a model that reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import asyncpg
+import pytest
+
+from reverie.cli.findings_backlog import wrong
+from reverie.cli.metering import Scrape
+from reverie.domain.errors import Unavailable
+from reverie.domain.letters import LEAST
+from reverie.inference import slot as slots
+from reverie.inference.catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
+from reverie.inference.embedder import Embedder
+from reverie.inference.slot import ModelSlot
+from reverie.inference.tokens import EstimatingTokenCounter
+from reverie.ingest.choosing import choose
+from reverie.ingest.letters import EVERY, Letters
+from reverie.ingest.parts import Parts
+from reverie.ingest.reembed import reembed
+from reverie.store.enrichment import Enrichment
+from reverie.store.models import Models, table_of
+from reverie.testing.embedder import FakeEmbedder
+from reverie.testing.models import loaded_once, model_home
+from reverie.testing.servers import Database
+from tests.integration.store_parts import (
+    Store,
+    admin_rows,
+    app_connection,
+    new,
+    open_store,
+    write,
+)
+from tests.stack import eventually, running_stack
+
+CHINESE = "第{}个连接池的上限由值班同学每周调整"
+ENGLISH = "Pool number {} has a limit that is looked at every week"
+OTHER = MULTILINGUAL_MODEL
+SPARE = SPARSE_MODEL
+MOVED = "select id, model from tenant where model is not null"
+
+
+class Slot(ModelSlot):
+    """A slot that has the model that reads Chinese, or has not."""
+
+    def __init__(self, home: Path, there: bool = True) -> None:
+        super().__init__(DEFAULT_MODEL, home, None, 1, False)
+        self.there, self.wanted = there, list[str]()
+        self._tried.set()
+
+    async def opened(self, name: str) -> Embedder:
+        self.wanted.append(name)
+        if not self.there:
+            raise Unavailable(f"model {name}", "no place gives it")
+        return FakeEmbedder(name=name)
+
+
+@pytest.fixture
+async def store(database: Database) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+def _parts(store: Store, slot: Slot, may: bool = True) -> Parts:
+    settings = SimpleNamespace(model_by_letters=may)
+    made: Any = SimpleNamespace(
+        letters=Letters(), model=slot, settings=settings, enrichment=Enrichment(store.db)
+    )
+    return cast("Parts", made)
+
+
+async def _written(store: Store, text: str, many: int) -> None:
+    await write(store, *(new(text.format(n)) for n in range(many)))
+
+
+async def test_a_tenant_of_chinese_memories_is_moved_once(store: Store, tmp_path: Path) -> None:
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    await _written(store, CHINESE, LEAST)
+    assert await choose(parts, store.me.tenant)
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+    assert not await choose(parts, store.me.tenant)
+    assert (slot.wanted, parts.letters.unread) == ([OTHER], set())
+
+
+async def test_a_tenant_with_few_such_memories_or_mostly_others_stays(
+    store: Store, tmp_path: Path
+) -> None:
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    await _written(store, CHINESE, LEAST - 1)
+    assert not await choose(parts, store.me.tenant)
+    await _written(store, CHINESE + "，今年也一样", 1)
+    await _written(store, ENGLISH, LEAST + 1)
+    assert not await choose(parts, store.me.tenant)
+    assert (admin_rows(store.admin_url, MOVED), slot.wanted) == ([], [])
+
+
+async def test_a_tenant_that_was_moved_by_its_operator_stays_there(
+    store: Store, tmp_path: Path
+) -> None:
+    parts, models = _parts(store, Slot(tmp_path)), Models(store.db)
+    await _written(store, CHINESE, LEAST)
+    await models.begin(store.me.tenant, DEFAULT_MODEL, 384, [])
+    await models.switch(store.me.tenant, DEFAULT_MODEL)
+    assert not await choose(parts, store.me.tenant)
+    # Nor is it moved by who looked at it before.
+    await models.begin(store.me.tenant, OTHER, 384, [])
+    await models.switch(store.me.tenant, OTHER)
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, DEFAULT_MODEL)]
+
+
+async def test_where_the_model_may_not_be_chosen_or_cannot_be_had_that_is_told(
+    store: Store, tmp_path: Path
+) -> None:
+    await _written(store, CHINESE, LEAST)
+    forbidden = _parts(store, Slot(tmp_path), may=False)
+    assert not await choose(forbidden, store.me.tenant)
+    assert forbidden.letters.unread == {store.me.tenant}
+    slot = Slot(tmp_path, there=False)
+    missing = _parts(store, slot)
+    with pytest.raises(Unavailable):
+        await choose(missing, store.me.tenant)
+    assert missing.letters.unread == {store.me.tenant}
+    assert admin_rows(store.admin_url, MOVED) == []
+    slot.there = True
+    assert await choose(missing, store.me.tenant)
+    assert missing.letters.unread == set()
+
+
+async def test_a_tenant_is_looked_at_when_such_memories_come_and_not_at_each() -> None:
+    letters = Letters()
+    for _ in range(EVERY):
+        letters.saw(1, CHINESE)
+        letters.saw(2, ENGLISH)
+    assert (await letters.due(), letters.waiting) == (1, 0)
+    letters.saw(1, CHINESE)
+    assert letters.waiting == 1
+
+
+class Loaded(FakeEmbedder):
+    """A model as it is loaded from files."""
+
+    counter = EstimatingTokenCounter()
+
+    async def warm(self) -> None:
+        """Nothing to set up."""
+
+    def count_by(self, meters: object) -> None:
+        """Counted by nobody."""
+
+
+async def test_chinese_memories_have_their_tenant_asked_by_the_other_model_from_then_on(
+    database: Database, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str, *place: Any, **more: Any) -> Any:
+        return Loaded(name) if name == OTHER else loaded_once(name, *place, **more)
+
+    monkeypatch.setattr(slots, "load_embedder", load)
+    async with running_stack(database, nats_url, model_home()) as stack:
+        texts = [CHINESE.format(n) for n in range(EVERY + 1)]
+        for start in (0, EVERY):
+            items = [{"content": text, "scope": "project/shop"} for text in texts[start:][:EVERY]]
+            await stack.post("/v1/remember/batch", {"items": items})
+
+        rows = f"select count(*) from {table_of(OTHER)}"
+
+        async def by_the_other() -> Any:
+            asked = {"query": texts[3], "scopes": ["project/shop"], "limit": 50}
+            found = await stack.post("/v1/recall", asked)
+            models = (await stack.get("/v1/models"))["models"]
+            active = [one["name"] for one in models if one["active"] and one["state"] == "ready"]
+            filled = admin_rows(database.admin_url, rows) == [(len(texts),)]
+            whole = filled and OTHER in active and not found["degraded"]
+            return found["memories"] if whole else None
+
+        found = {one["content"]: one["arms"] for one in await eventually(by_the_other)}
+        assert {"words", "meaning"} <= set(found[texts[3]])
+    async with running_stack(database, nats_url, model_home()) as stack:
+
+        async def before_anybody_asked() -> bool:
+            [one] = [m for m in (await stack.get("/v1/models"))["models"] if m["name"] == OTHER]
+            return bool(one["state"] == "ready")
+
+        await eventually(before_anybody_asked)
+
+
+async def test_a_model_that_is_opened_is_not_loaded_beside_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[str] = []
+
+    def load(name: str, *place: Any, **more: Any) -> Any:
+        loads.append(name)
+        return Loaded(name)
+
+    monkeypatch.setattr(slots, "load_embedder", load)
+    slot = ModelSlot(DEFAULT_MODEL, tmp_path, None, 1, False)
+    loading = asyncio.create_task(slot.keep_loaded())
+    await slot.tried()
+    assert (await slot.opened(OTHER)).name == OTHER
+    # Whatever was wanted beside has been loaded by then.
+    slot.want(SPARE)
+    await slot.opened(SPARE)
+    loading.cancel()
+    assert loads == [DEFAULT_MODEL, OTHER, SPARE]
+
+
+def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> None:
+    told = Scrape({("reverie_tenants_unread", frozenset()): 1.0})
+    [found] = wrong({"ingest": told})
+    assert (found.level, OTHER in found.mend) == ("note", True)
+    assert not list(wrong({"ingest": Scrape({("reverie_tenants_unread", frozenset()): 0.0})}))
+
+
+async def test_the_vectors_of_that_model_have_their_table_from_the_start(store: Store) -> None:
+    there = f"select to_regclass('reverie.{table_of(OTHER)}') is not null"
+    assert admin_rows(store.admin_url, there) == [(True,)]
+
+
+async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: Store) -> None:
+    [memory] = await write(store, new(CHINESE))
+    piece = {"start": 0, "stop": len(CHINESE), "hash": "00"}
+    made = {"memory": str(memory), "first": 0, "model": DEFAULT_MODEL, "pieces": [piece]}
+    models, embedder = Models(store.db), FakeEmbedder(name=OTHER)
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        written = connection.transaction()
+        await written.start()
+        await connection.execute(
+            "select reverie.derive_chunks_all($1, $2::text::jsonb,"
+            " array[array_fill(0.1, array[384])::halfvec], array[null]::sparsevec[])",
+            *(store.me.tenant, json.dumps([made])),
+        )
+        moving = asyncio.create_task(
+            reembed(models, models, embedder, store.me.tenant, lambda done, chunks: None)
+        )
+
+        async def waits() -> bool:
+            asked = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+            return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
+
+        await eventually(waits)
+        await written.commit()
+    assert await moving == 1
+
+
+async def test_services_are_told_the_models_that_tenants_use_and_not_whose_they_are(
+    store: Store,
+) -> None:
+    models, told = Models(store.db), list[str]()
+    await models.want_used(told.append)
+    assert told == []
+    for tenant in (store.me, store.other):
+        await models.begin(tenant.tenant, "wide", 8, [])
+        await models.switch(tenant.tenant, "wide")
+    await models.want_used(told.append)
+    assert told == ["wide"]
+
+
+async def test_a_service_says_of_its_own_tenant_alone_which_model_it_goes_by(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        assert await connection.execute("update tenant set model = 'wide'") == "UPDATE 1"
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("update tenant set name = 'another'")
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, "wide")]
