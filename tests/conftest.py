@@ -154,6 +154,13 @@ def database(test_run: servers.TestRun) -> Iterator[servers.Database]:
         yield fresh
 
 
+@pytest.fixture(scope="session")
+def shared_database(test_run: servers.TestRun) -> Iterator[servers.Database]:
+    """One for all tests of a process that write and look at tenants of their own alone."""
+    with servers.fresh_database(test_run) as fresh:
+        yield fresh
+
+
 @pytest.fixture
 def empty_database(test_run: servers.TestRun) -> Iterator[servers.Database]:
     """A database without tables, to migrate: `.admin_url`, `.service_url`, `.name`."""

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 from tests.contract.memory_cases import ALL, HOME, SHOP, Side, edge, worded
-from tests.integration.store_parts import admin_rows, new, open_store, principal
+from tests.integration.store_parts import admin_rows, new, open_store_apart, principal
 
 from reverie.domain.access import Role
 from reverie.domain.edges import EdgeKind
@@ -42,8 +42,8 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
             lambda: [(event.subject, event.payload) for event in state.of(me).events],
         )
         return
-    database: Database = request.getfixturevalue("database")
-    async with open_store(database, size=2) as store:
+    database: Database = request.getfixturevalue("shared_database")
+    async with open_store_apart(database, size=2) as store:
         yield Side(
             store.memories,
             Edits(store.db),

@@ -68,6 +68,15 @@ async def open_store(database: servers.Database, size: int = 12) -> AsyncIterato
         )
 
 
+@asynccontextmanager
+async def open_store_apart(shared: servers.Database, size: int = 12) -> AsyncIterator[Store]:
+    """The same over a database that others have written into: they are other tenants by now."""
+    renamed = "update tenant set name = name || '-' || id where name in ('one', 'two')"
+    admin_rows(shared.admin_url, renamed)
+    async with open_store(shared, size) as store:
+        yield store
+
+
 def new(content: str, **fields: Any) -> NewMemory:
     """A memory about to be written, as the door prepares it."""
     kind = fields.pop("kind", Kind.CONTEXT)

@@ -13,12 +13,12 @@ from reverie.domain.errors import Conflict, NotFound
 from reverie.domain.ids import new_id
 from reverie.store.sessions import Appended, NewTurn, Sessions
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, open_store, principal
+from tests.integration.store_parts import Store, admin_rows, open_store_apart, principal
 
 
 @pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
+async def store(shared_database: Database) -> AsyncIterator[Store]:
+    async with open_store_apart(shared_database) as made:
         yield made
 
 
@@ -39,7 +39,8 @@ async def test_a_session_is_begun_once_under_its_external_id(
         *(sessions.start(store.me, new_id(), "global", fields) for _ in range(10))
     )
     assert len({session for session, _ in found}) == 1
-    assert admin_rows(store.admin_url, "select count(*) from session") == [(1,)]
+    held = "select count(*) from session where tenant = %s"
+    assert admin_rows(store.admin_url, held, store.me.tenant) == [(1,)]
 
 
 async def test_an_external_id_belongs_to_one_agent_and_tenant(
@@ -71,9 +72,8 @@ async def test_a_session_elsewhere_is_left_as_it_was_by_a_key_that_may_not_write
     stranger = principal(store.me.tenant, "one", writes=("project/q/*",))
     with pytest.raises(Conflict, match="stands for a session elsewhere: choose another"):
         await sessions.start(stranger, new_id(), "project/q", {**fields, "branch": "theirs"})
-    assert admin_rows(store.admin_url, "select scope, branch from session") == [
-        ("project/p", "main")
-    ]
+    held = "select scope, branch from session where tenant = %s"
+    assert admin_rows(store.admin_url, held, store.me.tenant) == [("project/p", "main")]
 
 
 async def test_sessions_without_an_external_id_are_each_their_own(
@@ -126,7 +126,8 @@ async def test_eight_appenders_number_their_turns_without_a_gap(
     for batch in batches:
         places = [t.ord for t in stored if t.external_id in {b.external_id for b in batch}]
         assert places == list(range(places[0], places[0] + 10))
-    [counts] = admin_rows(store.admin_url, "select turns, pending from session")
+    held = "select turns, pending from session where tenant = %s"
+    [counts] = admin_rows(store.admin_url, held, store.me.tenant)
     assert counts == (80, 80)
 
 
@@ -168,7 +169,9 @@ async def test_a_session_of_another_tenant_or_none_takes_no_turns(
     for who, target in ((store.other, session), (store.me, uuid4())):
         with pytest.raises(NotFound):
             await sessions.append(who, target, [_turn("hello")])
-    assert admin_rows(store.admin_url, "select count(*) from turn") == [(0,)]
+    held = "select count(*) from turn where tenant in (%s, %s)"
+    both = (store.me.tenant, store.other.tenant)
+    assert admin_rows(store.admin_url, held, *both) == [(0,)]
 
 
 async def test_a_session_ends_once_and_keeps_the_first_time(

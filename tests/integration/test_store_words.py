@@ -15,7 +15,7 @@ from reverie.domain.words import index_text, query_text
 from reverie.store.search import Filter, Search
 from reverie.store.sessions import NewTurn, Sessions
 from reverie.testing.servers import Database
-from tests.integration.store_parts import Store, admin_rows, new, open_store, write
+from tests.integration.store_parts import Store, admin_rows, new, open_store_apart, write
 
 K1, B = 1.2, 0.75
 TEXTS = (
@@ -44,8 +44,8 @@ ANY = Filter(["*"], ["active"])
 
 
 @pytest.fixture
-async def store(database: Database) -> AsyncIterator[Store]:
-    async with open_store(database) as made:
+async def store(shared_database: Database) -> AsyncIterator[Store]:
+    async with open_store_apart(shared_database) as made:
         yield made
 
 
