@@ -28,6 +28,8 @@ TEXTS = (
     "连接池 holds eight connections",
     "A note without any of the words that are asked for",
     "worker " * 40 + "pool",
+    "worker " * 90 + "pool of connections",
+    "eight workers restart " * 30,
     "Postgres",
 )
 QUESTIONS = (
@@ -60,20 +62,25 @@ def _lexemes(store: Store, text: str) -> dict[str, int]:
 
 
 def _bm25(documents: Sequence[dict[str, int]], asked: Sequence[str]) -> list[float]:
-    """Robertson & Zaragoza 2009, with the idf that is never negative (Lucene's)."""
-    mean = sum(sum(d.values()) for d in documents) / len(documents)
+    """Robertson & Zaragoza 2009, with the idf that is never negative (Lucene's), and lengths that
+    differ little up to 50 words."""
+    mean = _counted(sum(sum(d.values()) for d in documents) / len(documents))
     df = Counter(word for d in documents for word in d)
     return [
         sum(
             math.log(1 + (len(documents) - df[word] + 0.5) / (df[word] + 0.5))
             * d[word]
             * (K1 + 1)
-            / (d[word] + K1 * (1 - B + B * sum(d.values()) / mean))
+            / (d[word] + K1 * (1 - B + B * _counted(sum(d.values())) / mean))
             for word in asked
             if word in d
         )
         for d in documents
     ]
+
+
+def _counted(length: float) -> float:
+    return max(length, 45 + length / 10)
 
 
 async def test_scores_are_those_of_the_formula(store: Store) -> None:
@@ -102,6 +109,16 @@ async def test_turns_are_scored_by_the_same_formula(store: Store) -> None:
         expected = {t.id: s for t, s in zip(turns, scores, strict=True) if s}
         found = await Search(store.db).turns(store.me, None, words, ["*"], 100)
         assert {hit.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
+
+
+async def test_a_short_text_is_hardly_better_for_being_shorter(store: Store) -> None:
+    said = "the pool of the gateway holds eight connections, which the workers share by turns"
+    long = said + ", as was decided after the outage of May: " + "eight rows of a table, " * 40
+    ids = await write(store, new("a pool"), new(said), new(long))
+    found = await Search(store.db).words(store.me, "pool", ANY, 9)
+    least, short, most = (one.score for one in sorted(found, key=lambda one: ids.index(one.id)))
+    assert short < least < 1.1 * short
+    assert most < 0.8 * short
 
 
 async def test_a_word_in_every_memory_still_ranks_and_breaks_nothing(store: Store) -> None:

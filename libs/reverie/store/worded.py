@@ -122,12 +122,18 @@ def told(kept: Kept, asked: Asked, corpus: Corpus) -> Told:
     at = np.searchsorted(kept.docs, fresh)
     stale = at[kept.docs[np.minimum(at, len(kept.docs) - 1)] == fresh]
     scores = np.zeros(len(kept.docs) + len(fresh))
+    mean = _counted(corpus.mean_length)
     for places, tf, length, df in _parts(kept, asked, fresh, stale):
         idf = math.log(1 + (max(corpus.documents, df) - df + 0.5) / (df + 0.5))
-        norm = 1.2 * (0.25 + 0.75 * length / corpus.mean_length)
+        norm = 1.2 * (0.25 + 0.75 * _counted(length) / mean)
         scores[places] += idf * tf * 2.2 / (tf + norm)
     scores[stale] = 0.0
     return Told(np.concatenate([kept.docs, fresh]), scores.astype(np.float32))
+
+
+def _counted(length: Any) -> Any:
+    """What lengths in words count as: see `search_words`."""
+    return np.maximum(length, 45 + 0.1 * length)
 
 
 def _parts(
