@@ -34,7 +34,7 @@ EDGE_WEIGHTS: Mapping[str, float] = {
     "depends_on": 0.8,
     "part_of": 0.8,
     "relates_to": 0.7,
-    "follows": 0.25,
+    "follows": 0.35,
     "learned_in": 0.4,
     "touches": 0.0,
 }
