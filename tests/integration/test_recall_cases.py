@@ -146,3 +146,23 @@ async def test_35_a_superseded_memory_is_still_found_marked_and_ranked_under_its
             answer = await _asked(system, "successors", query)
             assert _ids(answer) == [new, old], (query, settled)
             assert [hit["status"] for hit in answer["memories"]] == ["active", "superseded"]
+
+
+async def test_of_what_people_say_the_lines_of_who_is_asked_about_come_first(
+    system: Stack,
+) -> None:
+    lines = [
+        "Ann: I painted the harbour at dawn",
+        "Ann: my sister came by in spring",
+        "Ann: no, the boat is not mine",
+        "Bob: Ann, you painted the harbour at dawn? I painted the harbour too, at dusk",
+        "Bob: she did, did she",
+        "A note: Ann has an exhibition in June",
+    ]
+    ids = [await _told(system, "talk", line, kind="context") for line in lines]
+    await _settled(system)
+    answer = await _asked(system, "talk", "Which harbour has Ann painted at dawn?")
+    assert _ids(answer)[0] == ids[0]
+    trace = await system.get(f"/v1/traces/{answer['trace_id']}")
+    factors = {one["id"]: one["factors"] for one in trace["candidates"]}
+    assert [factors[one].get("speaker", 1.0) for one in ids] == [1, 1, 1, 0.75, 0.75, 1]

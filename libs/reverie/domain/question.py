@@ -11,6 +11,7 @@ from enum import StrEnum
 from reverie.domain.kinds import Kind
 from reverie.domain.named import HUMPED, MAX_NAMES, named_alone, plain
 from reverie.domain.periods import Period, period_of
+from reverie.domain.speakers import people
 from reverie.domain.words import spelled_names
 
 
@@ -31,7 +32,8 @@ class Reading:
     """A question as the rules read it. `wants`: kinds that usually answer such a question.
 
     `names`: what its identifiers, or words of it in a row, are as a name in code. `places`: the
-    projects that it names. `alone`: the names, where it asks by nothing else.
+    projects that it names. `alone`: the names, where it asks by nothing else. `people`: whom it may
+    ask about.
     """
 
     language: str
@@ -44,6 +46,7 @@ class Reading:
     names: tuple[str, ...] = ()
     places: frozenset[str] = frozenset()
     alone: tuple[str, ...] = ()
+    people: frozenset[str] = frozenset()
 
 
 _SPECIFIC: tuple[tuple[Intent, re.Pattern[str]], ...] = (
@@ -139,6 +142,7 @@ def read(text: str, now: datetime, places: frozenset[str] = frozenset()) -> Read
         names=_as_names(identifiers, head),
         places=places,
         alone=named_alone(head),
+        people=people(head),
     )
 
 

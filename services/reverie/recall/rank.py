@@ -29,6 +29,7 @@ from reverie.domain.ranking import (
     under_successors,
     unseen,
 )
+from reverie.domain.speakers import by_who_is_asked_about, heard
 from reverie.domain.words import asking_text
 from reverie.domain.worth import factors, holds_name, holds_phrase
 from reverie.inference.sparse import Words
@@ -114,6 +115,7 @@ class _Asking:
         self._known: dict[UUID, Candidate] = {}
         self._worths: dict[UUID, Mapping[str, float]] = {}
         self._unseen: frozenset[UUID] = frozenset()
+        self._heard: frozenset[str] = frozenset()
         self._weights = NO_WEIGHTS
         self._story = Story(read(asked, self._now, places), {})
 
@@ -182,6 +184,8 @@ class _Asking:
         likely = self._found[: AHEAD * self._question.limit * POOL]
         self._ahead = frozenset([one.id for one in likely])
         self._known = await self._looked_up(Asked(likely, [], []))
+        texts = (candidate.content for candidate in self._known.values())
+        self._heard = heard(texts, self._story.reading.people)
         self._worths = {one: self._worth(candidate) for one, candidate in self._known.items()}
 
     async def _judge(self, words: Words | None) -> None:
@@ -282,6 +286,8 @@ class _Asking:
             worth["phrase"] = holds_phrase(candidate.content, reading.phrases)
         if reading.names:
             worth["name"] = holds_name(candidate.content, reading.names)
+        if self._heard:
+            worth["speaker"] = by_who_is_asked_about(candidate.content, self._heard)
         return worth
 
     def _sure_enough(self, one: Found) -> bool:
