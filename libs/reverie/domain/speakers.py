@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 
 BY_ANOTHER = 0.75
 """What a line counts that somebody else says than who is asked about."""
@@ -18,6 +19,7 @@ _LONGEST_NAME = 60
 _LONGEST_LINE = 2_000
 _NAMED = r"[^\W\d_][\w.'’-]*"
 _LINE = re.compile(rf"^(?:\[[^\]\n]{{1,30}}\] ?)?\**({_NAMED}(?: {_NAMED}){{0,2}})\**:\**\s", re.M)
+_NOBODY: frozenset[str] = frozenset()
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 
 
@@ -32,17 +34,18 @@ def speaker(text: str) -> frozenset[str]:
     """The names of who says a text that is one line, `NAME: ...`; none of a text that is more."""
     near = len(text) <= _LONGEST_LINE and text.find(":", 0, _LONGEST_NAME) > 0
     first = _LINE.match(text) if near else None
-    if first is None or not _is_name(first[1]):
-        return frozenset()
-    others = (one[1] for one in _LINE.finditer(text, first.end()) if one[1] != first[1])
-    alone = not any(map(_is_name, others))
-    return frozenset(_WORD.findall(first[1])) if alone else frozenset()
+    if first is None:
+        return _NOBODY
+    label = first[1]
+    if "\n" in text and any(one[1] != label and _names(one[1]) for one in _LINE.finditer(text)):
+        return _NOBODY
+    return _names(label)
 
 
 def heard(texts: Iterable[str], asked: Collection[str]) -> frozenset[str]:
     """Those of the names `asked` who say `LEAST_LINES` of the texts or more."""
     if not asked:
-        return frozenset()
+        return _NOBODY
     lines = Counter(name for text in texts for name in speaker(text) if name in asked)
     return frozenset(name for name, many in lines.items() if many >= LEAST_LINES)
 
@@ -53,5 +56,8 @@ def by_who_is_asked_about(text: str, who: Collection[str]) -> float:
     return BY_ANOTHER if by and by.isdisjoint(who) else 1.0
 
 
-def _is_name(label: str) -> bool:
-    return all(word[0].isupper() for word in label.split())
+@lru_cache(256)
+def _names(label: str) -> frozenset[str]:
+    """The words of a label, if it is a name."""
+    large = all(word[0].isupper() for word in label.split())
+    return frozenset(_WORD.findall(label)) if large else _NOBODY
