@@ -63,7 +63,7 @@ def _lexemes(store: Store, text: str) -> dict[str, int]:
 
 def _bm25(documents: Sequence[dict[str, int]], asked: Sequence[str]) -> list[float]:
     """Robertson & Zaragoza 2009, with the idf that is never negative (Lucene's), and lengths that
-    differ little up to 50 words."""
+    differ little up to 20 words."""
     mean = _counted(sum(sum(d.values()) for d in documents) / len(documents))
     df = Counter(word for d in documents for word in d)
     return [
@@ -80,7 +80,7 @@ def _bm25(documents: Sequence[dict[str, int]], asked: Sequence[str]) -> list[flo
 
 
 def _counted(length: float) -> float:
-    return max(length, 45 + length / 10)
+    return max(length, 18 + length / 10)
 
 
 async def test_scores_are_those_of_the_formula(store: Store) -> None:

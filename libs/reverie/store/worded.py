@@ -133,7 +133,7 @@ def told(kept: Kept, asked: Asked, corpus: Corpus) -> Told:
 
 def _counted(length: Any) -> Any:
     """What lengths in words count as: see `search_words`."""
-    return np.maximum(length, 45 + 0.1 * length)
+    return np.maximum(length, 18 + 0.1 * length)
 
 
 def _parts(

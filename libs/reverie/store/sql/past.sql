@@ -72,7 +72,7 @@ with known as materialized (
 )
 select h.id, sum(t.idf * h.tf * 2.2::float8
          / (h.tf + 1.2::float8 * (0.25::float8 + 0.75::float8
-           * greatest(h.len, 45 + 0.1::float8 * h.len) / greatest(c.mean, 45 + 0.1::float8 * c.mean)))) as score
+           * greatest(h.len, 18 + 0.1::float8 * h.len) / greatest(c.mean, 18 + 0.1::float8 * c.mean)))) as score
 from hit h join term t using (lexeme) cross join corpus c
 where h.fits
 group by h.id order by score desc, h.id limit $7;

@@ -10,7 +10,7 @@ from turn where tenant = $1 and terms > 0;
 
 -- name: search_words
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
--- What is of 50 words or fewer says one thing, in however many words: it counts as 45 to 50 long.
+-- What is of 20 words or fewer says one thing, in however many words: it counts as 18 to 20 long.
 -- What may be returned is looked up from the best down, until there are $7, among the best $10: a
 -- common word is cheap. $9: what else is asked of it (wanted), or null. Scores are told in 32 bits: the
 -- order in which they are added, which is the planner's, must not decide between two that are alike.
@@ -25,8 +25,8 @@ with term as materialized (
 ), scored as (
   select p.entry >> 28 as doc, sum(
       t.idf / (1::float8 + (0.3::float8
-          + greatest((p.entry & 1048575)::float8, 45 + 0.1::float8 * (p.entry & 1048575))
-            * (0.9::float8 / greatest($6::float8, 45 + 0.1::float8 * $6)))
+          + greatest((p.entry & 1048575)::float8, 18 + 0.1::float8 * (p.entry & 1048575))
+            * (0.9::float8 / greatest($6::float8, 18 + 0.1::float8 * $6)))
         / ((p.entry >> 20) & 255)::float8)
     )::real as score
   from term t join posting_entry p on p.tenant = $1 and p.term = t.no
@@ -100,8 +100,8 @@ with term as materialized (
 ), scored as (
   select p.doc, sum(
       t.idf / (1::float8 + (0.3::float8
-          + greatest(p.len::float8, 45 + 0.1::float8 * p.len)
-            * (0.9::float8 / greatest($6::float8, 45 + 0.1::float8 * $6))) / p.tf::float8)
+          + greatest(p.len::float8, 18 + 0.1::float8 * p.len)
+            * (0.9::float8 / greatest($6::float8, 18 + 0.1::float8 * $6))) / p.tf::float8)
     ) as score
   from term t join turn_posting p on p.tenant = $1 and p.term = t.no
   group by p.doc order by score desc, p.doc
