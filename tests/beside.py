@@ -32,11 +32,12 @@ class Beside(Generic[T]):
         self._resting.set()
         self._wanted.wait()
         self._wanted.clear()
-        self._resting.clear()
 
     @contextmanager
     def used(self) -> Iterator[T]:
         """It works for as long as this lasts."""
+        self._resting.wait()
+        self._resting.clear()
         self._wanted.set()
         try:
             yield self._made

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,9 +20,11 @@ from reverie.domain.letters import LEAST
 from reverie.inference import slot as slots
 from reverie.inference.catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
 from reverie.inference.embedder import Embedder
-from reverie.inference.slot import ModelSlot
+from reverie.inference.slot import PROBE, ModelSlot
 from reverie.inference.tokens import EstimatingTokenCounter
-from reverie.ingest.choosing import choose
+from reverie.inference.vectors import Vectors
+from reverie.ingest import letters as letters_module
+from reverie.ingest.choosing import choose, keep_choosing
 from reverie.ingest.letters import EVERY, Letters
 from reverie.ingest.parts import Parts
 from reverie.ingest.reembed import reembed
@@ -135,6 +138,46 @@ async def test_where_the_model_may_not_be_chosen_or_cannot_be_had_that_is_told(
     assert missing.letters.unread == set()
 
 
+async def test_a_tenant_that_could_not_be_moved_is_moved_later_and_none_of_it_need_come(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "AGAIN_SECONDS", 0.01)
+    await _written(store, CHINESE, LEAST)
+    slot = Slot(tmp_path, there=False)
+    parts = _parts(store, slot)
+    parts.letters.saw(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(keep_choosing(parts))
+    try:
+        await eventually(lambda: _of(len(slot.wanted) > 1))
+        assert parts.letters.unread == {store.me.tenant}
+        slot.there = True
+        await eventually(lambda: _of(not parts.letters.unread))
+    finally:
+        choosing.cancel()
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+
+
+async def test_a_tenant_that_its_operator_moved_is_told_of_no_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "AGAIN_SECONDS", 0.01)
+    await _written(store, CHINESE, LEAST)
+    parts, models = _parts(store, Slot(tmp_path), may=False), Models(store.db)
+    parts.letters.saw(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(keep_choosing(parts))
+    try:
+        await eventually(lambda: _of(parts.letters.unread == {store.me.tenant}))
+        await models.begin(store.me.tenant, OTHER, 384, [])
+        await models.switch(store.me.tenant, OTHER)
+        await eventually(lambda: _of(not parts.letters.unread))
+    finally:
+        choosing.cancel()
+
+
+async def _of(value: bool) -> bool:
+    return value
+
+
 async def test_a_tenant_is_looked_at_when_such_memories_come_and_not_at_each() -> None:
     letters = Letters()
     for _ in range(EVERY):
@@ -143,6 +186,22 @@ async def test_a_tenant_is_looked_at_when_such_memories_come_and_not_at_each() -
     assert (await letters.due(), letters.waiting) == (1, 0)
     letters.saw(1, CHINESE)
     assert letters.waiting == 1
+
+
+class Broken(FakeEmbedder):
+    """Embeds the probe, and nothing else."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if list(texts) != [PROBE]:
+            raise Unavailable("the model", "it was broken off")
+        return await super().embed(texts)
+
+
+class BreaksOff(Slot):
+    """A slot whose model is gone when there is something to fill."""
+
+    async def opened(self, name: str) -> Embedder:
+        return Broken(name=name)
 
 
 class Loaded(FakeEmbedder):
@@ -216,7 +275,9 @@ async def test_a_model_that_is_opened_is_not_loaded_beside_too(
 def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> None:
     told = Scrape({("reverie_tenants_unread", frozenset()): 1.0})
     [found] = wrong({"ingest": told})
-    assert (found.level, OTHER in found.mend) == ("note", True)
+    assert found.level == "note"
+    # One that reads English better must not be moved with it.
+    assert f"reverie reembed --tenant NAME --set model={OTHER}" in found.mend
     assert not list(wrong({"ingest": Scrape({("reverie_tenants_unread", frozenset()): 0.0})}))
 
 
@@ -225,11 +286,12 @@ async def test_the_vectors_of_that_model_have_their_table_from_the_start(store: 
     assert admin_rows(store.admin_url, there) == [(True,)]
 
 
-async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: Store) -> None:
-    [memory] = await write(store, new(CHINESE))
-    piece = {"start": 0, "stop": len(CHINESE), "hash": "00"}
+@asynccontextmanager
+async def _chunk_written(store: Store, text: str = CHINESE) -> AsyncIterator[Any]:
+    """A transaction that wrote a memory's chunk with the first model, and stays open."""
+    [memory] = await write(store, new(text))
+    piece = {"start": 0, "stop": len(text), "hash": "00"}
     made = {"memory": str(memory), "first": 0, "model": DEFAULT_MODEL, "pieces": [piece]}
-    models, embedder = Models(store.db), FakeEmbedder(name=OTHER)
     async with app_connection(store.service_url, store.me.tenant) as connection:
         written = connection.transaction()
         await written.start()
@@ -238,17 +300,45 @@ async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: S
             " array[array_fill(0.1, array[384])::halfvec], array[null]::sparsevec[])",
             *(store.me.tenant, json.dumps([made])),
         )
+        yield written
+
+
+async def _waits(store: Store, moving: asyncio.Task[Any]) -> bool:
+    asked = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+    return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
+
+
+async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: Store) -> None:
+    models, embedder = Models(store.db), FakeEmbedder(name=OTHER)
+    async with _chunk_written(store) as written:
         moving = asyncio.create_task(
             reembed(models, models, embedder, store.me.tenant, lambda done, chunks: None)
         )
-
-        async def waits() -> bool:
-            asked = "select 1 from pg_locks where locktype = 'advisory' and not granted"
-            return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
-
-        await eventually(waits)
+        await eventually(lambda: _waits(store, moving))
         await written.commit()
     assert await moving == 1
+
+
+async def test_what_was_broken_off_after_the_switch_is_filled_by_who_looks_next(
+    store: Store, tmp_path: Path
+) -> None:
+    await _written(store, CHINESE, LEAST)
+    async with _chunk_written(store, "最后一条") as written:
+        moving = asyncio.create_task(choose(_parts(store, BreaksOff(tmp_path)), store.me.tenant))
+        await eventually(lambda: _waits(store, moving))
+        await written.commit()
+    with pytest.raises(Unavailable):
+        await moving
+    vectors = f"select count(*) from {table_of(OTHER)}"
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+    assert admin_rows(store.admin_url, vectors) == [(0,)]
+    # Another process, and the next memory that comes there.
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    for _ in range(2):
+        assert not await choose(parts, store.me.tenant)
+    assert admin_rows(store.admin_url, vectors) == [(1,)]
+    assert slot.wanted == [OTHER]
 
 
 async def test_services_are_told_the_models_that_tenants_use_and_not_whose_they_are(

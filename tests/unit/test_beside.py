@@ -41,6 +41,16 @@ async def test_it_goes_on_beside_the_loop_of_a_test_and_stands_still_between_tes
     assert ends == ["in order"]
 
 
+async def test_who_used_it_for_no_time_leaves_it_at_rest_and_ready_for_the_next() -> None:
+    with held_beside(_ticking([])) as held:
+        for _ in range(20):
+            with held.used():
+                pass
+        with held.used() as ticks:
+            before = len(ticks)
+            await eventually(lambda: _longer(ticks, before))
+
+
 async def _longer(ticks: list[int], than: int) -> bool:
     return len(ticks) > than + 3
 

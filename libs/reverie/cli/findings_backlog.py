@@ -47,7 +47,10 @@ def wrong(told: Mapping[str, Scrape]) -> Iterable[Finding]:
     if largest("reverie_tenants_unread") > 0:
         what = "memories are mostly Chinese, Japanese or Korean, which their model does not read"
         name = MULTILINGUAL_MODEL
-        mend = f"`reverie models pull {name}`, then `reverie reembed --set model={name}`."
+        mend = (
+            f"`reverie models pull {name}`, where ingest cannot fetch it: then it moves them. Where"
+            f" model_by_letters is off, `reverie reembed --tenant NAME --set model={name}`."
+        )
         yield Finding("note", what, mend)
     yield from _models(told)
 

@@ -90,6 +90,8 @@ class Shelf(ABC, Generic[K]):
 
     def _keep(self, name: Name, read: K) -> None:
         self._drop(name)
+        if read.nbytes > self._most:  # it would drive all others out, and not stay itself
+            return
         self._kept[name] = read
         while self._kept and sum(one.nbytes for one in self._kept.values()) > self._most:
             gone, _ = self._kept.popitem(last=False)

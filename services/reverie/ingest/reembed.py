@@ -38,14 +38,15 @@ async def reembed(
     [probe] = await embedder.embed([PROBE])
     told_of = (tenant, embedder.name, embedder.dims, [float(x) for x in probe])
     to = await moving.begin(*told_of)
-    made = await _fill(models, embedder, tenant, to, told)
+    made = await fill(models, embedder, tenant, to, told)
     while await models.walk(tenant, to, BATCH):
         pass
     await moving.switch(tenant, to.name)
-    return made + await _fill(models, embedder, tenant, to, told)
+    return made + await fill(models, embedder, tenant, to, told)
 
 
-async def _fill(models: Models, embedder: Embedder, tenant: int, to: Pointer, told: Told) -> int:
+async def fill(models: Models, embedder: Embedder, tenant: int, to: Pointer, told: Told) -> int:
+    """Fills what the model has no vectors of; answers how many it made."""
     after = made = 0
     while due := await models.due(tenant, to, after, BATCH):
         vectors = await embedder.embed([one.text for one in due])
