@@ -18,6 +18,7 @@ from reverie.store.database import open_database
 from reverie.store.edits import Change, Edits
 from reverie.store.edits import worded as worded_anew
 from reverie.store.memories import Memories
+from reverie.store.queries import query
 from reverie.store.search import Filter, Scored, Search
 from reverie.store.steady import ASKED
 from reverie.store.worded import TABLE
@@ -142,6 +143,16 @@ async def test_much_that_changed_is_left_to_postgres_until_all_is_read_again(bot
     await both.kept.worded.read_wanted()
     assert await both.serves()
     await both.same()
+
+
+async def test_what_changed_is_looked_up_by_document_and_not_among_all_of_a_word(
+    both: Both,
+) -> None:
+    asked = (both.me.tenant, "pool worker", "1", "gone", 40)
+    async with app_connection(both.store.service_url, both.me.tenant) as connection:
+        plan = await connection.fetch(f"explain {query('words_asked').sql}", *asked)
+    [lookup] = [line for (line,) in plan if "Index Cond" in line and "term" in line]
+    assert "entry >=" in lookup
 
 
 async def test_what_was_deleted_for_ever_is_not_found(both: Both) -> None:
