@@ -10,9 +10,13 @@ import pytest
 from reverie.store.migrate import migrate
 from reverie.testing.servers import Database
 from tests.chaos.older import first_schema, migrated
-from tests.integration.store_parts import PATH, admin_rows
+from tests.integration.store_parts import PATH, admin_rows, app_connection, new, open_store, write
 
 BEFORE, BESIDE, COPIED = "0145", "0146", "0147"
+READ = (
+    "select sum(pg_stat_get_xact_tuples_returned(indexrelid))::int from pg_index"
+    " where indrelid in (select oid from pg_class where relname like 'posting_entry%')"
+)
 WIDE = "select term >> 32, doc, tf, len from {} order by 1, 2, 3, 4"
 NARROW = "select term, doc, tf, len from {} order by 1, 2, 3, 4"
 DOCS = "select doc from memory where words <> '' order by doc"
@@ -81,3 +85,18 @@ def test_a_tsvector_holds_no_more_places_of_a_lexeme_than_a_posting_does(
 ) -> None:
     most = "select max(cardinality(w.positions)) from unnest(to_tsvector('english', %s)) w"
     assert admin_rows(database.admin_url, most, "heron " * 1000) == [(255,)]
+
+
+async def test_the_words_of_one_memory_are_erased_without_reading_those_of_all(
+    database: Database,
+) -> None:
+    async with open_store(database) as store:
+        [one, *_] = await write(store, *(new(f"the pool of worker {n}") for n in range(400)))
+        admin_rows(database.admin_url, "analyze posting_entry")
+        async with app_connection(database.service_url, store.me.tenant) as connection:
+            await connection.execute("begin")
+            gone = await connection.fetchval(
+                "select erase_words($1, 'x.id = any($2)', $2, null)", store.me.tenant, [one]
+            )
+            read = await connection.fetchval(READ)
+    assert (gone, read < 20) == (3, True), read

@@ -80,8 +80,8 @@ class Both:
 @pytest.fixture
 async def both(database: Database, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
     monkeypatch.setattr(worded, "LEAST", 50)
-    monkeypatch.setattr(worded, "FRESH", 15)
     monkeypatch.setattr(worded, "MOST_FRESH", 40)
+    monkeypatch.setattr(worded, "ONE_IN", 5)
     for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
         monkeypatch.setattr(shelf, pause, 0.0)
     one, two = add_tenants(database.admin_url, "one", "two")
@@ -134,10 +134,10 @@ async def test_what_began_before_postings_were_read_and_ended_after_is_seen(both
 
 
 async def test_much_that_changed_is_left_to_postgres_until_all_is_read_again(both: Both) -> None:
-    await written(both.store, *(made(_text()) for _ in range(20)))
+    await written(both.store, *(made(_text()) for _ in range(21)))
     await both.same()
     assert both.kept.worded._wanted
-    await written(both.store, *(made(_text()) for _ in range(21)))
+    await written(both.store, *(made(_text()) for _ in range(20)))
     assert not await both.serves()
     await both.same()
     await both.kept.worded.read_wanted()

@@ -78,6 +78,11 @@ _BY_NAME: dict[str, Kind] = {kind.value: kind for kind in Kind} | {
 }
 
 
+def is_kind(name: str) -> bool:
+    """Whether that is the name of a kind, or an alias of one."""
+    return name.strip().lower() in _BY_NAME
+
+
 def parse_kind(name: str) -> Kind:
     """The kind that `name` or its alias means. Raises `Invalid` naming the choices."""
     kind = _BY_NAME.get(name.strip().lower())

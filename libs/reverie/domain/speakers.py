@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
+from reverie.domain.kinds import is_kind
+
 BY_ANOTHER = 0.75
 """What a line counts that somebody else says than who is asked about."""
 LEAST_LINES = 3
@@ -19,6 +21,8 @@ _LONGEST_NAME = 60
 _LONGEST_LINE = 2_000
 _NAMED = r"[^\W\d_][\w.'’-]*"
 _LINE = re.compile(rf"^(?:\[[^\]\n]{{1,30}}\] ?)?\**({_NAMED}(?: {_NAMED}){{0,2}})\**:\**\s", re.M)
+_NOTES = frozenset({"answer", "cause", "note", "question", "reason", "result", "update", "why"})
+"""Beside the kinds, what notes begin with as lines of a conversation do."""
 _NOBODY: frozenset[str] = frozenset()
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 
@@ -60,4 +64,5 @@ def by_who_is_asked_about(text: str, who: Collection[str]) -> float:
 def _names(label: str) -> frozenset[str]:
     """The words of a label, if it is a name."""
     large = all(word[0].isupper() for word in label.split())
-    return frozenset(_WORD.findall(label)) if large else _NOBODY
+    notes = is_kind(label) or label.lower() in _NOTES
+    return frozenset(_WORD.findall(label)) if large and not notes else _NOBODY

@@ -27,10 +27,9 @@ LEAST = 2_000
 """Memories from which on postings are kept."""
 POSTING_BYTES = 6
 PART = 1 << 18
-FRESH = 200
-"""Memories whose words have changed since, from which on all is read again."""
-MOST_FRESH = 1_000
-"""With more of them, Postgres does all of it."""
+ONE_IN, MOST_FRESH = 50, 1_000
+"""Memories whose words have changed since, one in so many: with more, Postgres does all of it,
+which is quicker then. With half as many all is read again."""
 OLD_SECONDS = 600.0
 """What is older is read again, for what was deleted and what an operator mended."""
 TABLE = "posting"
@@ -94,6 +93,11 @@ class Kept:
         of_terms = self.terms.nbytes + self.begins.nbytes + self.ends.nbytes
         of_documents = self.docs.nbytes + self.lengths.nbytes
         return of_terms + of_documents + self.places.nbytes + self.occurs.nbytes
+
+    @property
+    def most_fresh(self) -> int:
+        """How many may have changed; a power of two, for it is part of a statement."""
+        return min(MOST_FRESH, 1 << (len(self.docs) // ONE_IN).bit_length())
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
         """The places of the documents that hold a term, and how often each does."""
@@ -171,7 +175,7 @@ class Worded(Shelf[Kept]):
         kept = self._of(name)
         if kept is None:
             return None
-        row = await tenant.row("words_asked", text, kept.since, kept.source, MOST_FRESH + 1)
+        row = await tenant.row("words_asked", text, kept.since, kept.source, kept.most_fresh + 1)
         if row is None or not self._stands(name, kept, row):
             return None
         held = np.array(row["held"], np.int64).reshape(-1, 4)
@@ -189,9 +193,10 @@ class Worded(Shelf[Kept]):
         if not row["same"]:
             self._drop(name)
             return False
-        if len(row["fresh"]) > FRESH or time.monotonic() - kept.read_at > OLD_SECONDS:
+        fresh = len(row["fresh"])
+        if fresh > kept.most_fresh // 2 or time.monotonic() - kept.read_at > OLD_SECONDS:
             self._want(name)
-        return len(row["fresh"]) <= MOST_FRESH
+        return fresh <= kept.most_fresh
 
     async def _read(self, name: Name) -> Kept | None:
         most, now = self._most // POSTING_BYTES, time.monotonic()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reverie.domain.confidence import HalfLives, half_lives
 from reverie.domain.dreaming import Limits
+from reverie.inference.catalogue import DEFAULT_MODEL
 from reverie.runtime.settings import Settings, dream_limits
 
 
@@ -56,7 +57,9 @@ def ingest_settings(settings: Settings) -> IngestSettings:
         adjust_seconds=settings.adjust_seconds,
         sweep_seconds=settings.clock_seconds,
         tend_seconds=settings.tend_minutes * 60,
-        model_by_letters=settings.model_by_letters and settings.model_url is None,
+        model_by_letters=settings.model_by_letters
+        and settings.model_url is None
+        and settings.model == DEFAULT_MODEL,
         decision_seconds=settings.dream_history_days * 86_400,
         delete_seconds=settings.request_timeout / 2,
         scrub_grace=settings.request_timeout,
