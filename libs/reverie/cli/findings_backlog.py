@@ -60,4 +60,5 @@ def _models(told: Mapping[str, Scrape]) -> Iterable[Finding]:
         for labels, there in one.each("reverie_model_loaded"):
             if not there:
                 what = f"{service} works without {labels['model']}"
-                yield Finding("note", what, "Run `reverie models pull`; it is tried each minute.")
+                mend = f"Run `reverie models pull {labels['model']}`; it is tried each minute."
+                yield Finding("note", what, mend)
