@@ -34,36 +34,21 @@ call protect('posting_entry');
 call protect('turn_posting_entry');
 call protect('posting_gone');
 
-create function postings_came() returns trigger language plpgsql as $$
-begin
-  execute format(
-    'insert into %I (tenant, term, entry)'
-    ' select n.tenant, (n.term >> 32)::int, posted(n.doc, n.tf, n.len) from came n'
-    ' on conflict do nothing', tg_argv[0]);
-  return null;
-end $$;
-
-create function postings_went() returns trigger language plpgsql as $$
-begin
-  execute format(
-    'delete from %I e using went o where e.tenant = o.tenant and e.term = (o.term >> 32)::int'
-    ' and e.entry = posted(o.doc, o.tf, o.len)', tg_argv[0]);
-  insert into posting_gone (tenant, entries, term, doc, tf, len)
-  select o.tenant, tg_argv[0], o.term, o.doc, o.tf, o.len from went o;
-  return null;
-end $$;
-
 create function postings_changed() returns trigger language plpgsql as $$
 begin
-  execute format(
-    'delete from %I e using went o where e.tenant = o.tenant and e.term = (o.term >> 32)::int'
-    ' and e.entry = posted(o.doc, o.tf, o.len)', tg_argv[0]);
-  insert into posting_gone (tenant, entries, term, doc, tf, len)
-  select o.tenant, tg_argv[0], o.term, o.doc, o.tf, o.len from went o;
-  execute format(
-    'insert into %I (tenant, term, entry)'
-    ' select n.tenant, (n.term >> 32)::int, posted(n.doc, n.tf, n.len) from came n'
-    ' on conflict do nothing', tg_argv[0]);
+  if tg_op <> 'INSERT' then
+    execute format(
+      'delete from %I e using went o where e.tenant = o.tenant and e.term = (o.term >> 32)::int'
+      ' and e.entry = posted(o.doc, o.tf, o.len)', tg_argv[0]);
+    insert into posting_gone (tenant, entries, term, doc, tf, len)
+    select o.tenant, tg_argv[0], o.term, o.doc, o.tf, o.len from went o;
+  end if;
+  if tg_op <> 'DELETE' then
+    execute format(
+      'insert into %I (tenant, term, entry)'
+      ' select n.tenant, (n.term >> 32)::int, posted(n.doc, n.tf, n.len) from came n'
+      ' on conflict do nothing', tg_argv[0]);
+  end if;
   return null;
 end $$;
 
@@ -73,10 +58,10 @@ declare
 begin
   foreach v_table in array array['posting', 'turn_posting'] loop
     execute format('create trigger came after insert on %I referencing new table as came'
-                   ' for each statement execute function postings_came(%L)',
+                   ' for each statement execute function postings_changed(%L)',
                    v_table, v_table || '_entry');
     execute format('create trigger went after delete on %I referencing old table as went'
-                   ' for each statement execute function postings_went(%L)',
+                   ' for each statement execute function postings_changed(%L)',
                    v_table, v_table || '_entry');
     execute format('create trigger changed after update on %I'
                    ' referencing old table as went new table as came'
