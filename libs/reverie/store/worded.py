@@ -32,7 +32,7 @@ ONE_IN, MOST_FRESH = 50, 1_000
 which is quicker then. With half as many all is read again."""
 OLD_SECONDS = 600.0
 """What is older is read again, for what was deleted and what an operator mended."""
-TABLE = "posting"
+TABLE = "posting_entry"
 
 _POSTING = np.dtype([("doc", ">i8"), ("tf", ">i2"), ("len", ">i4")])
 

@@ -44,7 +44,7 @@ order by s.score desc, s.doc limit $7;
 -- All postings of a tenant, up to $2, as Postgres sends numbers: of each term its number, how many
 -- postings it has, and these, (doc, tf, len) each; of which table, since which start of the server,
 -- and the oldest transaction under way.
-select pg_postmaster_start_time() || ' ' || 'posting'::regclass::oid as source,
+select pg_postmaster_start_time() || ' ' || 'posting_entry'::regclass::oid as source,
        pg_snapshot_xmin(pg_current_snapshot())::text as since,
        string_agg(int8send(t.term), ''::bytea) as terms,
        string_agg(int4send(t.many), ''::bytea) as counts,
@@ -57,9 +57,9 @@ from (
 ) t;
 
 -- name: words_asked
--- The terms of the question $2, and whose words have changed, $5 memories at most, by transactions from $3 on; of these the postings of the terms. `same`:
--- whether the table is $4, on a server that was not started anew. What a backup brought back may name
--- a transaction yet to come.
+-- The terms of the question $2, and whose words have changed, $5 memories at most, by transactions from
+-- $3 on; of these the postings of the terms. `same`: whether the table is $4, on a server that was not
+-- started anew. What a backup brought back may name a transaction yet to come.
 -- Where an entry may lie is reckoned in `fresh`: under row-level security a shift, which might leak, would
 -- keep the index from being asked, and all postings of a term would be read for each document.
 with term as materialized (
@@ -74,7 +74,7 @@ with term as materialized (
     select p.term, p.entry from posting_entry p
     where p.tenant = $1 and p.term = t.no and p.entry between f.least and f.most offset 0) p
 )
-select pg_postmaster_start_time() || ' ' || 'posting'::regclass::oid = $4 as same,
+select pg_postmaster_start_time() || ' ' || 'posting_entry'::regclass::oid = $4 as same,
        array(select no from term) as terms, array(select doc from fresh) as fresh,
        array(select array[h.term, h.doc, h.tf, h.len] from held h) as held;
 
