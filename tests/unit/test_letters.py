@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reverie.domain.letters import LEAST, are_east_asian, is_east_asian
+from reverie.ingest.settings import ingest_settings
+from reverie.runtime.settings import Settings
 
 CHINESE, ENGLISH = "空闲连接十秒就回收", "Idle connections are closed after ten seconds"
 
@@ -44,3 +46,9 @@ def test_many_texts_are_east_asian_where_half_of_them_are_and_they_are_not_few()
     assert not are_east_asian([CHINESE, ENGLISH, ENGLISH] * LEAST)
     assert not are_east_asian([CHINESE] * (LEAST - 1))
     assert not are_east_asian([])
+
+
+def test_nobody_is_moved_where_another_model_is_set() -> None:
+    assert ingest_settings(Settings()).model_by_letters
+    assert not ingest_settings(Settings(model="another")).model_by_letters
+    assert not ingest_settings(Settings(model_by_letters=False)).model_by_letters
