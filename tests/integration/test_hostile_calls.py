@@ -7,6 +7,7 @@ import json
 from contextlib import closing
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
@@ -155,9 +156,10 @@ async def _told(stack: Stack, nats_url: str) -> list[str]:
     return [one for one in wrong if one]
 
 
-async def test_scopes_times_and_cursors_of_a_query_are_read_or_refused(stack: Stack) -> None:
+@pytest.fixture
+def queries() -> list[tuple[str, dict[str, str]]]:
     text = st.sampled_from((*WORDS, *ODD)) | st.text(max_size=12)
-    asked = [
+    return [
         (path, {name: value})
         for path, name in (
             ("/v1/memories", "scope"), ("/v1/memories", "cursor"), ("/v1/memories", "tag"),
@@ -166,9 +168,21 @@ async def test_scopes_times_and_cursors_of_a_query_are_read_or_refused(stack: St
         )
         for value in made_by(text)
     ]  # fmt: skip
-    wrong = await _at_once(_got(stack, path, query) for path, query in asked)
-    bodies = made_by(spoilt({"query": "x", "scopes": ["global"], "as_of": WORDS[3]}, WORDS, NAMES))
-    wrong += await _at_once(_answered(stack, "/v1/recall", one) for one in bodies)
+
+
+@pytest.fixture
+def recalls() -> list[Any]:
+    return made_by(spoilt({"query": "x", "scopes": ["global"], "as_of": WORDS[3]}, WORDS, NAMES))
+
+
+async def test_scopes_times_and_cursors_of_a_query_are_read_or_refused(
+    # What is made comes before the system works: its use of `random` would be taken for theirs.
+    queries: list[tuple[str, dict[str, str]]],
+    recalls: list[Any],
+    stack: Stack,
+) -> None:
+    wrong = await _at_once(_got(stack, path, query) for path, query in queries)
+    wrong += await _at_once(_answered(stack, "/v1/recall", one) for one in recalls)
     assert not [one for one in wrong if one]
 
 
