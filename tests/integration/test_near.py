@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import asyncpg
 import numpy as np
@@ -161,7 +162,7 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
         )
     await both.same()
     async with both.kept._db.reading(both.tenant) as t:
-        memories = kept.memories[:40].tolist()
+        memories = [UUID(bytes=one) for one in kept.memories[:40].tolist()]
         near_by = (kept.chunks[:40].tolist(), kept.since, "another", memories)
         args = (HalfVector(_made(1)[0]), ["*"], ["active"], 30)
         [row] = await t.rows("search_vectors_near", *args, *near_by)
@@ -170,7 +171,7 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
 
 async def test_what_does_not_fit_gives_way_to_those_that_asked_last(both: Both) -> None:
     kept = both.kept.near
-    kept._most = next(iter(kept._kept.values())).rows.nbytes
+    kept._most = next(iter(kept._kept.values())).nbytes
     kept._want((both.tenant, FIRST_VECTORS))
     await kept.read_wanted()
     assert list(kept._kept) == [(both.tenant, FIRST_VECTORS)]

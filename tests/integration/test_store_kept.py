@@ -34,14 +34,14 @@ async def _plan(reader: Reader) -> str:
 async def test_a_plan_is_made_anew_once_it_may_be_old(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await reader.enter(1, True)
+    await reader.enter(1)
     await reader.execute(f"prepare kept(oid) as {ONE}")
     first = await _plan(reader)
     await reader.execute("set enable_indexscan = off; set enable_indexonlyscan = off")
-    await reader.enter(1, True)
+    await reader.enter(1)
     assert await _plan(reader) == first
     monkeypatch.setattr(pools, "PLANS_KEPT_SECONDS", 0)
-    await reader.enter(1, True)
+    await reader.enter(1)
     assert await _plan(reader) != first
 
 

@@ -20,10 +20,9 @@ from reverie.domain.ids import new_id, short_id
 from reverie.store import rows
 from reverie.store.counts import COUNTED, Vectors
 from reverie.store.database import open_database
-from reverie.store.pools import prepare
-from reverie.store.queries import query, settled
+from reverie.store.pools import entering, prepare
+from reverie.store.queries import query
 from reverie.store.search import Filter, Search
-from reverie.store.steady import ASKED
 from reverie.testing.servers import TestRun, fresh_database
 from tests.integration.store_load import VECTORS, load_all
 from tests.integration.store_parts import (
@@ -31,6 +30,7 @@ from tests.integration.store_parts import (
     add_tenants,
     admin_rows,
     app_connection,
+    kept_plan,
     new,
     principal,
 )
@@ -207,22 +207,21 @@ async def test_a_hot_statement_reads_one_partition_by_an_index(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by", name)]
+    "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by|words_", name)]
 )
-def test_a_plan_that_is_kept_for_a_tenant_is_no_worse(
-    loaded: Loaded, nested: psycopg.Connection[Any], name: str
+@pytest.mark.parametrize("whose", ["tenant", "small"])
+def test_a_plan_that_is_kept_for_all_tenants_is_no_worse(
+    loaded: Loaded, nested: psycopg.Connection[Any], name: str, whose: str
 ) -> None:
-    args = _statements(loaded)[name]
-    sql, _ = settled(query(name.split(":")[0]).sql, (loaded.tenant, *args))
-    nested.execute("select set_config('reverie.tenant', %s, true)", [str(loaded.tenant)])
-    found = nested.execute(f"explain (generic_plan, format json) {sql}".encode()).fetchone()
-    assert found is not None
-    _check(found[0][0]["Plan"])
-    assert "_v_idx" in json.dumps(found[0]) or "vectors_index" not in name
+    tenant = getattr(loaded, whose)
+    nested.execute(entering(tenant).encode())
+    plan = kept_plan(nested, name.split(":")[0], tenant, *_statements(loaded)[name])
+    _check(plan)
+    assert "_v_idx" in json.dumps(plan) or "vectors_index" not in name
 
 
-async def test_plans_kept_for_a_tenant_show_nothing_to_another(loaded: Loaded) -> None:
-    """On the one connection that both read through, one of them asks so much that plans stay."""
+async def test_plans_kept_for_all_show_one_tenant_nothing_of_another(loaded: Loaded) -> None:
+    """On the one connection that both read through."""
     only, vector = Filter(["*"], ["active"]), np.asarray(loaded.vector.to_numpy(), np.float32)
 
     async def seen(search: Search, tenant: int) -> list[object]:
@@ -237,12 +236,10 @@ async def test_plans_kept_for_a_tenant_show_nothing_to_another(loaded: Loaded) -
         first = await seen(search, loaded.tenant)
         assert all(first)
         others = await seen(search, loaded.small)
-        for _ in range(ASKED):
-            assert await seen(search, loaded.tenant) == first
-        assert db.keeps_plans_for(loaded.tenant)
-        assert not db.keeps_plans_for(loaded.small)
-        assert await seen(search, loaded.small) == others
         assert not any(others[1:3])
+        for _ in range(3):
+            assert await seen(search, loaded.tenant) == first
+            assert await seen(search, loaded.small) == others
 
 
 async def test_exact_vectors_look_up_only_the_memories_that_they_return(

@@ -12,9 +12,8 @@ import psycopg
 import pytest
 
 from reverie.store.pools import entering
-from reverie.store.queries import query, settled
 from reverie.testing.servers import Database
-from tests.integration.store_parts import PATH, add_tenants
+from tests.integration.store_parts import PATH, add_tenants, kept_plan
 
 _FILL = """
 do $$
@@ -51,7 +50,7 @@ def filled(database: Database) -> Iterator[tuple[psycopg.Connection[Any], int, l
         made.execute(f"set reverie.tenant = '{tenant}'".encode())
         made.execute(_FILL.replace("TENANT", str(tenant)).encode())
         ids = [row[0] for row in made.execute("select id from memory order by id limit 120")]
-        made.execute("set role reverie_app; set plan_cache_mode = force_custom_plan")
+        made.execute(f"set role reverie_app; {entering(tenant)}".encode())
         yield made, tenant, ids
 
 
@@ -60,13 +59,7 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
 ) -> None:
     connection, tenant, ids = filled
     for name, args in ASKED.items():
-        sql, given = settled(query(name).sql, (tenant, ids, *args))
-        connection.execute(f"prepare {name} as {sql}".encode())
-        texts = ", ".join(_literal(one) for one in given)
-        ran = f"explain (analyze, buffers, format json) execute {name} ({texts})"
-        found = connection.execute(ran.encode()).fetchone()
-        assert found is not None
-        for node in _nodes(found[0][0]["Plan"]):
+        for node in _nodes(kept_plan(connection, name, tenant, ids, *args, ran=True)):
             if re.match(r"(edge|memory)_\d+$", node.get("Relation Name", "")):
                 read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
                 assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
@@ -75,21 +68,11 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
 def test_a_plan_kept_since_the_store_was_empty_reads_by_ids_too(database: Database) -> None:
     [tenant] = add_tenants(database.admin_url, "empty")
     with psycopg.connect(database.admin_url, options=PATH) as connection:
-        connection.execute(f"set role reverie_app; {entering(tenant, steady=True)}".encode())
+        connection.execute(f"set role reverie_app; {entering(tenant)}".encode())
         for name, args in ASKED.items():
-            sql, _ = settled(query(name).sql, (tenant, [], *args))
-            ran = f"explain (generic_plan, format json) {sql}"
-            found = connection.execute(ran.encode()).fetchone()
-            assert found is not None
-            kinds = {node["Node Type"] for node in _nodes(found[0][0]["Plan"])}
+            plan = kept_plan(connection, name, tenant, [], *args)
+            kinds = {node["Node Type"] for node in _nodes(plan)}
             assert "Seq Scan" not in kinds, name
-
-
-def _literal(value: object) -> str:
-    if value is None:
-        return "null"
-    assert isinstance(value, list)
-    return "'{" + ",".join(map(str, value)) + "}'"
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -61,3 +61,17 @@ async def test_those_that_asked_last_stay() -> None:
     kept._of(names[0])
     assert await kept.asked(names[2])
     assert list(kept._kept) == [names[0], names[2]]
+
+
+async def test_what_drives_out_others_is_read_a_small_part_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shelf, "SHARE", 50)
+    names = [(number, "table") for number in range(3)]
+    kept = Sizes(2, dict.fromkeys(names, MB))
+    pauses = []
+    for name in names:
+        kept._want(name)
+        pauses.append(await kept._read_next())
+    assert pauses[:2] == [0.0, 0.0]
+    assert pauses[2] > 0

@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, ports, privileges, processes
 from reverie.embedded.home import Home, read_note, secret, write_note
+from reverie.runtime.machine import memory_bytes
 from reverie.store import admin
 
 ADMIN = "reverie"
@@ -46,7 +47,6 @@ BUFFERS = 1 / 16
 """The share of the memory for pages that are read again and again, taken as there are so many."""
 BUFFERS_MB = (128, 2048)
 """The least and the most of it, in mebibytes."""
-CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
@@ -224,13 +224,10 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _buffers(limit: Path = CGROUP_LIMIT) -> str:
+def _buffers(limit: Path | None = None) -> str:
     """By the memory of the machine, or of the container: more spares fetching pages anew."""
-    bytes_there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if limit.exists() and (most := limit.read_text().strip()).isdigit():
-        bytes_there = min(bytes_there, int(most))
-    least, most_mb = BUFFERS_MB
-    return f"{min(max(int(bytes_there * BUFFERS) >> 20, least), most_mb)}MB"
+    least, most = BUFFERS_MB
+    return f"{min(max(int(memory_bytes(limit) * BUFFERS) >> 20, least), most)}MB"
 
 
 def _shared_memory() -> dict[str, str]:

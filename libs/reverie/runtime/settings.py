@@ -200,15 +200,16 @@ class Settings(Places, LimitSettings):
     recall_queue: Count = Field(
         64, description="recalls that may wait for their turn; more are refused (503)"
     )
-    recall_vectors_mb: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        64,
+    recall_vectors_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        None,
         description="megabytes of vectors that a gateway keeps in memory, of the tenants that ask"
-        " most: 15 for 10,000 memories; 0 keeps none",
+        " most: 16 for 10,000 memories; 0 keeps none; unset: a sixteenth of the machine's memory,"
+        " or the container's",
     )
-    recall_words_mb: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        32,
+    recall_words_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        None,
         description="megabytes of words of memories that a gateway keeps, likewise: 2 for 10,000"
-        " memories of 25 words; 0 keeps none",
+        " memories of 25 words; 0 keeps none; unset: a sixty-fourth",
     )
     trace_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
         24.0, description="hours that the trace of a recall is kept; 0 keeps none"

@@ -40,7 +40,7 @@ class Tenant:
     """A transaction that sees one tenant's rows. Rows come as mappings.
 
     `vectors`: the table that stands for that of the first model in the queries. `settled`: plans
-    are kept, so whole numbers are written into the statements.
+    are kept, so limits are written into the statements.
     """
 
     def __init__(
@@ -129,25 +129,24 @@ class Database:
         """One tenant's rows, each statement by itself; nothing can be written.
 
         The connections of the readers keep the tenant that they saw last, which spares the
-        messages around a transaction, and the plans of one that asks a lot. Without readers it is
-        one.
+        messages around a transaction, and their plans. Without readers it is one.
         """
         if self._readers is None:
             async with self.tenant(tenant) as one:
                 yield one
             return
-        steady = self._steady.asks(tenant)
+        self._steady.asks(tenant)
         if self.replica is None:
             async with self._connection(self._readers) as connection:
-                await connection.enter(tenant, steady)  # type: ignore[attr-defined]
-                yield Tenant(connection, tenant, steady)
+                await connection.enter(tenant)  # type: ignore[attr-defined]
+                yield Tenant(connection, tenant, settled=True)
             return
         async with AsyncExitStack() as stack:
-            yield Tenant(await self._entered(stack, tenant, steady), tenant, steady)
+            yield Tenant(await self._entered(stack, tenant), tenant, settled=True)
 
-    async def _entered(self, stack: AsyncExitStack, tenant: int, steady: bool) -> Connection:
+    async def _entered(self, stack: AsyncExitStack, tenant: int) -> Connection:
         def enter(connection: Connection) -> Awaitable[None]:
-            return connection.enter(tenant, steady)  # type: ignore[attr-defined,no-any-return]
+            return connection.enter(tenant)  # type: ignore[attr-defined,no-any-return]
 
         found = await self._of_replica(stack, enter)
         if found is None:
@@ -182,8 +181,8 @@ class Database:
         found: str = await self.call("log_position")
         return found
 
-    def keeps_plans_for(self, tenant: int) -> bool:
-        """Whether that tenant asks so much that its plans are kept."""
+    def is_asked_a_lot(self, tenant: int) -> bool:
+        """Whether so much is read of that tenant that it is worth keeping in memory."""
         return self._readers is not None and self._steady.is_one(tenant)
 
     async def name_of(self, tenant: int) -> str | None:

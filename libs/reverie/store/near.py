@@ -47,15 +47,15 @@ class Kept:
     source: str
     since: str
     chunks: NDArray[np.int64]
-    memories: NDArray[np.object_]
+    memories: NDArray[np.void]
     rows: Vector
     first: dict[tuple[str, ...], int] = field(default_factory=dict)
     asked: int = 0
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the vectors."""
-        return self.rows.nbytes
+        """The bytes of the arrays."""
+        return self.rows.nbytes + self.chunks.nbytes + self.memories.nbytes
 
     def nearest(self, vector: Vector, count: int) -> tuple[list[int], list[UUID], float]:
         """The nearest `count` chunks in no order, their memories, and the cosine of the last."""
@@ -63,8 +63,8 @@ class Kept:
         asked = vector.astype(np.float16).astype(np.float32)
         likeness = np.vecdot(self.rows, asked / np.linalg.norm(asked))
         best = np.argpartition(likeness, -count)[-count:] if count < len(likeness) else slice(None)
-        chunks, memories = self.chunks[best].tolist(), self.memories[best].tolist()
-        return chunks, memories, float(likeness[best].min())
+        memories = [UUID(bytes=one) for one in self.memories[best].tolist()]
+        return self.chunks[best].tolist(), memories, float(likeness[best].min())
 
 
 class Near(Shelf[Kept]):
@@ -115,7 +115,7 @@ class Near(Shelf[Kept]):
 
     def _fitting(self, tenant: Tenant, own: int) -> Kept | None:
         """What is kept of a tenant of `own` vectors; None where it is not worth it, or not yet."""
-        if not (self._most and LEAST <= own <= MOST and self._db.keeps_plans_for(tenant.id)):
+        if not (self._most and LEAST <= own <= MOST and self._db.is_asked_a_lot(tenant.id)):
             return None
         name = (tenant.id, tenant.vectors)
         kept = self._of(name)
@@ -128,10 +128,11 @@ class Near(Shelf[Kept]):
         async with self._db.reading(tenant) as t:
             t.vectors = table
             row = await t.row("vectors_all", MOST + 1)
-        if row is None or not LEAST <= len(row["chunks"] or ()) <= MOST:
+        chunks = np.frombuffer((row and row["chunks"]) or b"", ">i8").astype(np.int64)
+        if row is None or not LEAST <= len(chunks) <= MOST:
             return None
-        rows = await asyncio.to_thread(_decoded, row["vectors"], len(row["chunks"]))
-        chunks, memories = np.array(row["chunks"], np.int64), np.array(row["memories"], object)
+        rows = await asyncio.to_thread(_decoded, row["vectors"], len(chunks))
+        memories = np.frombuffer(row["memories"], "V16")
         return Kept(row["source"], row["since"], chunks, memories, rows)
 
 

@@ -14,10 +14,9 @@ from pgvector.asyncpg import register_vector
 from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.store.admin import APP_ROLE, READ_ROLE
 from reverie.store.migrate import SCHEMA
-from reverie.store.steady import PLANS_KEPT_SECONDS
 
-# A plan for any tenant reads every partition, and one tenant's plan is not another's: one is made
-# for each call, and kept only where the tenant is written into the statement.
+# What is written is planned for each call: a plan for any tenant locks every partition. Those who
+# only read keep theirs (`entering`).
 SERVER_SETTINGS = {
     "role": APP_ROLE,
     "search_path": f"{SCHEMA},public",
@@ -59,15 +58,19 @@ OUTAGES = (
 """What passes by itself."""
 
 
-def entering(tenant: int, steady: bool) -> str:
-    """What a reader says to see a tenant's rows from now on, and to keep the plans of a steady one.
+PLANS_KEPT_SECONDS = 60
+"""A plan is made anew then: what was planned for a small table must not stay when it has grown."""
 
-    A plan that is kept must not read from end to end what was small when it was made.
+
+def entering(tenant: int) -> str:
+    """What a reader says to see a tenant's rows from now on.
+
+    Its plans are made once, for all tenants: which partition is read is told as each call begins.
+    They must not read from end to end what was small when they were made.
     """
-    plans, whole = ("generic", "off") if steady else ("custom", "on")
     return (
         f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
-        f" set plan_cache_mode = force_{plans}_plan; set enable_seqscan = {whole}"
+        " set plan_cache_mode = force_generic_plan; set enable_seqscan = off"
     )
 
 
@@ -84,14 +87,13 @@ class Reader(asyncpg.Connection):
 
     __slots__ = ("_entered", "_planning_since")
 
-    async def enter(self, tenant: int, steady: bool) -> None:
-        """From now on this tenant's rows are seen; the plans for a `steady` one are kept."""
-        if steady:
-            await self._plans_anew()
-        if getattr(self, "_entered", None) != (tenant, steady):
+    async def enter(self, tenant: int) -> None:
+        """From now on this tenant's rows are seen."""
+        await self._plans_anew()
+        if getattr(self, "_entered", None) != tenant:
             self._entered = None
-            await self.execute(entering(tenant, steady))
-            self._entered = (tenant, steady)
+            await self.execute(entering(tenant))
+            self._entered = tenant
 
     async def _plans_anew(self) -> None:
         """Drops the plans that were made since they were dropped last, once they may be old."""

@@ -61,10 +61,12 @@ def query(name: str) -> Query:
 def settled(sql: str, args: Sequence[object]) -> tuple[str, list[object]]:
     """A statement with its whole numbers written into it, and the other arguments.
 
-    So its plan, made once, knows the tenant and the limits.
+    So its plan, made once, knows the limits. The first argument, the tenant, stays one: the plan is
+    for all tenants.
     """
-    numbers = tuple(one if type(one) is int else None for one in args)
-    return _written(sql, numbers), [one for one in args if type(one) is not int]
+    tenant, *others = args
+    numbers = (None, *(one if type(one) is int else None for one in others))
+    return _written(sql, numbers), [tenant, *(one for one in others if type(one) is not int)]
 
 
 @lru_cache(maxsize=2048)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
 import asyncpg
@@ -19,7 +20,8 @@ PAUSE_SECONDS = 30.0
 BLIND_SECONDS = 5.0
 """How long after it was read something is read again: what is kept, and what is not."""
 SHARE = 50
-"""Reading takes at most one part in so many of the time."""
+"""Reading one thing anew takes at most one part in so many of the time; so does reading what drives
+out others, in all."""
 
 Name = tuple[int, str]
 """A tenant, and a table."""
@@ -70,31 +72,49 @@ class Shelf(ABC, Generic[K]):
         """Reads what is wanted, beside the requests. A background task."""
         while True:
             await self._asked.wait()
-            await self.read_wanted()
+            await asyncio.sleep(await self._read_next())
 
     async def read_wanted(self) -> None:
         """Reads all that is wanted now."""
-        self._asked.clear()
-        wanted, self._wanted = list(self._wanted), {}
-        for name in wanted:
-            begun, read = time.monotonic(), None
-            try:
-                read = await self._read(name)
-            except (ReverieError, asyncpg.PostgresError) as error:
-                log.warning("tenant_not_kept", table=name[1], error=type(error).__name__)
-            now = time.monotonic()
-            pause = BLIND_SECONDS if read is None else PAUSE_SECONDS
-            self._again[name] = now + max(pause, SHARE * (now - begun))
-            if read is not None:
-                self._keep(name, read)
+        while self._wanted:
+            await self._read_next()
 
-    def _keep(self, name: Name, read: K) -> None:
+    async def _read_next(self) -> float:
+        """Reads what has been wanted longest; the seconds after which more may be read."""
+        name = next(iter(self._wanted))
+        del self._wanted[name]
+        if not self._wanted:
+            self._asked.clear()
+        begun, read = time.monotonic(), None
+        try:
+            read = await self._read(name)
+        except (ReverieError, asyncpg.PostgresError) as error:
+            log.warning("tenant_not_kept", table=name[1], error=type(error).__name__)
+        now = time.monotonic()
+        pause = BLIND_SECONDS if read is None else PAUSE_SECONDS
+        self._again[name] = now + max(pause, SHARE * (now - begun))
+        drove_out = read is not None and self._keep(name, read)
+        return SHARE * (now - begun) if drove_out else 0.0
+
+    def _keep(self, name: Name, read: K) -> bool:
+        """Keeps it; whether that drove out others."""
         self._drop(name)
         if read.nbytes > self._most:  # it would drive all others out, and not stay itself
-            return
+            return False
         self._kept[name] = read
-        while self._kept and sum(one.nbytes for one in self._kept.values()) > self._most:
-            gone, _ = self._kept.popitem(last=False)
-            self._again[gone] = time.monotonic() + 2 * PAUSE_SECONDS
+        gone = list(self._too_many())
+        for one in gone:
+            del self._kept[one]
+            self._again[one] = time.monotonic() + 2 * PAUSE_SECONDS
         while len(self._again) > 1000:
             del self._again[next(iter(self._again))]
+        return bool(gone)
+
+    def _too_many(self) -> Iterator[Name]:
+        """Those that asked longest ago, as far as there is no room for them."""
+        over = sum(one.nbytes for one in self._kept.values()) - self._most
+        for name, one in self._kept.items():
+            if over <= 0:
+                return
+            yield name
+            over -= one.nbytes

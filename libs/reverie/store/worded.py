@@ -25,6 +25,8 @@ from reverie.store.shelf import Name, Shelf
 
 LEAST = 2_000
 """Memories from which on postings are kept."""
+MOST = 10_000_000
+"""Postings of a tenant up to which they are kept: they come in one value, of 14 bytes each."""
 POSTING_BYTES = 6
 PART = 1 << 18
 ONE_IN, MOST_FRESH = 50, 1_000
@@ -167,6 +169,10 @@ class Worded(Shelf[Kept]):
         super().__init__(megabytes)
         self._db = database
 
+    @property
+    def _most_postings(self) -> int:
+        return min(MOST, self._most // POSTING_BYTES)
+
     async def told(self, tenant: Tenant, text: str, corpus: Corpus) -> Told | None:
         """What the prepared question says of each document; None where what is kept cannot tell."""
         if not self._worth_it(tenant, corpus):
@@ -184,9 +190,9 @@ class Worded(Shelf[Kept]):
 
     def _worth_it(self, tenant: Tenant, corpus: Corpus) -> bool:
         # No memory has more postings than words; a good half of its words have one.
-        least = corpus.documents * corpus.mean_length * POSTING_BYTES / 2
-        fits = corpus.documents >= LEAST and least <= self._most
-        return fits and self._db.keeps_plans_for(tenant.id)
+        least = corpus.documents * corpus.mean_length / 2
+        fits = corpus.documents >= LEAST and least <= self._most_postings
+        return fits and self._db.is_asked_a_lot(tenant.id)
 
     def _stands(self, name: Name, kept: Kept, row: asyncpg.Record) -> bool:
         """Whether the table is the one that was read, and little has changed since."""
@@ -199,7 +205,7 @@ class Worded(Shelf[Kept]):
         return fresh <= kept.most_fresh
 
     async def _read(self, name: Name) -> Kept | None:
-        most, now = self._most // POSTING_BYTES, time.monotonic()
+        most, now = self._most_postings, time.monotonic()
         async with self._db.reading(name[0]) as tenant:
             row = await tenant.row("postings_all", most + 1)
         if row is None or row["postings"] is None:

@@ -42,6 +42,7 @@ from reverie.runtime.audit import auditor_of
 from reverie.runtime.call_meters import CallMeters
 from reverie.runtime.client_meters import ClientMeters
 from reverie.runtime.logs import hide
+from reverie.runtime.machine import memory_bytes
 from reverie.runtime.metrics import new_registry
 from reverie.runtime.needs import required, secret_text
 from reverie.runtime.positions import Positions
@@ -71,6 +72,9 @@ from reverie.store.tasks import Tasks
 from reverie.store.traces import Traces
 from reverie.store.uses import Uses
 from reverie.store.vault import Vault
+
+VECTORS, WORDS = 1 / 16, 1 / 64
+"""The shares of the memory there is that what is kept of tenants may take."""
 
 
 @asynccontextmanager
@@ -119,7 +123,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             memories=Memories(database),
             edits=Edits(database),
             past=Past(database),
-            search=Search(database, settings.recall_vectors_mb, settings.recall_words_mb),
+            search=Search(
+                database,
+                kept_mb(settings.recall_vectors_mb, VECTORS),
+                kept_mb(settings.recall_words_mb, WORDS),
+            ),
             models=Models(database),
             sessions=Sessions(database),
             ids=ShortIds(database),
@@ -180,6 +188,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             if settings.grpc
             else [],
         )
+
+
+def kept_mb(told: int | None, share: float) -> int:
+    """Megabytes, as told or that share of the memory there is."""
+    return int(memory_bytes() * share / 1_000_000) if told is None else told
 
 
 def _replica(settings: Settings, registry: CollectorRegistry) -> ReplicaSpec | None:

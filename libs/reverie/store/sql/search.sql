@@ -179,11 +179,13 @@ from s left join (
 order by f.score desc, f.id;
 
 -- name: vectors_all
--- All vectors of a tenant, up to $2: their chunks, the memories of these, and how Postgres sends them, one after another; which
--- table they are of, since which start of the server, and the oldest transaction under way.
+-- All vectors of a tenant, up to $2: their chunks, the memories of these, and themselves, each as
+-- Postgres sends them, one after another; which table they are of, since which start of the server, and
+-- the oldest transaction under way.
 select pg_postmaster_start_time() || ' ' || 'vec_bge_small_en_v1_5'::regclass::oid as source,
        pg_snapshot_xmin(pg_current_snapshot())::text as since,
-       array_agg(v.chunk) as chunks, array_agg(v.memory) as memories,
+       string_agg(int8send(v.chunk), ''::bytea) as chunks,
+       string_agg(uuid_send(v.memory), ''::bytea) as memories,
        string_agg(halfvec_send(v.v), ''::bytea) as vectors
 from (select v.chunk, v.v, c.memory from vec_bge_small_en_v1_5 v
       join chunk c on c.tenant = $1 and c.no = v.chunk where v.tenant = $1 limit $2) v;
@@ -191,10 +193,11 @@ from (select v.chunk, v.v, c.memory from vec_bge_small_en_v1_5 v
 -- name: search_sparse
 -- Of memories already found, those whose chunks have weighted words, by the best inner product.
 select c.memory as id, max(-(v.v <#> $2))::float8 as score, true as whole, count(*) > 1 as long
-from memory m
+from unnest($3::uuid[]) s (id)
+cross join lateral (
+  select m.id from memory m where m.tenant = $1 and m.id = s.id and covers($4, m.scope) limit 1) m
 join chunk c on c.tenant = $1 and c.memory = m.id
 join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
-where m.tenant = $1 and m.id = any($3::uuid[]) and covers($4, m.scope)
 group by c.memory order by score desc, c.memory;
 
 -- name: search_vectors_index
@@ -243,13 +246,19 @@ cross join lateral (
     union all
     select src, kind, weight from edge
     where tenant = $1 and dst = s.id and known_to is null and kind <> 'touches'
-  ) x join memory m on m.tenant = $1 and m.id = x.other
-  where m.status = any('{active,superseded}') and covers($3, m.scope)
+  ) x
+  cross join lateral (
+    select from memory m where m.tenant = $1 and m.id = x.other
+      and m.status = any('{active,superseded}') and covers($3, m.scope) limit 1) m
   order by x.weight desc, x.other, x.kind limit $4
 ) e
 union all
 select me.id, b.id, 'follows', (1.0 / b.steps)::real
-from memory me cross join lateral (
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select m.id, m.session, m.created from memory m
+  where m.tenant = $1 and m.id = s.id and m.session is not null limit 1) me
+cross join lateral (
   (select p.id, row_number() over (order by p.created desc, p.id desc) as steps from memory p
    where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
      and p.status = any('{active,superseded}') and covers($3, p.scope)
@@ -259,8 +268,7 @@ from memory me cross join lateral (
    where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
      and n.status = any('{active,superseded}') and covers($3, n.scope)
    order by n.created, n.id limit 2)
-) b
-where me.tenant = $1 and me.id = any($2::uuid[]) and me.session is not null;
+) b;
 
 -- name: recall_facts
 -- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.

@@ -1,0 +1,39 @@
+"""What is taken by the memory there is counts that of the container, where it has less."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from reverie.recall.app import kept_mb
+from reverie.runtime import machine
+from reverie.runtime.machine import memory_bytes
+
+
+@pytest.fixture
+def _sixteen_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**34 // 4096}
+    monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
+
+
+@pytest.mark.usefixtures("_sixteen_gibibytes")
+@pytest.mark.parametrize(
+    ("told", "there"), [("max\n", 2**34), ("1073741824\n", 2**30), ("99999999999999\n", 2**34)]
+)
+def test_a_container_has_no_more_than_it_was_given(tmp_path: Path, told: str, there: int) -> None:
+    limit = tmp_path / "memory.max"
+    assert memory_bytes(limit) == 2**34
+    limit.write_text(told)
+    assert memory_bytes(limit) == there
+
+
+@pytest.mark.usefixtures("_sixteen_gibibytes")
+def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "CGROUP_LIMIT", tmp_path / "none")
+    assert kept_mb(None, 1 / 16) == 1073
+    assert kept_mb(64, 1 / 16) == 64
+    assert kept_mb(0, 1 / 16) == 0
