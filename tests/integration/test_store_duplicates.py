@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from reverie.domain.edges import EdgeKind
 from reverie.domain.likeness import Likeness, Verdict
 from reverie.domain.memory import NewEdge, Status
+from reverie.store.database import Tenant
 from reverie.store.duplicates import Candidate, Duplicates, Settled
 from reverie.store.memories import ListFilter
 from reverie.testing import servers
@@ -159,3 +161,25 @@ async def test_a_contradiction_is_told_once(store: Store) -> None:
     assert (payload["id"], payload["by"]) == (str(one), str(two))
     edge = "select meta ->> 'reason' from edge where kind = 'contradicts' and src = %s"
     assert admin_rows(store.admin_url, edge, two) == [("3 became 5",)]
+
+
+async def test_a_memory_is_shown_with_its_neighbours_of_the_same_moment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await write(store, new("the pool holds 8"), new("the pool holds 12"))
+    older, newer = await read(store, one), await read(store, two)
+    rows = Tenant.rows
+
+    async def late(tenant: Tenant, name: str, *args: object) -> list[asyncpg.Record]:
+        if name == "memory_neighbours":
+            monkeypatch.undo()
+            told = store.me.tenant, store.me.tenant_name
+            assert await Duplicates(store.db).contradict(told, older, newer, AGAINST, {})
+        return await rows(tenant, name, *args)
+
+    monkeypatch.setattr(Tenant, "rows", late)
+    memory, near = await store.memories.shown(store.me, one)
+    assert (memory.version, near) == (1, [])
+    memory, near = await store.memories.shown(store.me, one)
+    assert memory.version == 2
+    assert [other.id for other in near] == [two]

@@ -18,12 +18,14 @@ from reverie.domain.ids import part_of_id
 from reverie.domain.known_secrets import Outdated, epoch_in_force
 from reverie.domain.memory import Memory, NewMemory, Status, Written
 from reverie.store import rows
-from reverie.store.database import Database
+from reverie.store.database import Database, Tenant
 from reverie.store.names import Names
 from reverie.store.races import busy, retried
 from reverie.store.short_ids import full_id, only_id
 
 VISIBLE = (Status.ACTIVE.value, Status.SUPERSEDED.value)
+NEIGHBOURS = 50
+"""How many memories beside one are told of at most."""
 _LINK_PROBLEMS = {
     "cycle": "an edge would close a causal cycle",
     "ring": "an edge would close a ring of tasks that wait for each other",
@@ -154,10 +156,19 @@ class Memories:
     async def get(self, who: Principal, memory: UUID) -> Memory:
         """One memory. Raises `NotFound` also where the key may not read it."""
         async with self._db.looking(who.tenant) as tenant:
-            row = await tenant.row("memory_get", memory, list(who.reads))
-        if row is None:
-            raise NotFound("memory", str(memory))
-        return rows.memory(row)
+            return await _memory(tenant, who, memory)
+
+    async def shown(self, who: Principal, named: UUID) -> tuple[Memory, list[Near]]:
+        """A memory, or what it went into, with those one edge away, all as of one moment.
+
+        Raises as `get` does.
+        """
+        async with self._db.looking(who.tenant) as tenant:
+            memory = await _memory(tenant, who, named)
+            if memory.status is Status.SUPERSEDED:
+                end = await tenant.value("merged_end", named, list(who.reads))
+                memory = await _memory(tenant, who, end) if end else memory
+            return memory, await _near(tenant, who, memory.id)
 
     async def resolve(self, who: Principal, text: str) -> UUID:
         """The id that a full or short form means: of a merged one, of what it went into.
@@ -182,14 +193,10 @@ class Memories:
             found = await tenant.rows("memory_resolve", *given, list(who.reads))
         return only_id("memory", text, found)
 
-    async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
+    async def neighbours(self, who: Principal, memory: UUID, limit: int = NEIGHBOURS) -> list[Near]:
         """Memories one edge away that the key may read, strongest first."""
         async with self._db.looking(who.tenant) as tenant:
-            found = await tenant.rows("memory_neighbours", memory, list(who.reads), limit)
-        return [
-            Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"])
-            for r in found
-        ]
+            return await _near(tenant, who, memory, limit)
 
     async def page(
         self, who: Principal, below: UUID | None, limit: int, only: ListFilter
@@ -236,3 +243,19 @@ def parse_id(text: str) -> UUID:
     if full is None:
         raise Invalid("id", f"{text[:40]!r} is not an id")
     return full
+
+
+async def _memory(tenant: Tenant, who: Principal, memory: UUID) -> Memory:
+    row = await tenant.row("memory_get", memory, list(who.reads))
+    if row is None:
+        raise NotFound("memory", str(memory))
+    return rows.memory(row)
+
+
+async def _near(
+    tenant: Tenant, who: Principal, memory: UUID, limit: int = NEIGHBOURS
+) -> list[Near]:
+    found = await tenant.rows("memory_neighbours", memory, list(who.reads), limit)
+    return [
+        Near(r["id"], r["kind"], r["label"], r["type"], r["direction"], r["weight"]) for r in found
+    ]

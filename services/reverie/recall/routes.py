@@ -189,8 +189,7 @@ class Doors:
         if call.query.as_of:
             return await self._memory_then(who, call.path["id"], call.query.as_of)
         named = await self._parts.memories.named(who, call.path["id"])
-        memory = await self._where_it_went(who, await self._parts.memories.get(who, named))
-        near = await self._parts.memories.neighbours(who, memory.id)
+        memory, near = await self._parts.memories.shown(who, named)
         standing = None
         if memory.kind is Kind.TASK:
             standing = await self._parts.tasks.standing(who, memory.id)
@@ -200,13 +199,6 @@ class Doors:
             body.merged_from = named
             headers["Content-Location"] = f"/v1/memories/{memory.id}"
         return Reply(body=body, headers=headers)
-
-    async def _where_it_went(self, who: Principal, memory: Memory) -> Memory:
-        """The memory that this one was merged into; itself where it was not."""
-        if memory.status is not Status.SUPERSEDED:
-            return memory
-        end = await self._parts.memories.merged_into(who, memory.id)
-        return await self._parts.memories.get(who, end) if end else memory
 
     async def _memory_then(self, who: Principal, text: str, at: datetime) -> Reply:
         """What was known of a memory at `at`; it has no ETag, for it cannot be edited."""
