@@ -69,7 +69,7 @@ class Side:
         return await self.memories.get(self.me, memory)
 
     async def near(self, memory: UUID) -> list[Near]:
-        return await self.memories.neighbours(self.me, memory)
+        return (await self.memories.shown(self.me, memory))[1]
 
     async def listed(
         self, only: ListFilter | None = None, who: Principal | None = None

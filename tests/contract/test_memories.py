@@ -92,7 +92,8 @@ async def test_another_tenant_finds_nothing_of_mine(side: Side) -> None:
         await side.memories.resolve(side.other, short_id(mine))
     with pytest.raises(NotFound):
         await side.change(mine, who=side.other, pinned=True)
-    assert await side.memories.neighbours(side.other, mine) == []
+    with pytest.raises(NotFound):
+        await side.memories.shown(side.other, mine)
     assert await side.listed(who=side.other) == []
     assert await side.edits.history(side.other, mine, 9, 9) == []
     assert await side.told("an effect", who=side.other) != mine
@@ -103,7 +104,7 @@ async def test_a_key_sees_what_its_grants_cover(side: Side) -> None:
     seen = await side.told("in the shop", scope=f"{SHOP}/topic/till", edges=(edge(hidden),))
     assert await side.listed(who=side.of_shop) == [seen]
     assert (await side.memories.get(side.of_shop, seen)).id == seen
-    assert await side.memories.neighbours(side.of_shop, seen) == []
+    assert (await side.memories.shown(side.of_shop, seen))[1] == []
     for memory in (hidden, new_id()):
         with pytest.raises(NotFound) as caught:
             await side.memories.get(side.of_shop, memory)
@@ -241,7 +242,7 @@ async def test_neighbours_are_seen_from_both_ends_strongest_first(side: Side) ->
     for weight in (0.75, 0.125):
         await side.tell(new("middle", edges=(edge(weak, weight=weight),)))
     assert [n.weight for n in await side.near(middle)] == [0.75, 0.5]
-    assert len(await side.memories.neighbours(side.me, middle, limit=1)) == 1
+    assert len((await side.memories.shown(side.me, middle, limit=1))[1]) == 1
 
 
 async def test_a_list_goes_on_below_the_last_and_is_narrowed(side: Side) -> None:

@@ -77,6 +77,30 @@ select %(tenant)s, gen_random_uuid(), 'memory.x.remembered', '{}', '{}', now() -
 from generate_series(1, %(vectors)s);
 """
 
+_NEIGHBOURS = """
+create temp table neighbour as
+select %(big)s + n as tenant from generate_series(1000, 20000) n
+where satisfies_hash_partition('memory'::regclass, 16, (
+        select substring(tableoid::regclass::text from '[0-9]+$')::int from memory
+        where tenant = %(big)s limit 1), %(big)s + n)
+limit %(many)s;
+
+insert into memory (tenant, id, scope, kind, tier, enriched_version, content, hash, words, terms,
+                    confidence, source)
+select tenant, gen_random_uuid(), 'global', 'lesson', 'warm', 1, 'small ' || n,
+       sha256((tenant || ' ' || n)::text::bytea), '', 0, 0.8, 'test'
+from neighbour cross join generate_series(1, 50) n;
+
+insert into chunk (tenant, memory, ord, start, stop, hash)
+select m.tenant, m.id, 0, 0, 1, m.hash from memory m join neighbour b on b.tenant = m.tenant;
+
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
+select c.tenant, c.no, array_fill(1.0 / (1 + c.no %% 97)::real, '{384}')::real[]::halfvec(384)
+from chunk c join neighbour b on b.tenant = c.tenant;
+"""
+NEIGHBOURS = 500
+"""Tenants in the big one's partition, of 50 memories each: on average its tenants are small."""
+
 
 def load(admin_url: str, tenant: int, count: int, vectors: int) -> None:
     """Fills a tenant with `count` memories and what belongs to them."""
@@ -94,6 +118,8 @@ def load_all(admin_url: str, big: int, small: list[int]) -> None:
         for tenant in small:
             load(admin_url, tenant, SMALL, 50)
         load(admin_url, big, BIG, VECTORS)
+        for statement in _NEIGHBOURS.split(";\n")[:-1]:
+            connection.execute(statement.encode(), {"big": big, "many": NEIGHBOURS})
         connection.execute("set maintenance_work_mem = '128MB'")
         connection.execute(
             "create index vec_bge_small_en_v1_5_hnsw on vec_bge_small_en_v1_5"

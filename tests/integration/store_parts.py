@@ -10,7 +10,6 @@ from uuid import UUID
 
 import asyncpg
 import psycopg
-from pgvector import HalfVector
 
 from reverie.domain.access import Principal, Role
 from reverie.domain.ids import new_id
@@ -21,7 +20,6 @@ from reverie.store.database import Database, open_database
 from reverie.store.enrichment import Asked, Derived, Enrichment, Raw
 from reverie.store.memories import Memories
 from reverie.store.pools import SERVER_SETTINGS
-from reverie.store.queries import query, settled
 from reverie.testing import servers
 from tests.tables import asked
 
@@ -127,22 +125,6 @@ async def app_connection(
         yield connection
     finally:
         await connection.close()
-
-
-def kept_plan(
-    connection: psycopg.Connection[Any], name: str, tenant: int, *args: object, ran: bool = False
-) -> dict[str, Any]:
-    """The plan of a statement as readers keep it; `ran`: with what it took."""
-    sql, given = settled(query(name).sql, (tenant, *args))
-    told = [one.to_text() if isinstance(one, HalfVector) else one for one in given]
-    values = psycopg.ClientCursor(connection).mogrify(", ".join(["%s"] * len(told)), told)
-    options = "analyze, format json" if ran else "format json"
-    connection.execute(f"prepare kept as {sql}".encode())
-    found = connection.execute(f"explain ({options}) execute kept ({values})".encode()).fetchone()
-    connection.execute("deallocate kept")
-    assert found is not None
-    plan: dict[str, Any] = found[0][0]["Plan"]
-    return plan
 
 
 def admin_rows(admin_url: str, sql: str, *args: object) -> list[tuple[Any, ...]]:

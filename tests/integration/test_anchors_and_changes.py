@@ -133,7 +133,7 @@ async def test_a_memory_keyed_like_a_file_is_no_file(place: Place) -> None:
     await _apply(place, await _post(place, "a", renamed))
     kept = await place.store.memories.get(place.store.me, mine)
     assert (kept.key, kept.content) == ("README.md", "how to read me")
-    near = await place.store.memories.neighbours(place.store.me, other)
+    _, near = await place.store.memories.shown(place.store.me, other)
     assert [(n.kind, n.label) for n in near if n.type == "touches"] == [("file", "docs/README.md")]
 
 
@@ -173,7 +173,7 @@ async def test_a_file_told_before_anything_is_derived_stays_until_the_memory_is_
     [memory] = await write(store, new("the loop reads all", key="loop", scope="project/p"))
 
     async def touched() -> list[str | None]:
-        near = await store.memories.neighbours(store.me, memory)
+        _, near = await store.memories.shown(store.me, memory)
         return [one.label for one in near if one.type == "touches"]
 
     versions = await place.parts.doubts.writable(store.me, "p", [memory])

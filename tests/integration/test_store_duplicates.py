@@ -65,8 +65,8 @@ async def test_a_merge_keeps_both_sources_and_moves_the_edges(store: Store) -> N
     assert kept.confidence == pytest.approx(0.95)
     assert [source["agent"] for source in kept.metadata["merged"]] == ["x"]
     assert (gone.status, gone.superseded_by) == (Status.SUPERSEDED, two)
-    assert await store.memories.neighbours(store.me, one) == []
-    near = await store.memories.neighbours(store.me, two)
+    shown, near = await store.memories.shown(store.me, one)
+    assert shown == kept
     assert sorted(n.id for n in near) == sorted([third, cause])
     versions = "select memory, content from memory_version order by content"
     assert admin_rows(store.admin_url, versions) == [
@@ -103,7 +103,7 @@ async def test_causal_edges_never_close_a_circle_by_a_merge(store: Store) -> Non
     caused = (NewEdge(mid, EdgeKind.CAUSED_BY),)
     [two] = await write(store, new("use Redis here!", edges=caused))
     assert await merge(store, await read(store, one), await read(store, two))
-    near = await store.memories.neighbours(store.me, one)
+    _, near = await store.memories.shown(store.me, one)
     assert [(n.id, n.type, n.direction) for n in near] == [(mid, "led_to", "out")]
 
 

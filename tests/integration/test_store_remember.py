@@ -158,7 +158,7 @@ async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
     found = await store.memories.get(store.me, first)
     assert (found.summary, found.pinned, found.git) == ("kept", True, git)
     assert found.metadata == {"a": 1, "b": 3}
-    near = await store.memories.neighbours(store.me, first)
+    _, near = await store.memories.shown(store.me, first)
     assert [(n.id, n.type, n.direction) for n in near] == [(other, "led_to", "in")]
     await write(store, new("said"))
     assert (await store.memories.get(store.me, first)).pinned
@@ -318,7 +318,8 @@ async def test_a_memory_out_of_scope_or_tenant_is_not_found(store: Store) -> Non
     for who in (narrow, store.other):
         with pytest.raises(NotFound):
             await store.memories.get(who, mine)
-        assert await store.memories.neighbours(who, mine) == []
+        with pytest.raises(NotFound):
+            await store.memories.shown(who, mine)
         assert await store.memories.page(who, None, 10, ListFilter()) == []
 
 

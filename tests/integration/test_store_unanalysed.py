@@ -11,9 +11,10 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from reverie.store.pools import entering
+from reverie.store.pools import READING, entering
 from reverie.testing.servers import Database
-from tests.integration.store_parts import PATH, add_tenants, kept_plan
+from tests.integration.plan_parts import kept_plan, nodes
+from tests.integration.store_parts import PATH, add_tenants
 
 _FILL = """
 do $$
@@ -50,7 +51,7 @@ def filled(database: Database) -> Iterator[tuple[psycopg.Connection[Any], int, l
         made.execute(f"set reverie.tenant = '{tenant}'".encode())
         made.execute(_FILL.replace("TENANT", str(tenant)).encode())
         ids = [row[0] for row in made.execute("select id from memory order by id limit 120")]
-        made.execute(f"set role reverie_app; {entering(tenant)}".encode())
+        made.execute(f"set role reverie_app; {READING}; {entering(tenant)}".encode())
         yield made, tenant, ids
 
 
@@ -59,7 +60,7 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
 ) -> None:
     connection, tenant, ids = filled
     for name, args in ASKED.items():
-        for node in _nodes(kept_plan(connection, name, tenant, ids, *args, ran=True)):
+        for node in nodes(kept_plan(connection, name, tenant, ids, *args, ran=True)):
             if re.match(r"(edge|memory)_\d+$", node.get("Relation Name", "")):
                 read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
                 assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
@@ -68,14 +69,8 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
 def test_a_plan_kept_since_the_store_was_empty_reads_by_ids_too(database: Database) -> None:
     [tenant] = add_tenants(database.admin_url, "empty")
     with psycopg.connect(database.admin_url, options=PATH) as connection:
-        connection.execute(f"set role reverie_app; {entering(tenant)}".encode())
+        connection.execute(f"set role reverie_app; {READING}; {entering(tenant)}".encode())
         for name, args in ASKED.items():
             plan = kept_plan(connection, name, tenant, [], *args)
-            kinds = {node["Node Type"] for node in _nodes(plan)}
+            kinds = {node["Node Type"] for node in nodes(plan)}
             assert "Seq Scan" not in kinds, name
-
-
-def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for child in plan.get("Plans", []):
-        yield from _nodes(child)

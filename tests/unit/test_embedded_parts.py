@@ -25,6 +25,7 @@ from reverie.embedded.tls import tls_of
 from reverie.embedded.watch import LONGEST_PAUSE, watch
 from reverie.inference.catalogue import DEFAULT_MODEL
 from reverie.inference.resolver import is_elsewhere
+from reverie.runtime import machine
 from reverie.runtime.settings import Settings
 from reverie.store.sealing import sealer_of
 
@@ -123,15 +124,16 @@ def test_postgres_keeps_more_pages_where_there_is_more_memory_within_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = tmp_path / "memory.max"
+    monkeypatch.setattr(machine, "LIMITS", [limit])
     for given, kept in ((2, "128MB"), (8, "512MB"), (16, "1024MB"), (256, "2048MB")):
         pages = given * 2**30 // 4096
         numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}
         monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
-        assert postgres._buffers(limit) == kept
+        assert postgres._buffers() == kept
     limit.write_text("max\n")
-    assert postgres._buffers(limit) == "2048MB"
+    assert postgres._buffers() == "2048MB"
     limit.write_text(f"{4 * 2**30}\n")
-    assert postgres._buffers(limit) == "256MB"
+    assert postgres._buffers() == "256MB"
 
 
 def test_one_home_has_one_supervisor(tmp_path: Path) -> None:

@@ -23,17 +23,19 @@ def _sixteen_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
     ("told", "there"), [("max\n", 2**34), ("1073741824\n", 2**30), ("99999999999999\n", 2**34)]
 )
 def test_a_container_has_no_more_than_it_was_given(tmp_path: Path, told: str, there: int) -> None:
-    limit = tmp_path / "memory.max"
-    assert memory_bytes(limit) == 2**34
-    limit.write_text(told)
-    assert memory_bytes(limit) == there
+    limit, other = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
+    assert memory_bytes([limit, other]) == 2**34
+    other.write_text(told)
+    assert memory_bytes([limit, other]) == there
+    limit.write_text("536870912\n")
+    assert memory_bytes([limit, other]) == 2**29
 
 
 @pytest.mark.usefixtures("_sixteen_gibibytes")
 def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine, "CGROUP_LIMIT", tmp_path / "none")
+    monkeypatch.setattr(machine, "LIMITS", [])
     assert kept_mb(None, 1 / 16) == 1073
     assert kept_mb(64, 1 / 16) == 64
     assert kept_mb(0, 1 / 16) == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from reverie.domain.errors import Unavailable
 from reverie.store import shelf
 from reverie.store.shelf import Name, Shelf
 
@@ -63,15 +66,62 @@ async def test_those_that_asked_last_stay() -> None:
     assert list(kept._kept) == [names[0], names[2]]
 
 
-async def test_what_drives_out_others_is_read_a_small_part_of_the_time(
+async def test_what_there_is_no_room_for_is_read_a_small_part_of_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shelf, "SHARE", 50)
-    names = [(number, "table") for number in range(3)]
-    kept = Sizes(2, dict.fromkeys(names, MB))
-    pauses = []
-    for name in names:
-        kept._want(name)
-        pauses.append(await kept._read_next())
-    assert pauses[:2] == [0.0, 0.0]
-    assert pauses[2] > 0
+    names = [(number, "table") for number in range(5)]
+    kept = Sizes(2, dict.fromkeys(names, MB) | {names[4]: 3 * MB})
+    monkeypatch.setattr(shelf, "SHARE", 1e6)
+    monkeypatch.setattr(Sizes, "_rests", lambda *_: None)
+    assert [await kept.asked(name) for name in names[:3]] == [True] * 3
+    # Now others wait; what is kept may be read anew, and all once there is room.
+    assert not await kept.asked(names[0])
+    assert not kept._wanted
+    kept._want(names[2])
+    assert kept._wanted
+    await kept.read_wanted()
+    kept._drop(names[2])
+    assert await kept.asked(names[0])
+    # What is too large to stay has the others wait as well.
+    kept._drop(names[0])
+    assert not await kept.asked(names[4])
+    assert not await kept.asked(names[3])
+
+
+async def test_what_is_asked_for_while_it_is_read_is_read_once() -> None:
+    name, times = (1, "table"), []
+
+    class Slow(Sizes):
+        async def _read(self, name: Name) -> Sized | None:
+            times.append(name)
+            await asyncio.sleep(0.05)
+            return await super()._read(name)
+
+    kept = Slow(2, {name: MB})
+    reading = asyncio.create_task(kept.keep_reading())
+    for _ in range(20):
+        kept._of(name)
+        await asyncio.sleep(0.01)
+    reading.cancel()
+    assert times == [name]
+
+
+async def test_reading_goes_on_after_one_that_fails() -> None:
+    bad, good = (1, "table"), (2, "table")
+
+    class Failing(Sizes):
+        async def _read(self, name: Name) -> Sized | None:
+            if name == bad:
+                raise Unavailable("Postgres", "try again")
+            return await super()._read(name)
+
+    kept = Failing(2, {good: MB})
+    reading = asyncio.create_task(kept.keep_reading())
+    kept._of(bad)
+    kept._of(good)
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        if good in kept._kept:
+            break
+    reading.cancel()
+    assert good in kept._kept

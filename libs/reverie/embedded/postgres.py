@@ -224,10 +224,10 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _buffers(limit: Path | None = None) -> str:
+def _buffers() -> str:
     """By the memory of the machine, or of the container: more spares fetching pages anew."""
     least, most = BUFFERS_MB
-    return f"{min(max(int(memory_bytes(limit) * BUFFERS) >> 20, least), most)}MB"
+    return f"{min(max(int(memory_bytes() * BUFFERS) >> 20, least), most)}MB"
 
 
 def _shared_memory() -> dict[str, str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where version 2 and 1 of control groups say what was given."""
 
 
-def memory_bytes(limit: Path | None = None) -> int:
-    """The bytes of memory that there are to use; `limit`: the file that says what was given."""
-    limit = limit or CGROUP_LIMIT
+def memory_bytes(limits: Sequence[Path] | None = None) -> int:
+    """The bytes of memory that there are to use."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if limit.exists() and (most := limit.read_text().strip()).isdigit():
-        there = min(there, int(most))
+    for limit in LIMITS if limits is None else limits:
+        if limit.exists() and (most := limit.read_text().strip()).isdigit():
+            there = min(there, int(most))
     return there

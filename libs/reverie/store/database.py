@@ -40,7 +40,8 @@ class Tenant:
     """A transaction that sees one tenant's rows. Rows come as mappings.
 
     `vectors`: the table that stands for that of the first model in the queries. `settled`: plans
-    are kept, so limits are written into the statements.
+    are kept, so limits are written into the statements. `own_plans`: the tenant too, for statements
+    whose best plan hangs on how much it has.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Tenant:
         self._settled = settled
         self.id = tenant
         self.vectors = FIRST_VECTORS
+        self.own_plans = False
 
     async def rows(self, name: str, *args: object) -> list[asyncpg.Record]:
         """All rows of a query; `$1` is the tenant, `args` follow."""
@@ -79,7 +81,7 @@ class Tenant:
 
     def _asked(self, name: str, args: Sequence[object]) -> tuple[str, Sequence[object]]:
         sql, given = self._sql(name), (self.id, *args)
-        return settled(sql, given) if self._settled else (sql, given)
+        return settled(sql, given, self.own_plans) if self._settled else (sql, given)
 
     def _sql(self, name: str) -> str:
         sql = query(name).sql

@@ -167,6 +167,7 @@ class Enrichment:
         asked = [[getattr(one, name) for one in memories] for name in ("id", "scope", "session")]
         found: dict[UUID, list[Told]] = {}
         async with self._db.reading(tenant) as t:
+            t.own_plans = True
             for row in await t.rows("cause_candidates", *asked, places, ends, limit):
                 told = {**row, "files": tuple(row["files"])}
                 found.setdefault(told.pop("of"), []).append(Told(**told))

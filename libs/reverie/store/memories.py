@@ -158,17 +158,19 @@ class Memories:
         async with self._db.looking(who.tenant) as tenant:
             return await _memory(tenant, who, memory)
 
-    async def shown(self, who: Principal, named: UUID) -> tuple[Memory, list[Near]]:
-        """A memory, or what it went into, with those one edge away, all as of one moment.
+    async def shown(
+        self, who: Principal, named: UUID, limit: int = NEIGHBOURS
+    ) -> tuple[Memory, list[Near]]:
+        """A memory, or what it was merged into, and what lies one edge away, all of one moment.
 
-        Raises as `get` does.
+        The strongest `limit` edges to what the key may read. Raises as `get` does.
         """
         async with self._db.looking(who.tenant) as tenant:
             memory = await _memory(tenant, who, named)
             if memory.status is Status.SUPERSEDED:
                 end = await tenant.value("merged_end", named, list(who.reads))
                 memory = await _memory(tenant, who, end) if end else memory
-            return memory, await _near(tenant, who, memory.id)
+            return memory, await _near(tenant, who, memory.id, limit)
 
     async def resolve(self, who: Principal, text: str) -> UUID:
         """The id that a full or short form means: of a merged one, of what it went into.
@@ -192,11 +194,6 @@ class Memories:
         async with self._db.looking(who.tenant) as tenant:
             found = await tenant.rows("memory_resolve", *given, list(who.reads))
         return only_id("memory", text, found)
-
-    async def neighbours(self, who: Principal, memory: UUID, limit: int = NEIGHBOURS) -> list[Near]:
-        """Memories one edge away that the key may read, strongest first."""
-        async with self._db.looking(who.tenant) as tenant:
-            return await _near(tenant, who, memory, limit)
 
     async def page(
         self, who: Principal, below: UUID | None, limit: int, only: ListFilter

@@ -23,6 +23,8 @@ from reverie.store.shelf import Name, Shelf
 LEAST = 2_000
 """Vectors from which on they are kept: fewer are compared as quickly as candidates looked up."""
 MOST = 20_000
+LEAST_BYTES = 1_560
+"""What a vector of 384 numbers takes, with its chunk and its memory."""
 WIDTHS = (128, 512)
 """How many candidates are looked up: more where the first were too few, then all are compared."""
 AGAIN = 64
@@ -115,7 +117,8 @@ class Near(Shelf[Kept]):
 
     def _fitting(self, tenant: Tenant, own: int) -> Kept | None:
         """What is kept of a tenant of `own` vectors; None where it is not worth it, or not yet."""
-        if not (self._most and LEAST <= own <= MOST and self._db.is_asked_a_lot(tenant.id)):
+        fits = LEAST <= own <= MOST and own * LEAST_BYTES <= self._most
+        if not (fits and self._db.is_asked_a_lot(tenant.id)):
             return None
         name = (tenant.id, tenant.vectors)
         kept = self._of(name)

@@ -15,8 +15,7 @@ from reverie.domain.errors import Misconfigured, Unavailable
 from reverie.store.admin import APP_ROLE, READ_ROLE
 from reverie.store.migrate import SCHEMA
 
-# What is written is planned for each call: a plan for any tenant locks every partition. Those who
-# only read keep theirs (`entering`).
+# What is written is planned for each call; those who only read keep their plans (`READING`).
 SERVER_SETTINGS = {
     "role": APP_ROLE,
     "search_path": f"{SCHEMA},public",
@@ -62,16 +61,18 @@ PLANS_KEPT_SECONDS = 60
 """A plan is made anew then: what was planned for a small table must not stay when it has grown."""
 
 
-def entering(tenant: int) -> str:
-    """What a reader says to see a tenant's rows from now on.
+READING = (
+    "set default_transaction_read_only = on; set plan_cache_mode = force_generic_plan;"
+    " set enable_seqscan = off"
+)
+"""What a reader says once. Its plans are made for all tenants: all partitions are locked, and which
+one is read is told as each call begins. They must not read from end to end what was small when they
+were made."""
 
-    Its plans are made once, for all tenants: which partition is read is told as each call begins.
-    They must not read from end to end what was small when they were made.
-    """
-    return (
-        f"set default_transaction_read_only = on; set reverie.tenant = '{int(tenant)}';"
-        " set plan_cache_mode = force_generic_plan; set enable_seqscan = off"
-    )
+
+def entering(tenant: int) -> str:
+    """What a reader says to see a tenant's rows from now on."""
+    return f"set reverie.tenant = '{int(tenant)}'"
 
 
 def visiting(tenant: int) -> str:
@@ -154,7 +155,7 @@ async def prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
 
 
 async def _prepare_reader(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    await connection.execute(_TAKE_ROLE)
+    await connection.execute(f"{_TAKE_ROLE}; {READING}")
     await prepare(connection)
 
 

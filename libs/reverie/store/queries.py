@@ -58,19 +58,19 @@ def query(name: str) -> Query:
     return load()[name]
 
 
-def settled(sql: str, args: Sequence[object]) -> tuple[str, list[object]]:
+def settled(sql: str, args: Sequence[object], own: bool = False) -> tuple[str, list[object]]:
     """A statement with its whole numbers written into it, and the other arguments.
 
-    So its plan, made once, knows the limits. The first argument, the tenant, stays one: the plan is
-    for all tenants.
+    So its plan, made once, knows the limits. The first argument, the tenant, stays one, and the
+    plan is for all tenants, unless it is to be the tenant's `own`.
     """
-    tenant, *others = args
-    numbers = (None, *(one if type(one) is int else None for one in others))
-    return _written(sql, numbers), [tenant, *(one for one in others if type(one) is not int)]
+    stay = [type(one) is not int or (place == 0 and not own) for place, one in enumerate(args)]
+    numbers = tuple(None if stays else one for one, stays in zip(args, stay, strict=True))
+    return _written(sql, numbers), [one for one, stays in zip(args, stay, strict=True) if stays]
 
 
 @lru_cache(maxsize=2048)
-def _written(sql: str, numbers: tuple[int | None, ...]) -> str:
+def _written(sql: str, numbers: tuple[object, ...]) -> str:
     """`numbers` in the order of the parameters; None for one that stays."""
     stay = [place for place, number in enumerate(numbers, start=1) if number is None]
     moved = {place: f"${now}" for now, place in enumerate(stay, start=1)}

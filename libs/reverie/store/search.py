@@ -179,6 +179,7 @@ class Search:
                 found = await self.near.search(tenant, vector, args, count.own)
                 found = found or await _nearest(tenant, args, limit, count.own)
             else:
+                tenant.own_plans = True
                 found = await tenant.rows("search_vectors_index", *args)
         return [Scored(*row) for row in found]
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 TENANTS = 1_000
 """Tenants that are counted, those that asked last."""
 ASKED = 24
-"""Statements after which a tenant asks a lot; a recall takes eight to ten."""
+"""Visits to the store after which a tenant asks a lot; a recall takes eight to ten."""
 
 
 class Steady:

@@ -15,7 +15,7 @@ from reverie.domain.errors import Conflict, Invalid, NotFound, ReverieError, Una
 from reverie.domain.ids import part_of_id
 from reverie.domain.kinds import ANCHORS, Kind
 from reverie.domain.memory import Memory, NewMemory, Outcome, Status, Written
-from reverie.store.memories import ListFilter, Near
+from reverie.store.memories import NEIGHBOURS, ListFilter, Near
 from reverie.testing.memory_state import MemoryState, Tenant
 
 _SURER = 0.05
@@ -78,16 +78,18 @@ class MemoryMemories:
             raise Invalid("id", f"{text} means several memories, give more of it: {told}")
         return found[0]
 
-    async def neighbours(self, who: Principal, memory: UUID, limit: int = 50) -> list[Near]:
-        """Memories one edge away that the key may read, strongest first."""
-        tenant = self._state.of(who)
+    async def shown(
+        self, who: Principal, named: UUID, limit: int = NEIGHBOURS
+    ) -> tuple[Memory, list[Near]]:
+        """A memory and those one edge away that the key may read, strongest first."""
+        memory, tenant = await self.get(who, named), self._state.of(who)
         found = [
             _near(other, kind, direction, weight)
             for (src, kind, dst), weight in tenant.edges.items()
             for start, end, direction in ((src, dst, "out"), (dst, src, "in"))
-            if start == memory and (other := tenant.find(who, end))
+            if start == named and (other := tenant.find(who, end))
         ]
-        return sorted(found, key=lambda near: (-near.weight, near.id))[:limit]
+        return memory, sorted(found, key=lambda near: (-near.weight, near.id))[:limit]
 
     async def page(
         self, who: Principal, below: UUID | None, limit: int, only: ListFilter

@@ -256,8 +256,7 @@ union all
 select me.id, b.id, 'follows', (1.0 / b.steps)::real
 from unnest($2::uuid[]) s (id)
 cross join lateral (
-  select m.id, m.session, m.created from memory m
-  where m.tenant = $1 and m.id = s.id and m.session is not null limit 1) me
+  select m.id, m.session, m.created from memory m where m.tenant = $1 and m.id = s.id limit 1) me
 cross join lateral (
   (select p.id, row_number() over (order by p.created desc, p.id desc) as steps from memory p
    where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
@@ -268,7 +267,8 @@ cross join lateral (
    where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
      and n.status = any('{active,superseded}') and covers($3, n.scope)
    order by n.created, n.id limit 2)
-) b;
+) b
+where me.session is not null;
 
 -- name: recall_facts
 -- What a memory is worth beside its likeness to a question; its text is for telling doubles apart.
