@@ -22,13 +22,16 @@ def _sixteen_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("told", "there"), [("max\n", 2**34), ("1073741824\n", 2**30), ("99999999999999\n", 2**34)]
 )
-def test_a_container_has_no_more_than_it_was_given(tmp_path: Path, told: str, there: int) -> None:
+def test_a_container_has_no_more_than_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, there: int
+) -> None:
     limit, other = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
-    assert memory_bytes([limit, other]) == 2**34
+    monkeypatch.setattr(machine, "LIMITS", [limit, other])
+    assert memory_bytes() == 2**34
     other.write_text(told)
-    assert memory_bytes([limit, other]) == there
+    assert memory_bytes() == there
     limit.write_text("536870912\n")
-    assert memory_bytes([limit, other]) == 2**29
+    assert memory_bytes() == 2**29
 
 
 @pytest.mark.usefixtures("_sixteen_gibibytes")

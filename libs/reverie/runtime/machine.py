@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 LIMITS = (
@@ -13,10 +12,10 @@ LIMITS = (
 """Where version 2 and 1 of control groups say what was given."""
 
 
-def memory_bytes(limits: Sequence[Path] | None = None) -> int:
+def memory_bytes() -> int:
     """The bytes of memory that there are to use."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in LIMITS if limits is None else limits:
+    for limit in LIMITS:
         if limit.exists() and (most := limit.read_text().strip()).isdigit():
             there = min(there, int(most))
     return there
