@@ -67,6 +67,8 @@ async def test_a_merge_keeps_both_sources_and_moves_the_edges(store: Store) -> N
     assert (gone.status, gone.superseded_by) == (Status.SUPERSEDED, two)
     shown, near = await store.memories.shown(store.me, one)
     assert shown == kept
+    open_edges = "select count(*) from edge where known_to is null and %s in (src, dst)"
+    assert admin_rows(store.admin_url, open_edges, one) == [(0,)]
     assert sorted(n.id for n in near) == sorted([third, cause])
     versions = "select memory, content from memory_version order by content"
     assert admin_rows(store.admin_url, versions) == [

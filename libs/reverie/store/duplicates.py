@@ -73,7 +73,8 @@ class Duplicates:
             return []
         async with self._db.reading(tenant) as t:
             t.vectors = (await self._models.of(tenant)).vectors
-            walks, t.own_plans = int(await self._counts.walks(t)), True
+            walks = int(await self._counts.walks(t))
+            t.own_plans = True
             mine = [one.id for one in of], [one.vector for one in of], [one.scope for one in of]
             rows = await t.rows("likeness_candidates", *mine, limit, walks)
         for row in rows:
