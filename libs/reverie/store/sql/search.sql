@@ -202,8 +202,8 @@ group by c.memory order by score desc, c.memory;
 
 -- name: search_vectors_index
 -- The same through the HNSW index: approximate, for tenants with many vectors; what is not in the index
--- yet is compared. What may be answered is looked up chunk by chunk, so that no plan but a walk of
--- the index is possible.
+-- yet is compared. What may be answered is looked up chunk by chunk, so that a plan of the tenant's own
+-- walks the index; one for all tenants, most of them small, would compare all of a large one's.
 select n.id, max(n.score) as score from (
   (select m.id, (1 - (v.v <=> $2))::float8 as score
    from vec_bge_small_en_v1_5 v
