@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
+import pytest
+
+from reverie.cli.carry import put_below
+from reverie.domain.errors import Invalid
 from tests.command import command
 from tests.stack import Stack
 
@@ -33,3 +39,30 @@ async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path)
     assert [file.name for file in lines.parent.iterdir()] == ["all.jsonl"]
     assert (await _run(stack, "export", "-o", str(tree), *home))[0] == 2
     assert (await _run(stack, "import", str(tmp_path / "new"), *home))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../outside.md", tarfile.REGTYPE),
+        ("/outside.md", tarfile.REGTYPE),
+        ("link/outside.md", tarfile.REGTYPE),
+        ("a.md", tarfile.SYMTYPE),
+        ("a.md", tarfile.LNKTYPE),
+        ("a.md", tarfile.FIFOTYPE),
+    ],
+)
+def test_nothing_but_plain_files_is_unpacked_and_none_outside(
+    tmp_path: Path, name: str, kind: bytes
+) -> None:
+    packed, inside = io.BytesIO(), tmp_path / "tree"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, "../outside.md"
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(entry, io.BytesIO())
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive, pytest.raises(Invalid, match=entry.name):
+        put_below(archive, inside)
+    assert [path.name for path in tmp_path.rglob("*") if not path.is_symlink()] == ["tree"]

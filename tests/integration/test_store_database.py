@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import asyncpg
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -44,6 +46,22 @@ async def test_a_database_with_pgvector_and_no_schema_is_not_ready(
             await db.check()
     async with open_database(database.service_url) as db:
         await db.check()
+
+
+async def test_a_home_folder_of_another_user_is_named_where_the_driver_looks_into_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks there for certificates, but not on the way to the embedded server."""
+
+    def closed(path: Path, *_: object, **__: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    async with open_database(database.service_url) as db:
+        await db.check()
+    with pytest.raises(Misconfigured, match=r"\.postgresql.* may not be read: set HOME"):
+        async with open_database(database.service_url.partition("?")[0]):
+            pass
 
 
 async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_nothing(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
+from reverie.cli.findings import python
 from reverie.recall.app import kept_mb
 from reverie.runtime import machine
 from reverie.runtime.machine import memory_bytes
+from reverie.runtime.settings import Settings
 
 
 @pytest.fixture
@@ -42,3 +46,21 @@ def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
     assert kept_mb(None, 1 / 16) == 1073
     assert kept_mb(64, 1 / 16) == 64
     assert kept_mb(0, 1 / 16) == 0
+
+
+@pytest.mark.parametrize(
+    ("prefix", "told", "level"),
+    [
+        ("/home/ann/.pyenv/versions/3.11.7", "'--enable-shared'", "note"),
+        ("/home/ann/.pyenv/versions/3.11.7", "'--enable-optimizations' '--with-lto'", "ok"),
+        ("/usr", "'--enable-shared' '--without-ensurepip'", "ok"),
+        ("C:\\Python311", None, "ok"),
+    ],
+)
+def test_a_python_built_without_optimisations_is_pointed_at(
+    monkeypatch: pytest.MonkeyPatch, prefix: str, told: str | None, level: str
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", prefix)
+    monkeypatch.setattr(sysconfig, "get_config_var", {"CONFIG_ARGS": told}.get)
+    (found,) = python(Settings(), None)
+    assert found.level == level

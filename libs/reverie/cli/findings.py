@@ -19,6 +19,7 @@ from reverie.cli.findings_servers import bus, database, services
 from reverie.domain.errors import ReverieError
 from reverie.embedded.home import Home, existing_home
 from reverie.embedded.lock import is_held
+from reverie.runtime.machine import is_python_fast
 from reverie.runtime.setting_names import stray_variables
 from reverie.runtime.settings import Settings
 
@@ -67,6 +68,9 @@ def python(_: Settings, __: Home | None) -> Iterable[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < MIN_PYTHON:
         yield Finding("error", f"Python {version} is too old", "Use Python 3.11 or later.")
+    elif not is_python_fast():
+        what = f"Python {version} was built without optimisations: all takes longer"
+        yield Finding("note", what, "Take your system's, or build it with --enable-optimizations.")
     else:
         yield Finding("ok", f"Python {version}")
 

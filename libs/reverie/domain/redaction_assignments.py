@@ -59,7 +59,7 @@ _SEP = (
 )
 _VALUE = (
     r"[\"']?\\{1,7}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
-    r"|[rbfunl@]{0,2}(?P<quote>[\"'`])(?P<quoted>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}+)"
+    r"|[rbfunl@]{0,2}(?P<quote>[\"'`])(?P<quoted>(?>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}))"
     r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
 )
 _REST = (
@@ -99,7 +99,7 @@ _QUOTES = frozenset("'\"`<")
 _COMPARING = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
 _BARE_SEPS = frozenset({"=", ":", ":=", "=>"})
 _SAID = re.compile(r"(?:.*(?:is|was|now|to|是|は)|for .*|[-–—|]|->|→)")
-_SPECIAL_REST = re.compile(r"(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8}+")
+_SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
 _PASS_OF = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
 _BLANKS = frozenset(" \t\n\r")
 _STOPS = _BLANKS | frozenset("\"'`")

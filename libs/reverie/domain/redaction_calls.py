@@ -25,7 +25,7 @@ from reverie.domain.redaction_values import Form, is_secret
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
 _ANY = re.compile(r"[\"'](?!\[REDACTED_)(?=[^\"'\n]{0,256}[0-9])([^\"'\n]{6,256}+)[\"']")
 _BRACKETS = re.compile(r"\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+'|[();]")
-_GIVEN = r"(?=[^\"'\n;(]{0,120}+(?:\([^\"'\n;(]{0,60}+){0,3}+[\"'])"
+_GIVEN = r"(?=[^\"'\n;(]{0,120}+(?>(?:\([^\"'\n;(]{0,60}+){0,3})[\"'])"
 """What a call looks like that is given a text: not many calls within before it."""
 _REACH = 240
 """Characters of a call that are read for its arguments."""
@@ -88,7 +88,7 @@ _ELEMENTS = (
         ),
     ),
 )
-_BYTES = re.compile(r"0x[0-9a-f]{1,2}(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512}+")
+_BYTES = re.compile(r"0x[0-9a-f]{1,2}(?>(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512})")
 _ARRAY = re.compile(
     r"(?<!\w)([a-z_]\w{1,80}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
     r"[{\[(]\s{0,16}\Z",
@@ -98,7 +98,7 @@ _INSERT = re.compile(
     r"insert\s{1,4}into\s{1,4}[\w.`\"\[\]]{1,80}+\s{0,4}\(([^()]{1,600}+)\)\s{0,8}values\s{0,8}"
     r"\(([^()]{1,1200}+)\)"
 )
-_FIELD = re.compile(r"'(?:[^']|'')*+'|\"[^\"]*+\"|[^,'\"]++")
+_FIELD = re.compile(r"'(?>(?:[^']|'')*)'|\"[^\"]*+\"|[^,'\"]++")
 _JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s{0,4}:\s{0,4}\\?\"(?P<value>[\w\-]{16,2048}+)")
 # Keys without marks around them: the beginnings that only private ones have.
 _DER = re.compile(

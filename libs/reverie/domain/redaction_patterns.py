@@ -175,9 +175,9 @@ def near(literal: str, text: str) -> Iterator[Part]:
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # What stands between the lines of a key: breaks written out, quotes, diff and line-number marks.
-_GAP = r"(?:\s|\\[nrt]|[\"'`+>|,#*\-\\]|\d{1,6}→)*+"
+_GAP = r"(?>(?:\s|\\[nrt]|[\"'`+>|,#*\-\\]|\d{1,6}→)*)"
 _HEADER = r"(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]{0,120}+)"
-_KEY_BODY = re.compile(rf"(?:{_GAP}(?:{_HEADER}|[A-Za-z0-9+/=]{{16,}}+))*+")
+_KEY_BODY = re.compile(rf"(?>(?:{_GAP}(?:{_HEADER}|[A-Za-z0-9+/=]{{16,}}+))*)")
 _KEY_TAIL = re.compile(rf"{_GAP}[A-Za-z0-9+/]{{1,15}}={{0,2}}(?=\s*(?:$|\.\.\.|…|[\"'`]|-----END))")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _LEAST_KEY, _MAX_KEY = 16, 64 * 1024
@@ -186,7 +186,7 @@ _LEAST_KEY, _MAX_KEY = 16, 64 * 1024
 _PUTTY = "PuTTY-User-Key-File-"
 _PUTTY_FAR = 8192
 _PUTTY_KEY = re.compile(
-    r"Private-Lines:[ ]?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}+)"
+    r"Private-Lines:[ ]?\d{1,4}\s{1,4}((?>(?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}))"
 )
 
 

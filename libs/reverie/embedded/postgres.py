@@ -91,7 +91,9 @@ class Postgres:
         return self._url(READER, self.reader_password, database)
 
     def _url(self, user: str, password: str, database: str) -> str:
-        return f"postgresql://{user}:{password}@{self.host}:{self.port}/{database}"
+        # Without TLS nothing is looked for in a home folder, which may be another's.
+        where = f"{self.host}:{self.port}/{database}?sslmode=disable"
+        return f"postgresql://{user}:{password}@{where}"
 
 
 def start(spec: PostgresSpec) -> Postgres:

@@ -137,6 +137,9 @@ async def open_pool(
     except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
         raise Misconfigured(setting, _READS_NOT if reads else _NO_ROLE) from error
     except OUTAGES as error:
+        if isinstance(error, PermissionError) and error.filename:
+            reason = f"{error.filename} may not be read: set HOME to a folder of this user"
+            raise Misconfigured(setting, reason) from error
         raise Unavailable("Postgres", f"is it running, and is {setting} right?") from error
     try:
         yield pool
