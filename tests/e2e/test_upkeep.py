@@ -79,12 +79,14 @@ def shell(folder: Path) -> Iterator[Shell]:
     programs = folder / "bin"
     programs.mkdir()
     reverie = programs / "reverie"
-    reverie.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m reverie.cli.main "$@"\n')
+    # Not for all: the system's Python would take up the library of this one.
+    path = ":".join(path for path in sys.path if path)
+    runs = f"exec env PYTHONPATH='{path}' {sys.executable} -P -m reverie.cli.main"
+    reverie.write_text(f'#!/bin/sh\n{runs} "$@"\n')
     reverie.chmod(0o755)
     environment = {
         "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(folder),
-        "PYTHONPATH": ":".join(path for path in sys.path if path),
         "REVERIE_HOME": str(folder / "home"),
         # Nothing here needs a model, and to load them takes most of a start.
         "REVERIE_MODEL_DIR": str(folder / "models"),

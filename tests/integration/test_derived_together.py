@@ -92,3 +92,17 @@ async def test_where_comparing_fails_what_was_written_is_not_written_and_told_of
         admin_rows(store.admin_url, "grant select on posting_entry to reverie_app")
         assert await _derived(store, parts, *ids) == [False, False]
     assert len(told) == 2
+
+
+async def test_two_who_derive_from_one_memory_at_once_write_and_tell_it_once(
+    database: Database,
+) -> None:
+    async with open_store(database) as store:
+        parts, whose = _parts(store, None), (store.me.tenant, "one")
+        [raw] = await parts.enrichment.read_all(
+            store.me.tenant, await write(store, new(BUG, scope="project/p"))
+        )
+        both = (derive._settled(parts, whose, [Ready(Read(raw, None), [], {})]) for _ in range(2))
+        assert sorted(await asyncio.gather(*both)) == [[False], [True]]
+        told = await parts.bus.page("MEMORY", "memory.one.enriched", 0, 100)
+    assert len(told) == 1

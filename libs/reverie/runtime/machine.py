@@ -24,7 +24,7 @@ def memory_bytes() -> int:
 
 
 def is_python_fast() -> bool:
-    """Whether the interpreter was built with optimisations; without them all takes an eighth longer."""
+    """Whether the interpreter was built with optimisations; without, all takes an eighth longer."""
     told = sysconfig.get_config_var("CONFIG_ARGS")
     # A distribution's does not say so, nor does Windows tell anything.
     return told is None or sys.base_prefix == "/usr" or "--enable-optimizations" in told
