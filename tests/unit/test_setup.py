@@ -149,6 +149,30 @@ def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginni
     assert not (tmp_path / "shop/.mcp.json").exists()
 
 
+@pytest.mark.parametrize("before", [None, MARKDOWN], ids=["no file", "a file"])
+@pytest.mark.parametrize("first", ["codex", "opencode"])
+def test_what_two_agents_read_goes_back_with_the_last_of_them(
+    first: str, before: str | None, tmp_path: Path
+) -> None:
+    kept, rules = tmp_path / "kept", tmp_path / "shop/AGENTS.md"
+    rules.parent.mkdir()
+    if before is not None:
+        rules.write_text(before, newline="")
+    # The second one says more, so that what the first wrote is written anew.
+    for agent, name in (("codex", "shop"), ("opencode", "shop"), ("opencode", "store")):
+        place = Place(tmp_path / "me", tmp_path / "shop", name, user=False)
+        made(agent, place, planned(agent, place), kept)
+    second = {"codex": "opencode", "opencode": "codex"}[first]
+    told = rules.read_bytes()
+    assert b"Before you change a file" in told
+    take_back(first, place, undone(first, place, kept), kept)
+    assert rules.read_bytes() == told
+    assert undone(first, place, kept) == []
+    take_back(second, place, undone(second, place, kept), kept)
+    assert (rules.read_bytes().decode() if rules.exists() else None) == before
+    assert not kept.exists()
+
+
 def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
     kept, agent = tmp_path / "kept", "claude-code"
     shop, store = (Place(tmp_path, tmp_path / name, name, user=False) for name in ("shop", "store"))

@@ -69,27 +69,34 @@ def planned(agent: str, place: Place) -> list[Change]:
 
 
 def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
-    """Writes the changes; what was there the first time is kept in the folder `kept`."""
+    """Writes the changes; what was there the first time is kept in the folder `kept`.
+
+    Of a file that several agents read each keeps the same.
+    """
     tidy(kept)
-    for change in changes:
-        note = _note(kept, agent, place, change.path)
-        first = _read(note)
+    changed = {change.path: change for change in changes}
+    for path in AGENTS[agent](place):
+        now = path.read_bytes() if path.exists() else None
+        change = changed.get(path, Change(path, now, now))
         if change.after is None:
             continue
-        before = (
-            first["before"] if first and _stands(first, change.before) else _text(change.before)
-        )
+        standing = _standing(kept, path, change.before)
         facts = {
-            "path": str(change.path),
-            "before": before,
+            "path": str(path),
+            "before": next(iter(standing.values())) if standing else _text(change.before),
             "after": hashlib.sha256(change.after).hexdigest(),
         }
-        _write(note, json.dumps(facts).encode(), 0o600)
-        _write(change.path, change.after)
+        for note in {_note(kept, agent, place, path), *standing}:
+            _write(note, json.dumps(facts).encode(), 0o600)
+        if path in changed:
+            _write(path, change.after)
 
 
 def undone(agent: str, place: Place, kept: Path) -> list[Change]:
-    """What taking the setup back would change. Raises `Conflict` where a file was changed since."""
+    """What taking the setup back would change; what another agent reads too stays as it is.
+
+    Raises `Conflict` where a file was changed since.
+    """
     changes = []
     for path in AGENTS[agent](place):
         facts = _read(_note(kept, agent, place, path))
@@ -99,7 +106,8 @@ def undone(agent: str, place: Place, kept: Path) -> list[Change]:
         if not _stands(facts, now):
             raise Conflict(f"{path} was changed since `reverie setup`: take it out by hand")
         before = None if facts["before"] is None else facts["before"].encode()
-        changes.append(Change(path, now, before))
+        others = len(_standing(kept, path, now)) > 1
+        changes.append(Change(path, now, now if others else before))
     return changes
 
 
@@ -132,6 +140,16 @@ def tidy(kept: Path) -> None:
 def _stands(facts: dict[str, Any], now: bytes | None) -> bool:
     """Whether a file holds what the setup wrote."""
     return now is not None and hashlib.sha256(now).hexdigest() == facts["after"]
+
+
+def _standing(kept: Path, path: Path, now: bytes | None) -> dict[Path, str | None]:
+    """What was there before, by the notes of all agents whose setup the file still holds."""
+    read = {note: facts for note in kept.glob("*.json") if (facts := _read(note))}
+    return {
+        note: facts["before"]
+        for note, facts in read.items()
+        if facts["path"] == str(path) and _stands(facts, now)
+    }
 
 
 def _note(kept: Path, agent: str, place: Place, path: Path) -> Path:

@@ -86,7 +86,8 @@ def _show(changes: list[Change], undo: bool) -> None:
     if not changes:
         out().print("Nothing to take back." if undo else "It is set up already.", markup=False)
     for change in changes:
-        out().print(f"{short_home(change.path)}:", markup=False, style="bold")
+        stays = "" if change.diff else " stays, for another agent reads it too"
+        out().print(f"{short_home(change.path)}:{stays}", markup=False, style="bold")
         for line in change.diff.splitlines()[2:]:
             style = {"+": "green", "-": "red"}.get(line[:1])
             out().print(line, markup=False, style=style)
