@@ -39,6 +39,14 @@ def test_it_makes_the_login_of_services_which_may_ask_what_is_missing(
     assert run("--login", **both)[0] == 0
 
 
+def test_each_step_is_told_as_it_begins(empty_database: Database) -> None:
+    code, said = run(database_url=empty_database.admin_url)
+    many = said.count("applied ")
+    assert code == 0
+    assert f"\n2 of {many}: 0002" in said
+    assert f"\n{many} of {many}: " in said
+
+
 def test_asking_fails_while_something_is_missing(empty_database: Database) -> None:
     code, said = run("--json", "--check", database_url=empty_database.admin_url)
     assert (code, len(json.loads(said)["pending"]) > 30) == (1, True)

@@ -44,7 +44,9 @@ select string_agg(x, ',' order by x) from (
 
 def test_migrating_twice_changes_nothing(empty_database: Database) -> None:
     assert pending_migrations(empty_database.admin_url) == ALL
-    assert migrate(empty_database.admin_url) == ALL
+    told: list[tuple[str, int, int]] = []
+    assert migrate(empty_database.admin_url, lambda *one: told.append(one)) == ALL
+    assert told == [(name, place + 1, len(ALL)) for place, name in enumerate(ALL)]
     before = admin_rows(empty_database.admin_url, OBJECTS)
     assert migrate(empty_database.admin_url) == []
     assert admin_rows(empty_database.admin_url, OBJECTS) == before

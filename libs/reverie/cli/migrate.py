@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from reverie.runtime.settings import Settings
+    from reverie.store.migrate import Told
 
 T = TypeVar("T")
 
@@ -61,7 +63,8 @@ def migrate(
     if check:
         _check(settings, wait, json)
         return
-    applied = _patiently(wait, lambda: _schema(settings, login))
+    with nullcontext() if json else _telling() as tell:
+        applied = _patiently(wait, lambda: _schema(settings, login, tell))
     streams = _patiently(wait, lambda: _streams(settings))
     if json:
         print_json({"applied": applied, "streams": streams})
@@ -71,7 +74,7 @@ def migrate(
         out().print("streams and consumers stand")
 
 
-def _schema(settings: Settings, login: bool) -> list[str]:
+def _schema(settings: Settings, login: bool, tell: Told | None) -> list[str]:
     from reverie.cli.place import admin_url
     from reverie.store.admin import ensure_login
     from reverie.store.bootstrap import ensure_key
@@ -79,12 +82,24 @@ def _schema(settings: Settings, login: bool) -> list[str]:
 
     url = admin_url(settings)
     users = _logins(settings, url) if login else []
-    applied = bring_up(url)
+    applied = bring_up(url, tell) if tell else bring_up(url)
     for user in users:
         ensure_login(url, *user)
     if settings.api_key is not None:
         ensure_key(url, settings.api_key.get_secret_value())
     return applied
+
+
+@contextmanager
+def _telling() -> Iterator[Told]:
+    """A line that moves on a terminal, elsewhere one for each step; on standard error."""
+    from rich.markup import escape
+
+    if not err().is_terminal:
+        yield lambda name, number, of: err().print(f"{number} of {of}: {name}", markup=False)
+        return
+    with err().status("Looking at the schema") as status:
+        yield lambda name, number, of: status.update(f"{number} of {of}: {escape(name)}")
 
 
 def _logins(settings: Settings, url: str) -> list[tuple[str, str, str]]:

@@ -45,6 +45,10 @@ class Screen:
         """What is being done now."""
         self._status.update(f"Starting {text}")
 
+    def migrating(self, name: str, number: int, of: int) -> None:
+        """Which of how many steps of the schema."""
+        self._status.update(f"Bringing the schema up to date, {number} of {of}: {escape(name)}")
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Megabytes of a download."""
         share = f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB" if total else ""
@@ -111,6 +115,9 @@ class JsonScreen:
         """Nothing to put away."""
 
     def step(self, text: str) -> None:
+        """Not said."""
+
+    def migrating(self, name: str, number: int, of: int) -> None:
         """Not said."""
 
     def progress(self, what: str, done: int, total: int) -> None:

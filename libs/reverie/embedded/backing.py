@@ -17,7 +17,7 @@ from reverie.embedded.home import Home, read_secret, write_secret
 from reverie.embedded.watch import Part
 from reverie.runtime.settings import Settings
 from reverie.store.bootstrap import ensure_key
-from reverie.store.migrate import migrate
+from reverie.store.migrate import Told, migrate, untold
 
 if TYPE_CHECKING:
     from reverie.embedded.servers import NatsPart
@@ -44,18 +44,18 @@ class Database:
         self.service_url = ""
         self.reader_url: str | None = None
 
-    def open(self) -> None:
+    def open(self, tell: Told = untold) -> None:
         """Start the embedded server unless one is given; bring the schema up to date."""
         given = self._settings.database_url
         if given is None:
-            self._open_embedded()
+            self._open_embedded(tell)
         else:
             self.service_url = given.get_secret_value()
             self.reader_url = _value(self._settings.reader_database_url)
             self.admin_url = _value(self._settings.migrate_database_url) or self.service_url
-            migrate(self.admin_url)
+            migrate(self.admin_url, tell)
 
-    def _open_embedded(self) -> None:
+    def _open_embedded(self, tell: Told) -> None:
         # Here and not above: with a URL given, no embedded server is even imported.
         from reverie.embedded import postgres
         from reverie.embedded.servers import PostgresPart
@@ -65,7 +65,7 @@ class Database:
         part.start()
         self.admin_url = part.server.admin_url()
         self.service_url = part.server.service_url()
-        migrate(self.admin_url)
+        migrate(self.admin_url, tell)
         postgres.allow_services(part.server)
         self.reader_url = part.server.reader_url()
 
@@ -137,13 +137,13 @@ class Bus:
         return part.server.url
 
 
-async def open_both(database: Database, bus: Bus) -> None:
+async def open_both(database: Database, bus: Bus, tell: Told = untold) -> None:
     """Both at once; schema, streams and consumers stand afterwards.
 
     Waits for both even when one fails, so that what was started is known and can be stopped.
     """
     outcomes = await asyncio.gather(
-        asyncio.to_thread(database.open), _open_bus(bus), return_exceptions=True
+        asyncio.to_thread(database.open, tell), _open_bus(bus), return_exceptions=True
     )
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

@@ -9,10 +9,13 @@ from reverie.embedded.addresses import Addresses
 
 
 class Report(Protocol):
-    """Called from the event loop, `progress` also from another thread."""
+    """Called from the event loop, `migrating` and `progress` also from another thread."""
 
     def step(self, text: str) -> None:
         """What is being done now."""
+
+    def migrating(self, name: str, number: int, of: int) -> None:
+        """A migration of the schema that begins."""
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Bytes fetched of a download."""

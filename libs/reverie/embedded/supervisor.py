@@ -139,7 +139,7 @@ async def _prepare(settings: Settings, home: Home, stack: _Stack, report: Report
     model = asyncio.create_task(asyncio.to_thread(_fetch_model, settings, home, report))
     try:
         await asyncio.to_thread(end_leftovers, home)
-        await open_both(stack.database, stack.bus)
+        await open_both(stack.database, stack.bus, report.migrating)
         return await asyncio.to_thread(stack.database.ensure_key)
     finally:
         await model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib.resources import as_file, files
@@ -20,8 +20,15 @@ MIN_PGVECTOR = (0, 8)
 LOCK_SECONDS = 5
 """How long a migration waits for a table that is in use, and services behind it."""
 
+Told = Callable[[str, int, int], None]
+"""Is told of a migration that begins: its name, its number and of how many."""
 
-def migrate(url: str) -> list[str]:
+
+def untold(_name: str, _number: int, _of: int) -> None:
+    """Tells nobody."""
+
+
+def migrate(url: str, tell: Told = untold) -> list[str]:
     """Brings the database to the newest schema; safe to run by several at once.
 
     Returns the names of the migrations applied. Raises `Misconfigured` on a server that is
@@ -44,7 +51,9 @@ def migrate(url: str) -> list[str]:
             backend.execute("reset lock_timeout")
             backend.break_lock()
             pending = backend.to_apply(read_migrations(str(folder)))
-            backend.apply_migrations(pending)
+            for number, migration in enumerate(pending, start=1):
+                tell(migration.id, number, len(pending))
+                backend.apply_one(migration)
             return [m.id for m in pending]
     except psycopg.errors.InsufficientPrivilege as error:
         why = error.diag.message_detail or error.diag.message_primary
