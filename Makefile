@@ -10,14 +10,15 @@ unexport PYTHONDONTWRITEBYTECODE
 # More workers than processors: tests wait for much that is not a processor.
 PYTEST := $(BIN)/pytest -n 3 --dist worksteal
 
-# The first of these that was built to be fast makes the environment, else the first that is new
-# enough: without --enable-optimizations, which pyenv leaves out, all takes an eighth longer.
+# The first of these that was built to be fast makes the environment, else the first that can make
+# one: without --enable-optimizations, which pyenv leaves out, all takes an eighth longer.
 # PYTHON=... chooses another.
 PYTHONS := python3 python3.13 python3.12 python3.11 python /usr/bin/python3
 NEW := sys.version_info >= (3, 11)
-FAST := $(NEW) and __import__('ensurepip') and (sys.base_prefix == '/usr' or \
+WHOLE := $(NEW) and __import__('ensurepip')
+FAST := $(WHOLE) and (sys.base_prefix == '/usr' or \
 	'--enable-optimizations' in (__import__('sysconfig').get_config_var('CONFIG_ARGS') or ''))
-PYTHON ?= $(shell for fit in "$(FAST)" "$(NEW)"; do for python in $(PYTHONS); do \
+PYTHON ?= $(shell for fit in "$(FAST)" "$(WHOLE)" "$(NEW)"; do for python in $(PYTHONS); do \
 	$$python -c "import sys; sys.exit(not ($$fit))" >/dev/null 2>&1 \
 	&& echo $$python && exit; done; done)
 

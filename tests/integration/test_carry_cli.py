@@ -31,6 +31,7 @@ async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path)
     assert b"Sign with RS256" in lines.read_bytes()
     assert (await _run(stack, "export", "-f", "markdown", "-o", str(tree), *home))[0] == 0
     file = tree / "project" / "shop" / "memory.md"
+    assert file.stat().st_mtime < tree.stat().st_mtime
     file.write_text(file.read_text().replace("RS256", "ES256"))
     code, said = await _run(stack, "import", str(tree), "--json", *home)
     assert (code, json.loads(said)["updated"]) == (0, 1)

@@ -13,6 +13,7 @@ import pytest
 
 from reverie.domain.ids import new_id
 from reverie.inference.slot import ModelSlot
+from reverie.ingest import rounds
 from reverie.ingest.letters import Letters
 from reverie.ingest.order import Order
 from reverie.ingest.parts import Parts
@@ -81,6 +82,13 @@ async def test_a_round_passes_over_what_a_round_left(place: Place) -> None:
     assert (len(first), len(second)) == (ROUND, MANY - ROUND)
     assert len(left.ids) == MANY
     assert await do_rounds(place.parts, left) == []
+
+
+async def test_what_another_derived_meanwhile_is_not_left(place: Place) -> None:
+    left, missed = Left(), await do_rounds(place.parts, Left())
+    admin_rows(place.store.admin_url, "update memory set enriched_version = version returning 1")
+    await rounds._enrich_all(place.parts, missed, left)
+    assert left.ids == set()
 
 
 async def test_what_was_left_is_tried_again_when_the_model_comes_and_after_an_hour() -> None:

@@ -173,6 +173,27 @@ def test_what_two_agents_read_goes_back_with_the_last_of_them(
     assert not kept.exists()
 
 
+def test_a_file_changed_by_hand_is_left_to_its_owner_however_often_it_is_set_up(
+    tmp_path: Path,
+) -> None:
+    kept, config = tmp_path / "kept", tmp_path / "shop/.codex/config.toml"
+    place = Place(tmp_path / "me", tmp_path / "shop", "shop", user=False)
+    made("codex", place, planned("codex", place), kept)
+    notes = set(kept.iterdir())
+    config.write_text(config.read_text() + TOML)
+    made("codex", place, planned("codex", place), kept)
+    assert set(kept.iterdir()) == notes
+    with pytest.raises(Conflict, match="changed since"):
+        undone("codex", place, kept)
+
+
+def test_what_came_with_the_project_is_no_setup_of_ours(tmp_path: Path) -> None:
+    place = Place(tmp_path / "me", tmp_path / "shop", "shop", user=False)
+    made("codex", place, planned("codex", place), tmp_path / "kept")
+    made("codex", place, planned("codex", place), tmp_path / "another's")
+    assert undone("codex", place, tmp_path / "another's") == []
+
+
 def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
     kept, agent = tmp_path / "kept", "claude-code"
     shop, store = (Place(tmp_path, tmp_path / name, name, user=False) for name in ("shop", "store"))

@@ -77,19 +77,21 @@ def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
     changed = {change.path: change for change in changes}
     for path in AGENTS[agent](place):
         now = path.read_bytes() if path.exists() else None
-        change = changed.get(path, Change(path, now, now))
-        if change.after is None:
+        change = changed.get(path)
+        before, after = (change.before, change.after) if change else (now, now)
+        standing = _standing(kept, path, before)
+        # What holds it all, and was written by no setup of ours, is left to its owner.
+        if after is None or not (change or standing):
             continue
-        standing = _standing(kept, path, change.before)
         facts = {
             "path": str(path),
-            "before": next(iter(standing.values())) if standing else _text(change.before),
-            "after": hashlib.sha256(change.after).hexdigest(),
+            "before": next(iter(standing.values())) if standing else _text(before),
+            "after": hashlib.sha256(after).hexdigest(),
         }
         for note in {_note(kept, agent, place, path), *standing}:
             _write(note, json.dumps(facts).encode(), 0o600)
-        if path in changed:
-            _write(path, change.after)
+        if change:
+            _write(path, after)
 
 
 def undone(agent: str, place: Place, kept: Path) -> list[Change]:
@@ -116,7 +118,7 @@ def take_back(agent: str, place: Place, changes: list[Change], kept: Path) -> No
     for change in changes:
         if change.after is None:
             change.path.unlink(missing_ok=True)
-        else:
+        elif change.after != change.before:
             _write(change.path, change.after)
         _note(kept, agent, place, change.path).unlink(missing_ok=True)
     tidy(kept)

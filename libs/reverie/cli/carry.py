@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json as jsonlib
+import os
 import shutil
 import tarfile
 import tempfile
@@ -161,6 +162,7 @@ def put_below(archive: tarfile.TarFile, output: Path) -> None:
         held = archive.extractfile(member)
         with place.open("wb") as written:
             shutil.copyfileobj(held or io.BytesIO(), written)
+        os.utime(place, (member.mtime, member.mtime))
 
 
 async def _copy(answer: aiohttp.ClientResponse, file: Any, advance: Advance) -> int:

@@ -63,7 +63,9 @@ def migrate(
     if check:
         _check(settings, wait, json)
         return
-    with nullcontext() if json else _telling() as tell:
+    from reverie.store.migrate import untold
+
+    with nullcontext(untold) if json else _telling() as tell:
         applied = _patiently(wait, lambda: _schema(settings, login, tell))
     streams = _patiently(wait, lambda: _streams(settings))
     if json:
@@ -74,7 +76,7 @@ def migrate(
         out().print("streams and consumers stand")
 
 
-def _schema(settings: Settings, login: bool, tell: Told | None) -> list[str]:
+def _schema(settings: Settings, login: bool, tell: Told) -> list[str]:
     from reverie.cli.place import admin_url
     from reverie.store.admin import ensure_login
     from reverie.store.bootstrap import ensure_key
@@ -82,7 +84,7 @@ def _schema(settings: Settings, login: bool, tell: Told | None) -> list[str]:
 
     url = admin_url(settings)
     users = _logins(settings, url) if login else []
-    applied = bring_up(url, tell) if tell else bring_up(url)
+    applied = bring_up(url, tell)
     for user in users:
         ensure_login(url, *user)
     if settings.api_key is not None:

@@ -18,7 +18,9 @@ Name = Annotated[str | None, typer.Argument(help="A model; the one that is set b
 
 @app.command("list")
 def list_models(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Every known model, and whether it is here.
+    """Every known model, whether it is here, and which is set.
+
+    What tenants were moved to since, `reverie models status` tells.
 
     Example: [bold]reverie models list --json[/]
     """
@@ -30,7 +32,7 @@ def list_models(home: Home = None, sets: Sets = None, json: Json = False) -> Non
         print_json([_facts(m) for m in models])
         return
     for model in models:
-        used = "  (in use)" if model.name == settings.model else ""
+        used = "  (set)" if model.name == settings.model else ""
         out().print(f"[bold]{model.name}[/]  {_line(model)}{used}")
 
 

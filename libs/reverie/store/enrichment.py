@@ -176,7 +176,7 @@ class Enrichment:
     async def write_all(
         self, tenant: tuple[int, str], derived: Sequence[Derived], relatives: int
     ) -> list[list[Outgoing]]:
-        """Replaces what is derived of memories, as far as each is still at its version.
+        """Replaces what is derived of memories, of each that is still at its version and not done.
 
         One after the other, together or none. Up to `relatives` memories of the scope that touch
         the same nodes are linked. Where changes of its files were applied already, staleness is
@@ -215,7 +215,7 @@ class Enrichment:
         of: Sequence[tuple[Raw, Sequence[Piece]]],
         made: Sequence[Mapping[str, Any]],
     ) -> list[dict[str, Any] | None]:
-        """What each write answers; None where the memory is at another version."""
+        """What each write answers; None where the memory is at another version, or done."""
         pieces = [piece for _, each in of for piece in each]
         firsts = accumulate((len(each) for _, each in of), initial=0)
         asked = [

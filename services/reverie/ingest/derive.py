@@ -17,13 +17,15 @@ from reverie.runtime.telemetry import inject_headers, span
 async def derive(parts: Parts, tenant: tuple[int, str], memory: UUID) -> bool:
     """Derives what is missing of a memory, and settles it with those that say alike.
 
-    Whether anything was written. Memories of a tenant are written in the order in which this was
-    called for them, so that each meets all before it.
+    Whether nothing is missing of it any more. Memories of a tenant are written in the order in
+    which this was called for them, so that each meets all before it.
     """
     seen, order = 0, parts.order
     while read := await order.read.do(tenant[0], partial(read_all, parts, tenant[0]), memory):
-        if not one_tenant(tenant[1], read.raw.tenant_name) or read.raw.version == seen:
+        if not one_tenant(tenant[1], read.raw.tenant_name):
             return False
+        if read.raw.version == seen:
+            return not read.due
         with _around(read):
             pieces = await order.models.do(tenant[0], partial(pieces_all, parts), read.cut)
             ready = Ready(read, pieces, inject_headers())
@@ -31,10 +33,10 @@ async def derive(parts: Parts, tenant: tuple[int, str], memory: UUID) -> bool:
         if wrote:
             parts.letters.saw(tenant[0], read.raw.content)
         if wrote or not read.due:
-            return wrote
-        # It changed meanwhile, or there is no model.
+            return True
+        # It changed meanwhile, another was quicker, or there is no model.
         seen = read.raw.version
-    return False
+    return True
 
 
 def _around(read: Read) -> AbstractContextManager[object]:
