@@ -123,6 +123,7 @@ async def test_enriching_again_replaces_what_was_derived(store: Store, vectors: 
     [memory] = await write(store, new("twice"))
     for count in (3, 1):
         await _embed(store, memory, *vectors[:count])
+        admin_rows(store.admin_url, "update memory set version = version + 1 returning 1")
     counts = admin_rows(
         store.admin_url,
         "select (select count(*) from chunk), (select count(*) from vec_bge_small_en_v1_5)",
