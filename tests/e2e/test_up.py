@@ -115,6 +115,8 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
     until(lambda: gone(services))
     assert alive(before["postgres"])
     assert alive(before["nats"])
+    told = first.command("doctor").stdout
+    assert told.count("runs by itself, on port") == 2
 
     second = start(home)
     gateway = second.ready()["gateway"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from typing import Any
 
@@ -72,6 +73,23 @@ async def test_an_edited_memory_file_changes_what_was_edited(stack: Stack) -> No
     assert (await _put(stack, less, "text/markdown", "?strategy=replace"))["forgotten"] == 1
     back = await _put(stack, files[PATH], "text/markdown")
     assert (back["skipped"], back["created"]) == (3, 0)
+
+
+async def test_words_made_from_an_earlier_text_are_no_tags_that_somebody_chose(
+    stack: Stack,
+) -> None:
+    said = "Prices are kept in cents, for floats lost money."
+    made = await stack.post("/v1/remember", {"scope": "project/shop", "content": said})
+    _, files = await _files(stack, "markdown")
+    for text in ("All amounts are whole numbers.", "Amounts are whole numbers of the least coin."):
+        edited = files[PATH].replace(said, text)
+        counts = [(await _put(stack, edited, "text/markdown"))["updated"] for _ in range(3)]
+        assert counts == [1, 0, 0]
+    now = await stack.get(f"/v1/memories/{made['id']}")
+    assert (now["version"], now["tags"]) == (3, [])
+    chosen = re.sub(r"keywords: \[.*?\]", "keywords: [money]", edited)
+    assert (await _put(stack, chosen, "text/markdown"))["updated"] == 1
+    assert (await stack.get(f"/v1/memories/{made['id']}"))["tags"] == ["money"]
 
 
 async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack) -> None:

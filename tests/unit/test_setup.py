@@ -187,6 +187,40 @@ def test_a_file_changed_by_hand_is_left_to_its_owner_however_often_it_is_set_up(
         undone("codex", place, kept)
 
 
+@pytest.mark.parametrize("before", [None, "# Rules\n", MARKDOWN], ids=["none", "lines", "crlf"])
+def test_instructions_go_out_of_a_text_that_was_changed_since(
+    before: str | None, tmp_path: Path
+) -> None:
+    kept, rules = tmp_path / "kept", tmp_path / "shop/AGENTS.md"
+    place = Place(tmp_path / "me", tmp_path / "shop", "shop", user=False)
+    rules.parent.mkdir()
+    if before is not None:
+        rules.write_text(before, newline="")
+    made("codex", place, planned("codex", place), kept)
+    rules.write_bytes(rules.read_bytes().replace(b"call `context`", b"ask"))
+    made("codex", place, planned("codex", place), kept)
+    assert b"call `context`" in rules.read_bytes()
+    rules.write_bytes(rules.read_bytes() + b"\n## After\n\nmine\n")
+    take_back("codex", place, undone("codex", place, kept), kept)
+    told = rules.read_bytes().decode()
+    assert "everie" not in told
+    assert told.startswith(before or "")
+    assert told.endswith("## After\n\nmine\n")
+    assert not kept.exists()
+
+
+def test_what_somebody_else_took_out_is_taken_back_with_the_rest(tmp_path: Path) -> None:
+    kept, shop = tmp_path / "kept", tmp_path / "shop"
+    place = Place(tmp_path / "me", shop, "shop", user=False)
+    made("codex", place, planned("codex", place), kept)
+    (shop / ".codex/hooks.json").unlink()
+    (shop / ".codex/config.toml").write_text(TOML)
+    take_back("codex", place, undone("codex", place, kept), kept)
+    assert [path.name for path in shop.rglob("*") if path.is_file()] == ["config.toml"]
+    assert (shop / ".codex/config.toml").read_text() == TOML
+    assert not kept.exists()
+
+
 def test_what_came_with_the_project_is_no_setup_of_ours(tmp_path: Path) -> None:
     place = Place(tmp_path / "me", tmp_path / "shop", "shop", user=False)
     made("codex", place, planned("codex", place), tmp_path / "kept")

@@ -208,7 +208,9 @@ def _packed(folder: Path) -> IO[bytes]:
     """The memory files of a folder as a tar. Raises `Invalid` where there are none."""
     files = sorted(folder.rglob("memory.md"))
     if not files:
-        raise Invalid("PATH", f"there is no memory.md in {folder}")
+        others = any(folder.rglob("*.md"))
+        vault = ": a vault is for reading, export as jsonl or markdown" if others else ""
+        raise Invalid("PATH", f"there is no memory.md in {folder}{vault}")
     held = tempfile.TemporaryFile()  # noqa: SIM115
     with tarfile.open(fileobj=held, mode="w") as archive:
         for file in files:

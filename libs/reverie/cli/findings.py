@@ -169,14 +169,29 @@ def ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
     from reverie.embedded.addresses import SERVICES
     from reverie.embedded.ports import is_free
 
+    own = _left_alone(home)
+    for name, port in own.items():
+        what = f"{name} of {short_home(settings.home)} runs by itself, on port {port}"
+        yield Finding("note", what, "`reverie up` takes it over, and `reverie down` then ends it.")
+
     wanted = {f"{name}_port": settings.host for name in SERVICES}
     wanted |= {"postgres_port": "127.0.0.1"} if settings.database_url is None else {}
     wanted |= {"nats_port": "127.0.0.1"} if settings.nats_url is None else {}
     for name, host in wanted.items():
         port = int(getattr(settings, name))
-        if port and not is_free(port, host):
+        if port and port not in own.values() and not is_free(port, host):
             hint = f"`reverie up` takes another; to choose it, set REVERIE_{name.upper()}."
             yield Finding("note", f"port {port} ({name}) is taken", hint)
+
+
+def _left_alone(home: Home | None) -> dict[str, int]:
+    """The ports of servers whose supervisor was killed."""
+    if home is None:
+        return {}
+    from reverie.embedded import nats, postgres
+
+    there = {"Postgres": postgres.find(home), "NATS": nats.find(home)}
+    return {name: server.port for name, server in there.items() if server is not None}
 
 
 def model(settings: Settings, _: Home | None) -> Iterable[Finding]:

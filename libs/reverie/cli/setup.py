@@ -86,7 +86,7 @@ def _show(changes: list[Change], undo: bool) -> None:
     if not changes:
         out().print("Nothing to take back." if undo else "It is set up already.", markup=False)
     for change in changes:
-        stays = "" if change.diff else " stays, for another agent reads it too"
+        stays = "" if change.diff else " stays as it is"
         out().print(f"{short_home(change.path)}:{stays}", markup=False, style="bold")
         for line in change.diff.splitlines()[2:]:
             style = {"+": "green", "-": "red"}.get(line[:1])

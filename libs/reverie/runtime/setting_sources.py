@@ -89,7 +89,8 @@ def _file_layer(path: Path) -> Layer:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misconfigured(str(path), f"is not TOML: {error}") from None
     except OSError as error:
-        raise Misconfigured(str(path), f"cannot be read: {error.strerror}") from None
+        hint = "set REVERIE_HOME to a folder of yours, or mend its modes"
+        raise Misconfigured(str(path), f"cannot be read: {error.strerror}; {hint}") from None
 
 
 def _check_keys(layer: Layer) -> None:

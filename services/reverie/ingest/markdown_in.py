@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ from reverie.domain.kinds import parse_kind
 from reverie.domain.memory import Memory, NewMemory, Outcome, content_hash
 from reverie.domain.redaction import redact, redact_value
 from reverie.domain.said import memory_words
-from reverie.domain.segments import MemoryFile, Segment, parse_file, segment_of
+from reverie.domain.segments import MemoryFile, Segment, parse_file, segment_of, top_words
 from reverie.ingest.accept import accept, check_size
 from reverie.ingest.carry_in import Tally
 from reverie.ingest.markdown_standing import Standing
@@ -27,6 +27,8 @@ from reverie.runtime.telemetry import inject_headers
 from reverie.store.edits import Change
 
 WHY = "edited in memory.md"
+PAST = 100
+"""Versions whose words are known again as those that a file was given."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,9 @@ def _tried(new: NewMemory, standing: Standing) -> str:
 
 async def _edit(intake: Intake, segment: Segment, known: Memory, standing: Standing) -> str:
     fields = _differences(segment, known)
+    if "tags" in fields and not known.tags:
+        past = await intake.parts.edits.history(intake.who, known.id, known.version, PAST)
+        fields = _differences(segment, known, [version.content for version in past])
     if not fields or intake.strategy == "skip":
         return "skipped"
     if intake.dry:
@@ -139,8 +144,8 @@ async def _edit(intake: Intake, segment: Segment, known: Memory, standing: Stand
     return "updated"
 
 
-def _differences(segment: Segment, known: Memory) -> dict[str, Any]:
-    """The columns that the file says otherwise than what stands."""
+def _differences(segment: Segment, known: Memory, past: Sequence[str] = ()) -> dict[str, Any]:
+    """The columns that the file says otherwise than what stands; `past`: what its text was."""
     shown, fields = segment_of(known), dict[str, Any]()
     if segment.text != shown.text:
         fields |= {
@@ -148,7 +153,8 @@ def _differences(segment: Segment, known: Memory) -> dict[str, Any]:
             "hash": "\\x" + content_hash(segment.text),
         }
     # Keywords that were made from the words are no tags; only those that a person chose are.
-    if segment.keywords is not None and set(segment.keywords) != set(shown.keywords or ()):
+    made = [set(shown.keywords or ()), *(set(top_words(text)) for text in past)]
+    if segment.keywords is not None and set(segment.keywords) not in made:
         fields["tags"] = sorted(set(segment.keywords))
     if segment.priority is not None and segment.priority != shown.priority:
         fields["confidence"] = segment.priority
