@@ -17,7 +17,6 @@ from reverie.domain.kinds import Kind, Tier
 from reverie.domain.memory import Status
 from reverie.domain.question import Intent, read
 from reverie.domain.ranking import (
-    BELOW,
     EDGE_WEIGHTS,
     HOP_WEIGHT,
     TURN_LOAN,
@@ -235,23 +234,6 @@ def test_many_edges_to_what_is_alike_do_not_make_it_the_best() -> None:
     lines = [Line(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
     [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
     assert hub.score < 0.5
-
-
-def test_neighbours_lift_nothing_past_what_every_arm_has_first() -> None:
-    ranks = {"words": 1, "meaning": 1, "sparse": 1}
-    best = Found(uid(1), 1.0, ranks, fused=1.0)
-    near = [Found(uid(n), 0.9, {"words": n}, fused=0.9) for n in (2, 3, 4)]
-    beside = [Line(uid(n), uid(2), kind="follows") for n in (3, 4)]
-    [first, second, *_] = _expanded([best, *near], *beside)
-    assert (first, second.id) == (best, uid(2))
-    assert second.score == pytest.approx(BELOW)
-    assert sum(hop.lent for hop in second.hops) == pytest.approx(BELOW - 0.9)
-    [first, *_] = _expanded([best._replace(arms={**ranks, "words": 2}), *near], *beside)
-    assert first.id == uid(2)
-    [first, *_] = _expanded([best, *near], *beside, Line(uid(2), uid(1), kind="follows"))
-    assert first.score > 1.0
-    [_, second, *_] = _expanded([best, near[0]._replace(score=0.97), *near[1:]], *beside)
-    assert second.score == 0.97
 
 
 def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from math import inf
 from operator import eq, itemgetter
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
@@ -209,22 +208,14 @@ def expand(
     A neighbour has at least the strongest loan along an edge, and what its neighbours in the
     session lend is added: what answers is often said beside what has the words of the question,
     while many edges only say that texts are alike, which the arms know. All loans are reckoned
-    from the scores before any of them, so that the order of edges does not matter. Nothing is lent
-    past what every arm has first. `only_new`: a further hop, which lends nothing to what stands
-    already.
+    from the scores before any of them, so that the order of edges does not matter. `only_new`:
+    a further hop, which lends nothing to what stands already.
     """
     standing = {one.id: one for one in found}
     loans = _loans(standing, edges, intent, only_new)
-    first = found[0] if found and _is_first_everywhere(found[0]) else None
     for far, given in loans.items():
-        most = inf if first is None or far == first.id else BELOW * first.score
-        standing[far] = _with_loans(standing.get(far) or Found(far, 0.0, _BY_GRAPH), given, most)
+        standing[far] = _with_loans(standing.get(far) or Found(far, 0.0, _BY_GRAPH), given)
     return best_first(standing.values())
-
-
-def _is_first_everywhere(one: Found) -> bool:
-    ranks = one.arms.values()
-    return len(ranks) > 1 and all(rank == 1 for rank in ranks)
 
 
 def _loans(
@@ -250,8 +241,7 @@ def _loans(
     return loans
 
 
-def _with_loans(one: Found, loans: Mapping[tuple[UUID, bool], Hop], most: float) -> Found:
-    """The same with what it is lent; what is beside it lifts it to `most` at most."""
+def _with_loans(one: Found, loans: Mapping[tuple[UUID, bool], Hop]) -> Found:
     lent: Iterable[Hop] = loans.values()
     if len(loans) > 1:
         lent = sorted(lent, key=_strongest)
@@ -266,12 +256,7 @@ def _with_loans(one: Found, loans: Mapping[tuple[UUID, bool], Hop], most: float)
             score = hop.lent
     if not linked and not beside:
         return one
-    lifted = sum([hop.lent for hop in beside])
-    if score + lifted > most:
-        share = max(most - score, 0.0) / lifted if lifted else 0.0
-        beside = [hop._replace(lent=share * hop.lent) for hop in beside]
-        lifted *= share
-    score += lifted
+    score += sum([hop.lent for hop in beside])
     hops = (*one.hops, *linked, *beside)
     return Found(one.id, score, one.arms, one.raw, one.fused, hops, one.factors)
 
