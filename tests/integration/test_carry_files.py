@@ -90,6 +90,7 @@ async def test_words_made_from_an_earlier_text_are_no_tags_that_somebody_chose(
     chosen = re.sub(r"keywords: \[.*?\]", "keywords: [money]", edited)
     assert (await _put(stack, chosen, "text/markdown"))["updated"] == 1
     assert (await stack.get(f"/v1/memories/{made['id']}"))["tags"] == ["money"]
+    assert (await _put(stack, edited, "text/markdown"))["updated"] == 0
 
 
 async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack) -> None:

@@ -16,7 +16,6 @@ Edit: TypeAlias = Callable[[str], str]
 BEGIN: Final = "<!-- reverie:setup -->"
 END: Final = "<!-- /reverie:setup -->"
 _BLOCK: Final = re.compile(rf"{re.escape(BEGIN)}.*?{re.escape(END)}", re.S)
-_AROUND: Final = re.compile(rf"(?:\r?\n)?{_BLOCK.pattern}(?:\r?\n)?", re.S)
 
 
 def json_value(path: Sequence[str], value: Any) -> Edit:
@@ -145,11 +144,6 @@ def block(words: str) -> Edit:
 def without_block(text: str) -> str:
     """The text without the instructions that `block` puts into it."""
     return _BLOCK.sub("", text)
-
-
-def as_before_block(text: str) -> str:
-    """The same, and without the lines that `block` puts around them."""
-    return _AROUND.sub("", text)
 
 
 def whole(words: str) -> Edit:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from reverie.agent.setup_agents import AGENTS, Place
-from reverie.agent.setup_edits import as_before_block
 from reverie.domain.errors import Conflict, Invalid, Malformed
 
 KEPT_SECONDS = 30 * 86_400
@@ -86,7 +85,7 @@ def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
             continue
         facts = {
             "path": str(path),
-            "before": next(iter(standing.values())) if standing else _without_ours(before),
+            "before": next(iter(standing.values())) if standing else _text(before),
             "after": hashlib.sha256(after).hexdigest(),
         }
         for note in {_note(kept, agent, place, path), *standing}:
@@ -98,8 +97,7 @@ def made(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
 def undone(agent: str, place: Place, kept: Path) -> list[Change]:
     """What taking the setup back would change; what another agent reads too stays as it is.
 
-    Of a text that was changed since only the instructions are taken out. Raises `Conflict` where
-    another file was changed since and still names Reverie.
+    Raises `Conflict` where a file was changed since.
     """
     changes = []
     for path in AGENTS[agent](place):
@@ -107,24 +105,12 @@ def undone(agent: str, place: Place, kept: Path) -> list[Change]:
         if facts is None:
             continue
         now = path.read_bytes() if path.exists() else None
-        changes.append(Change(path, now, _taken_out(kept, path, facts, now)))
+        before = None if facts["before"] is None else facts["before"].encode()
+        if now not in (None, before) and not _stands(facts, now):
+            raise Conflict(f"{path} was changed since `reverie setup`: take it out by hand")
+        stays = now is None or len(_standing(kept, path, now)) > 1
+        changes.append(Change(path, now, now if stays else before))
     return changes
-
-
-def _taken_out(kept: Path, path: Path, facts: dict[str, Any], now: bytes | None) -> bytes | None:
-    before = None if facts["before"] is None else facts["before"].encode()
-    if len(_notes(kept, path)) > 1:
-        return now
-    if _stands(facts, now):
-        return before
-    if now is None or now == before or b"reverie" not in now.lower():
-        return now
-    cut = as_before_block(now.decode(errors="surrogateescape"))
-    rest = cut.encode(errors="surrogateescape")
-    if rest == now:
-        what = "take out by hand what names reverie, and undo again"
-        raise Conflict(f"{path} was changed since `reverie setup`: {what}")
-    return rest
 
 
 def take_back(agent: str, place: Place, changes: list[Change], kept: Path) -> None:
@@ -160,14 +146,12 @@ def _stands(facts: dict[str, Any], now: bytes | None) -> bool:
 
 def _standing(kept: Path, path: Path, now: bytes | None) -> dict[Path, str | None]:
     """What was there before, by the notes of all agents whose setup the file still holds."""
-    notes = _notes(kept, path)
-    return {note: facts["before"] for note, facts in notes.items() if _stands(facts, now)}
-
-
-def _notes(kept: Path, path: Path) -> dict[Path, dict[str, Any]]:
-    """What was noted of a file, for each agent that reads it."""
     read = {note: facts for note in kept.glob("*.json") if (facts := _read(note))}
-    return {note: facts for note, facts in read.items() if facts["path"] == str(path)}
+    return {
+        note: facts["before"]
+        for note, facts in read.items()
+        if facts["path"] == str(path) and _stands(facts, now)
+    }
 
 
 def _note(kept: Path, agent: str, place: Place, path: Path) -> Path:
@@ -194,13 +178,6 @@ def _write(path: Path, data: bytes, mode: int | None = None) -> None:
         file.write(data)
     new.chmod(mode)
     new.replace(path)
-
-
-def _without_ours(data: bytes | None) -> str | None:
-    """What a file held, without instructions of an earlier setup that somebody has changed."""
-    text = _text(data)
-    cut = text and as_before_block(text)
-    return text if cut == text else cut or None
 
 
 def _text(data: bytes | None) -> str | None:

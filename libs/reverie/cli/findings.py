@@ -169,7 +169,7 @@ def ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
     from reverie.embedded.addresses import SERVICES
     from reverie.embedded.ports import is_free
 
-    own = _left_alone(home)
+    own = _left_alone(settings, home)
     for name, port in own.items():
         what = f"{name} of {short_home(settings.home)} runs by itself, on port {port}"
         yield Finding("note", what, "`reverie up` takes it over, and `reverie down` then ends it.")
@@ -184,13 +184,16 @@ def ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
             yield Finding("note", f"port {port} ({name}) is taken", hint)
 
 
-def _left_alone(home: Home | None) -> dict[str, int]:
-    """The ports of servers whose supervisor was killed."""
+def _left_alone(settings: Settings, home: Home | None) -> dict[str, int]:
+    """The ports of embedded servers whose supervisor was killed."""
     if home is None:
         return {}
     from reverie.embedded import nats, postgres
 
-    there = {"Postgres": postgres.find(home), "NATS": nats.find(home)}
+    there = {
+        "Postgres": postgres.find(home) if settings.database_url is None else None,
+        "NATS": nats.find(home) if settings.nats_url is None else None,
+    }
     return {name: server.port for name, server in there.items() if server is not None}
 
 

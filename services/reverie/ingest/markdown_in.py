@@ -131,7 +131,7 @@ def _tried(new: NewMemory, standing: Standing) -> str:
 
 async def _edit(intake: Intake, segment: Segment, known: Memory, standing: Standing) -> str:
     fields = _differences(segment, known)
-    if "tags" in fields and not known.tags:
+    if "tags" in fields and intake.strategy != "skip":
         past = await intake.parts.edits.history(intake.who, known.id, known.version, PAST)
         fields = _differences(segment, known, [version.content for version in past])
     if not fields or intake.strategy == "skip":
@@ -153,8 +153,9 @@ def _differences(segment: Segment, known: Memory, past: Sequence[str] = ()) -> d
             "hash": "\\x" + content_hash(segment.text),
         }
     # Keywords that were made from the words are no tags; only those that a person chose are.
-    made = [set(shown.keywords or ()), *(set(top_words(text)) for text in past)]
-    if segment.keywords is not None and set(segment.keywords) not in made:
+    made = [set(top_words(text)) for text in (known.content, *past)]
+    told = set(segment.keywords or ())
+    if segment.keywords is not None and told not in (set(shown.keywords or ()), *made):
         fields["tags"] = sorted(set(segment.keywords))
     if segment.priority is not None and segment.priority != shown.priority:
         fields["confidence"] = segment.priority
