@@ -130,11 +130,13 @@ def _tried(new: NewMemory, standing: Standing) -> str:
 
 
 async def _edit(intake: Intake, segment: Segment, known: Memory, standing: Standing) -> str:
+    if intake.strategy == "skip":
+        return "skipped"
     fields = _differences(segment, known)
-    if "tags" in fields and intake.strategy != "skip":
+    if "tags" in fields:
         past = await intake.parts.edits.history(intake.who, known.id, known.version, PAST)
         fields = _differences(segment, known, [version.content for version in past])
-    if not fields or intake.strategy == "skip":
+    if not fields:
         return "skipped"
     if intake.dry:
         text = content_hash(segment.text) if "content" in fields else known.content_hash
