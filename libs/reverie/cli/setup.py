@@ -86,8 +86,8 @@ def _show(changes: list[Change], undo: bool) -> None:
     if not changes:
         out().print("Nothing to take back." if undo else "It is set up already.", markup=False)
     for change in changes:
-        stays = "" if change.diff else " stays as it is"
-        out().print(f"{short_home(change.path)}:{stays}", markup=False, style="bold")
+        told = "" if change.diff else " nothing to change"
+        out().print(f"{short_home(change.path)}:{told}", markup=False, style="bold")
         for line in change.diff.splitlines()[2:]:
             style = {"+": "green", "-": "red"}.get(line[:1])
             out().print(line, markup=False, style=style)
