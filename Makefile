@@ -49,37 +49,37 @@ check: sizes ## ruff, mypy --strict, the import rule, the size gate
 	@$(BIN)/mypy
 
 sizes: $(READY)
-	@$(BIN)/pytest tests/unit/test_architecture.py --quiet --no-header -p no:cacheprovider
+	@$(BIN)/pytest tests/architecture/test_source_layout.py --quiet --no-header -p no:cacheprovider
 
 # Exit code 2 says that the data a measurement needs is not here.
-bench: $(READY) ## measure, and print the figures (ARGS=speed for one of them)
-	@for name in $(or $(ARGS),redaction anchors distil duplicates dream staleness staleness_git recall_real hooks speed); do \
+bench: $(READY) ## measure, and print the figures (ARGS=speed.end_to_end for one of them)
+	@for name in $(or $(ARGS),quality.redaction quality.mentions quality.extraction quality.duplicates speed.dreams quality.staleness_on_history quality.staleness_against_blame quality.recall_on_sessions speed.hooks speed.end_to_end); do \
 		printf '\n== %s\n' "$$name"; \
-		$(BIN)/python -m tests.bench.$$name || test $$? -eq 2 || exit 1; done
+		$(BIN)/python -m benchmarks.$$name || test $$? -eq 2 || exit 1; done
 
 bench-quality: $(READY) ## what recall finds, beside BM25 (ARGS="chinese --ablations", ...)
-	@$(BIN)/python -m tests.bench.quality $(ARGS)
+	@$(BIN)/python -m benchmarks.quality.recall $(ARGS)
 
 bench-speed: $(READY) ## how fast it is, beside the floors of the same run (ARGS=... adds flags)
-	@$(BIN)/python -m tests.bench.speed $(ARGS)
+	@$(BIN)/python -m benchmarks.speed.end_to_end $(ARGS)
 
 fuzz: $(READY) ## make up requests for every call and texts for every parser (ARGS=50 for how many)
-	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/integration/test_openapi_holds.py \
+	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),50) $(BIN)/pytest tests/interfaces/test_openapi_conformance.py \
 		-q -k every_call --timeout 14400
-	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/unit/test_parsers_hold.py \
-		tests/integration/test_hostile_calls.py -q --timeout 14400
+	@REVERIE_TEST_EXAMPLES=$(or $(ARGS),500) $(BIN)/pytest tests/security/test_parser_fuzzing.py \
+		tests/security/test_request_fuzzing.py -q --timeout 14400
 
 chaos: $(READY) ## faults while clients work, then every step at which a process can be killed (ARGS="--seed 7")
-	@$(BIN)/python -m tests.chaos.run --page $(ARGS)
-	@$(BIN)/python -m tests.chaos.run --page --several --operations 2000 --faults 20 $(ARGS)
-	@REVERIE_TEST_STEPS=all $(PYTEST) tests/chaos
+	@$(BIN)/python -m chaos.run --page $(ARGS)
+	@$(BIN)/python -m chaos.run --page --several --operations 2000 --faults 20 $(ARGS)
+	@REVERIE_TEST_STEPS=all $(PYTEST) chaos
 
 soak: $(READY) ## let it fill its caches, then work for half an hour, and say what grows (ARGS="--minutes 5")
-	@$(BIN)/python -m tests.chaos.soak --page $(ARGS)
+	@$(BIN)/python -m chaos.soak --page $(ARGS)
 
 clean: ## remove the environment, caches and builds; memories in REVERIE_HOME stay
 	@rm -rf .venv .uv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find libs services tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find libs services tests benchmarks chaos -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv comes from the package registry, pinned, into a folder of its own.
 $(UV_READY):

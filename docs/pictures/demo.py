@@ -16,11 +16,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from reverie.cli.sample_day import play
-from reverie.cli.screen import JsonScreen
-from reverie.embedded.addresses import Addresses
+from reverie.cli.demo import player
+from reverie.cli.operate.up_display import JsonScreen
+from reverie.embedded.reporting import Addresses
 from reverie.embedded.supervisor import run_up
-from reverie.runtime.settings import Settings
+from reverie.runtime.settings.settings import Settings
 
 PICTURE = Path(__file__).with_name("demo.svg")
 WIDTH = 80
@@ -76,7 +76,7 @@ def printed(home: Path) -> str:
 
     async def day(addresses: Addresses) -> None:
         key, spans = addresses.api_key or "", home / "spans"
-        raise Stop(await play(addresses.gateway, key, spans, console))
+        raise Stop(await player(addresses.gateway, key, spans, console))
 
     try:
         asyncio.run(run_up(settings, day, Quiet()))

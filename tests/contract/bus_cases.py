@@ -1,4 +1,4 @@
-"""What the cases about the bus share: events, specs with short waits, inboxes."""
+"""Events, consumer specs with short waits, and recording handlers for the bus tests."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from uuid import UUID
 
-from reverie.bus.consume import Handler
-from reverie.bus.dead import DeadLetter, list_dead
-from reverie.bus.port import Bus, Delivery, Message, Stored
+from reverie.bus.consumer import MessageHandler
+from reverie.bus.dead_letters import DeadLetter, list_dead_letters
+from reverie.bus.interface import Delivery, Message, MessageBus, StoredMessage
 from reverie.bus.streams import (
-    DEAD_WATCH,
+    DEAD_LETTER_WATCHER,
     DREAM_WORKERS,
     INGEST_ENRICH,
     STALENESS_CHANGES,
     ConsumerSpec,
 )
-from reverie.contracts.events import MEMORY, Outgoing, dream_subject, memory_subject
-from reverie.domain.ids import new_id
+from reverie.contracts.events import MEMORY_STREAM, OutgoingEvent, dream_subject, memory_subject
+from reverie.domain.core.ids import new_id
 
 REMEMBERED = memory_subject("acme", "remembered")
 TICKET = dream_subject("acme", "project/shop")
 ENRICH = replace(INGEST_ENRICH, ack_wait=1.0, max_deliver=3, backoff=(0.05,))
 WORKERS = replace(DREAM_WORKERS, ack_wait=1.0, max_deliver=2, backoff=(0.05,))
-SPECS = (ENRICH, WORKERS, STALENESS_CHANGES, DEAD_WATCH)
+SPECS = (ENRICH, WORKERS, STALENESS_CHANGES, DEAD_LETTER_WATCHER)
 
 
-def event(subject: str = REMEMBERED, payload: str = "{}", **headers: str) -> Outgoing:
-    return Outgoing(id=new_id(), subject=subject, payload=payload, headers=headers)
+def event(subject: str = REMEMBERED, payload: str = "{}", **headers: str) -> OutgoingEvent:
+    return OutgoingEvent(id=new_id(), subject=subject, payload=payload, headers=headers)
 
 
 class Inbox:
@@ -70,24 +70,24 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def one_dead(bus: Bus, stream: str | None = None) -> DeadLetter:
+async def one_dead(bus: MessageBus, stream: str | None = None) -> DeadLetter:
     async def there() -> bool:
-        return bool(await list_dead(bus, stream))
+        return bool(await list_dead_letters(bus, stream))
 
     await until(there)
-    (letter,) = await list_dead(bus, stream)
+    (letter,) = await list_dead_letters(bus, stream)
     return letter
 
 
-async def stored(bus: Bus, stream: str = MEMORY) -> list[Stored]:
+async def stored(bus: MessageBus, stream: str = MEMORY_STREAM) -> list[StoredMessage]:
     """All that lies in a stream."""
-    found: list[Stored] = []
+    found: list[StoredMessage] = []
     while message := await bus.read(stream, found[-1].seq + 1 if found else 1, ">"):
         found.append(message)
     return found
 
 
-async def settled(bus: Bus, spec: ConsumerSpec = ENRICH) -> None:
+async def settled(bus: MessageBus, spec: ConsumerSpec = ENRICH) -> None:
     """Wait for the last acknowledgement; to be called after a handler saw the last message, since
     a server counts a new message a moment after it confirmed it."""
 
@@ -97,13 +97,13 @@ async def settled(bus: Bus, spec: ConsumerSpec = ENRICH) -> None:
     await until(idle)
 
 
-async def take(bus: Bus, spec: ConsumerSpec = WORKERS) -> Delivery:
+async def take(bus: MessageBus, spec: ConsumerSpec = WORKERS) -> Delivery:
     """One message, in the hands of a worker that is then heard of no more."""
     async with asyncio.timeout(15), aclosing(bus.deliveries(spec)) as deliveries:
         return await anext(deliveries)
 
 
-def failing_on(bad: str, error: Exception, inbox: Inbox) -> Handler:
+def failing_on(bad: str, error: Exception, inbox: Inbox) -> MessageHandler:
     async def handle(message: Message) -> None:
         if message.data == bad.encode():
             raise error
@@ -115,7 +115,7 @@ def failing_on(bad: str, error: Exception, inbox: Inbox) -> Handler:
 class Rows:
     """An outbox in memory: rows with their age in seconds, locked while claimed."""
 
-    def __init__(self, *rows: Outgoing, age: float = 60.0):
+    def __init__(self, *rows: OutgoingEvent, age: float = 60.0):
         self.rows = {row.id: (row, age) for row in rows}
         self.locked: set[UUID] = set()
         self.deleted: list[tuple[UUID, int]] = []
@@ -143,7 +143,7 @@ class Rows:
 
 
 class RowClaim:
-    def __init__(self, outbox: Rows, rows: Sequence[Outgoing]):
+    def __init__(self, outbox: Rows, rows: Sequence[OutgoingEvent]):
         self._outbox = outbox
         self.rows = rows
 

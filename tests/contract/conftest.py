@@ -1,23 +1,23 @@
-"""Ports with two sides: the real one and its twin."""
+"""The `bus` fixture: each test runs on the in-memory bus and on NATS."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.bus_cases import SPECS
 
-from reverie.bus.connection import connect
-from reverie.bus.port import Bus
+from reverie.bus.interface import MessageBus
+from reverie.bus.nats_bus import connect
 from reverie.bus.streams import ensure_streams
-from reverie.testing.bus import MemoryBus
+from reverie.testing.in_memory_bus import InMemoryBus
 from reverie.testing.servers import NatsServer
+from tests.contract.bus_cases import SPECS
 
 
 @pytest.fixture(params=["memory", "nats"])
-async def bus(request: pytest.FixtureRequest) -> AsyncIterator[Bus]:
+async def bus(request: pytest.FixtureRequest) -> AsyncIterator[MessageBus]:
     if request.param == "memory":
-        yield MemoryBus()
+        yield InMemoryBus()
         return
     server: NatsServer = request.getfixturevalue("nats_server")
     await ensure_streams(server.url, consumers=SPECS)

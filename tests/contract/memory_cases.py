@@ -1,4 +1,4 @@
-"""What the cases about memories share: the two sides, and short ways to write and to change."""
+"""Helpers to write and edit memories through the Postgres store and its in-memory twin."""
 
 from __future__ import annotations
 
@@ -8,19 +8,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from tests.integration.store_parts import new
-
-from reverie.domain.access import Principal
-from reverie.domain.edges import EdgeKind
-from reverie.domain.errors import ReverieError
-from reverie.domain.memory import Memory, NewEdge, NewMemory, Outcome, Status, Written, content_hash
-from reverie.store.edits import NEWEST, Change, Changed, Edits, Version
-from reverie.store.memories import ListFilter, Memories, Near
-from reverie.testing.edits import MemoryEdits
-from reverie.testing.memories import MemoryMemories
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.core.memory import (
+    Memory,
+    MemoryStatus,
+    NewEdge,
+    NewMemory,
+    WriteOutcome,
+    WriteResult,
+    hash_content,
+)
+from reverie.store.memories.edits import (
+    NEWEST_VERSION,
+    ChangeResult,
+    EditStore,
+    MemoryChange,
+    MemoryVersion,
+)
+from reverie.store.memories.memories import ListFilter, MemoryNeighbour, MemoryStore
+from reverie.testing.in_memory_edits import InMemoryEdits
+from reverie.testing.in_memory_memories import InMemoryMemories
+from tests.support.store_setup import new
 
 SHOP, HOME = "project/shop", "user/ann"
-ALL = ListFilter(status=tuple(status.value for status in Status))
+ALL = ListFilter(status=tuple(status.value for status in MemoryStatus))
 
 
 def edge(to: UUID, kind: EdgeKind = EdgeKind.RELATES_TO, weight: float = 1.0) -> NewEdge:
@@ -29,15 +42,15 @@ def edge(to: UUID, kind: EdgeKind = EdgeKind.RELATES_TO, weight: float = 1.0) ->
 
 def worded(content: str) -> dict[str, Any]:
     """The columns that another content changes."""
-    return {"content": content, "hash": "\\x" + content_hash(content), "index_text": content}
+    return {"content": content, "hash": "\\x" + hash_content(content), "index_text": content}
 
 
 @dataclass(frozen=True)
 class Side:
     """One store of memories, and a principal in each of two tenants."""
 
-    memories: Memories | MemoryMemories
-    edits: Edits | MemoryEdits
+    memories: MemoryStore | InMemoryMemories
+    edits: EditStore | InMemoryEdits
     me: Principal
     other: Principal
     outbox: Callable[[], list[tuple[str, str]]]
@@ -55,21 +68,21 @@ class Side:
 
     async def tell(
         self, *items: NewMemory, who: Principal | None = None
-    ) -> list[Written | ReverieError]:
+    ) -> list[WriteResult | ReverieError]:
         return await self.memories.remember(who or self.me, items, {"origin": "here"})
 
     async def told(self, content: str, who: Principal | None = None, **fields: Any) -> UUID:
         """The id of a memory that must be made anew."""
         (found,) = await self.tell(new(content, **fields), who=who)
-        assert isinstance(found, Written), found
-        assert found.outcome is not Outcome.DUPLICATE
+        assert isinstance(found, WriteResult), found
+        assert found.outcome is not WriteOutcome.DUPLICATE
         return found.id
 
     async def get(self, memory: UUID) -> Memory:
         return await self.memories.get(self.me, memory)
 
-    async def near(self, memory: UUID) -> list[Near]:
-        return (await self.memories.shown(self.me, memory))[1]
+    async def near(self, memory: UUID) -> list[MemoryNeighbour]:
+        return (await self.memories.get_with_neighbours(self.me, memory))[1]
 
     async def listed(
         self, only: ListFilter | None = None, who: Principal | None = None
@@ -84,19 +97,21 @@ class Side:
         expected: int | None = None,
         event: str = "edited",
         **fields: Any,
-    ) -> Changed:
-        change = Change(fields, "on purpose", event, expected)
+    ) -> ChangeResult:
+        change = MemoryChange(fields, "on purpose", event, expected)
         return await self.edits.change(who or self.me, memory, change, {})
 
-    async def forget(self, memory: UUID) -> Changed:
+    async def forget(self, memory: UUID) -> ChangeResult:
         return await self.change(memory, event="forgotten", status="deleted")
 
-    async def roll_back(self, memory: UUID, version: int) -> Changed:
+    async def roll_back(self, memory: UUID, version: int) -> ChangeResult:
         """As the door does it: what can be restored of a version becomes the newest."""
         content, state = await self.edits.version(self.me, memory, version)
         names = ("kind", "tier", "key", "summary", "tags", "metadata", "valid_from", "valid_to")
         restored = {name: state[name] for name in names}
         return await self.change(memory, **restored, **worded(content))
 
-    async def history(self, memory: UUID, below: int = NEWEST, limit: int = 50) -> list[Version]:
+    async def history(
+        self, memory: UUID, below: int = NEWEST_VERSION, limit: int = 50
+    ) -> list[MemoryVersion]:
         return await self.edits.history(self.me, memory, below, limit)

@@ -1,4 +1,4 @@
-"""`reverie up`, as root and as a normal user: up, in use, killed, up again, down."""
+"""`reverie up` as root and as a user: start, use, kill, restart, stop; and `reverie demo`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,38 @@ import json
 import os
 import pwd
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from reverie.embedded.forker import ABLE
-from reverie.embedded.home import open_home, write_note
-from reverie.embedded.lock import only_one
-from reverie.embedded.probe import ask_ready
-from reverie.embedded.processes import alive
-from reverie.testing.servers import Database, NatsServer, TestRun
-from tests.e2e.runner import ANY_PORT, Up, as_user, gone, post, until
+from reverie.embedded.home import open_home, write_run_file
+from reverie.embedded.lock import hold_home_lock
+from reverie.embedded.probe import fetch_health
+from reverie.embedded.processes import is_alive
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls, NatsServer, TestRun
+from tests.support.reverie_up import ANY_PORT, COMMAND, Up, as_user, gone, post, until
+
+
+def test_the_sample_day_shows_all_that_it_should_on_a_fresh_data_folder(
+    test_run: TestRun,
+) -> None:
+    flags = [*ANY_PORT, "--set", f"embedding_model_dir={model_home() / 'models'}"]
+    home = test_run.new_folder("demo") / "home"
+    done = subprocess.run(
+        [*COMMAND, "demo", "--once", "--home", str(home), *flags],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "That was the day" in done.stdout
+
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 USERS = ["root", "nobody"] if os.geteuid() == 0 else [ME]
@@ -103,7 +123,7 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
         os.kill(pid, signal.SIGKILL)
     until(lambda: len(first.forkers() - forkers) == ABLE)
     until(lambda: all(pid != before[name] for name, pid in first.pids().items() if name in KILLED))
-    until(lambda: all(ask_ready(url).ready for url in addresses["services"].values()))
+    until(lambda: all(fetch_health(url).is_ready for url in addresses["services"].values()))
     found = post(f"{gateway}/v1/recall", key, {"query": "where do herons nest"})
     assert "mill" in found["memories"][0]["content"]
 
@@ -113,8 +133,8 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
     services = {pid for name, pid in before.items() if name not in {"postgres", "nats"}}
     services |= forkers
     until(lambda: gone(services))
-    assert alive(before["postgres"])
-    assert alive(before["nats"])
+    assert is_alive(before["postgres"])
+    assert is_alive(before["nats"])
     told = first.command("doctor").stdout
     assert told.count("runs by itself, on port") == 2
 
@@ -130,8 +150,8 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
 
 def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: Path) -> None:
     home = open_home(reverie_home)
-    write_note(home, "up", {"pid": 4711, "gateway": "http://127.0.0.1:3456"})
-    with only_one(home):
+    write_run_file(home, "up", {"pid": 4711, "gateway": "http://127.0.0.1:3456"})
+    with hold_home_lock(home):
         code, said = start(reverie_home).end_by_itself()
     assert code == 6
     assert len(said.splitlines()) == 1
@@ -140,7 +160,7 @@ def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: 
 
 
 def test_two_urls_run_the_services_without_any_embedded_server(
-    start: Start, reverie_home: Path, empty_database: Database, nats_server: NatsServer
+    start: Start, reverie_home: Path, empty_database: DatabaseUrls, nats_server: NatsServer
 ) -> None:
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
     key = "api_key=rv_chosen_by_me_0123456789"

@@ -51,7 +51,7 @@ spec:
       {{- include "reverie.podMeta" . | nindent 6 }}
     spec:
       {{- include "reverie.podSpec" $files | nindent 6 }}
-      terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | default (add $root.Values.drainSeconds (ceil ($settings.shutdown_seconds | default 6)) 10) }}
+      terminationGracePeriodSeconds: {{ $own.terminationGracePeriodSeconds | default (add $root.Values.drainSeconds (ceil ($settings.shutdown_timeout | default 6)) 10) }}
       {{- with $root.Values.topologySpread }}
       topologySpreadConstraints:
         {{- range . }}
@@ -80,7 +80,7 @@ spec:
           args: [serve, {{ .service }}]
           env:
             {{- include "reverie.servers" (dict "root" $root "keys" $keys "service" .service "noBus" $recall) | trim | nindent 12 }}
-            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_MODEL_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
+            {{- range $variable, $name := dict "REVERIE_VAULT_KEY" "vaultKey" "REVERIE_LLM_KEY" "llmKey" "REVERIE_EMBEDDING_KEY" "modelKey" "REVERIE_RERANK_KEY" "rerankKey" }}
             {{- with index $keys $name }}
             {{- include "reverie.fromSecret" (dict "root" $root "variable" $variable "key" .) | nindent 12 }}
             {{- end }}

@@ -59,7 +59,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $words := $root.Values.trial.passwordKeys -}}
 {{- if .migrate }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "POSTGRES_PASSWORD" "key" $words.postgres) }}
-- name: REVERIE_MIGRATE_DATABASE_URL
+- name: REVERIE_DATABASE_MIGRATION_URL
   value: postgresql://postgres:$(POSTGRES_PASSWORD)@{{ $full }}-postgres:5432/reverie
 {{- end }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "SERVICES_PASSWORD" "key" $words.services) }}
@@ -67,7 +67,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   value: postgresql://reverie_service:$(SERVICES_PASSWORD)@{{ $full }}-postgres:5432/reverie
 {{- if or .migrate (eq (.service | default "") "recall") }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "READER_PASSWORD" "key" $words.reader) }}
-- name: REVERIE_READER_DATABASE_URL
+- name: REVERIE_DATABASE_READONLY_URL
   value: postgresql://reverie_reader:$(READER_PASSWORD)@{{ $full }}-postgres:5432/reverie
 {{- end }}
 {{- if not .noBus }}
@@ -77,16 +77,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- else -}}
 {{- if and .migrate .keys.migrateDatabaseUrl }}
-{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_MIGRATE_DATABASE_URL" "key" .keys.migrateDatabaseUrl) }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_MIGRATION_URL" "key" .keys.migrateDatabaseUrl) }}
 {{- end }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_URL" "key" (required "secret.keys.databaseUrl names the key of the Secret that says where Postgres is" .keys.databaseUrl)) }}
 {{- if or .migrate (eq (.service | default "") "recall") }}
 {{- with .keys.readerDatabaseUrl }}
-{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_READER_DATABASE_URL" "key" .) }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_READONLY_URL" "key" .) }}
 {{- end }}
 {{- end }}
 {{- with .keys.databaseReadUrl }}
-{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_READ_URL" "key" .) }}
+{{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_DATABASE_REPLICA_URL" "key" .) }}
 {{- end }}
 {{- if not .noBus }}
 {{ include "reverie.fromSecret" (dict "root" $root "variable" "REVERIE_NATS_URL" "key" (required "secret.keys.natsUrl names the key of the Secret that says where NATS is" .keys.natsUrl)) }}

@@ -1,9 +1,4 @@
-"""The streams and durable consumers as values, and the one function that makes them stand.
-
-Events are hints of a few hundred bytes; the truth is in Postgres. So the limits are small,
-the oldest hint goes first, and a sweep finds what a lost hint would have told. Sizes count
-against the server's storage limit when the stream is made, not when it is filled.
-"""
+"""Definitions of the JetStream streams and consumers, and the function that creates them."""
 
 from __future__ import annotations
 
@@ -18,9 +13,9 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 
-from reverie.bus.credentials import NOBODY, Credentials
+from reverie.bus.credentials import NO_CREDENTIALS, NatsCredentials
 from reverie.contracts import events
-from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.domain.core.errors import Misconfigured, Unavailable
 
 MIB: Final = 1024 * 1024
 HOUR: Final = 3600.0
@@ -28,7 +23,7 @@ DAY: Final = 24 * HOUR
 DEDUPE_SECONDS: Final = 300.0
 """How long a `Nats-Msg-Id` is remembered: longer than any ack wait and relay grace."""
 CONNECT_SECONDS: Final = 10
-_ADDRESS: Final = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s]+(:\d{1,5})?/?")
+_URL_PATTERN: Final = re.compile(r"(nats|tls|ws|wss)://([^@/\s]+@)?[^@/\s]+(:\d{1,5})?/?")
 
 
 @dataclass(frozen=True)
@@ -70,20 +65,20 @@ class ConsumerSpec:
 STREAMS: Final = (
     # The oldest go when it is full: a memory whose event was lost still says
     # `enriched_version < version`.
-    StreamSpec(events.MEMORY, ("memory.*.>",), max_age=7 * DAY, max_bytes=512 * MIB),
+    StreamSpec(events.MEMORY_STREAM, ("memory.*.>",), max_age=7 * DAY, max_bytes=512 * MIB),
     # The age frees a subject that nothing else freed; the job itself is a row.
     StreamSpec(
-        events.DREAM,
+        events.DREAM_STREAM,
         ("dream.*.*.requested",),
         max_age=2 * DAY,
         max_bytes=64 * MIB,
         queue=True,
         one_per_subject=True,
     ),
-    StreamSpec(events.GIT, ("git.*.*.changed",), max_age=7 * DAY, max_bytes=128 * MIB),
-    StreamSpec(events.DEAD, ("dead.>",), max_age=30 * DAY, max_bytes=256 * MIB),
+    StreamSpec(events.GIT_STREAM, ("git.*.*.changed",), max_age=7 * DAY, max_bytes=128 * MIB),
+    StreamSpec(events.DEAD_LETTER_STREAM, ("dead.>",), max_age=30 * DAY, max_bytes=256 * MIB),
     StreamSpec(
-        events.ADVISORY,
+        events.ADVISORY_STREAM,
         ("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",),
         max_age=7 * DAY,
         max_bytes=16 * MIB,
@@ -93,30 +88,34 @@ STREAMS: Final = (
 
 QUEUES: Final = frozenset(spec.name for spec in STREAMS if spec.queue)
 
-INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY, "memory.*.remembered")
+INGEST_ENRICH: Final = ConsumerSpec("ingest-enrich", events.MEMORY_STREAM, "memory.*.remembered")
 DREAM_WORKERS: Final = ConsumerSpec(
-    "dream-workers", events.DREAM, "dream.*.*.requested", ack_wait=10.0
+    "dream-workers", events.DREAM_STREAM, "dream.*.*.requested", ack_wait=10.0
 )
-STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT, "git.*.*.changed")
-DEAD_WATCH: Final = ConsumerSpec(
+STALENESS_CHANGES: Final = ConsumerSpec("staleness-changes", events.GIT_STREAM, "git.*.*.changed")
+DEAD_LETTER_WATCHER: Final = ConsumerSpec(
     "dead-watch",
-    events.ADVISORY,
+    events.ADVISORY_STREAM,
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
     max_deliver=-1,
     backoff=(1.0, 5.0, 30.0),
 )
-CONSUMERS: Final = (INGEST_ENRICH, DREAM_WORKERS, STALENESS_CHANGES, DEAD_WATCH)
+CONSUMERS: Final = (INGEST_ENRICH, DREAM_WORKERS, STALENESS_CHANGES, DEAD_LETTER_WATCHER)
 
 
-def matches(pattern: str, subject: str) -> bool:
+def subject_matches(pattern: str, subject: str) -> bool:
     """Whether a subject fits a NATS filter (`*` one token, `>` one or more at the end)."""
-    wanted, given = pattern.split("."), subject.split(".")
-    if wanted[-1] == ">":
-        if len(given) < len(wanted):
+    pattern_tokens, subject_tokens = pattern.split("."), subject.split(".")
+    if pattern_tokens[-1] == ">":
+        if len(subject_tokens) < len(pattern_tokens):
             return False
-        wanted, given = wanted[:-1], given[: len(wanted) - 1]
-    return len(wanted) == len(given) and all(
-        w in ("*", g) for w, g in zip(wanted, given, strict=True)
+        pattern_tokens, subject_tokens = (
+            pattern_tokens[:-1],
+            subject_tokens[: len(pattern_tokens) - 1],
+        )
+    return len(pattern_tokens) == len(subject_tokens) and all(
+        expected in ("*", actual)
+        for expected, actual in zip(pattern_tokens, subject_tokens, strict=True)
     )
 
 
@@ -124,21 +123,21 @@ async def ensure_streams(
     nats_url: str,
     replicas: int = 1,
     consumers: Iterable[ConsumerSpec] = CONSUMERS,
-    credentials: Credentials = NOBODY,
+    credentials: NatsCredentials = NO_CREDENTIALS,
 ) -> None:
     """Create or update every stream and consumer; safe to repeat while services run.
 
-    `nats_url` as in `servers`. Raises `Unavailable` when no server answers in ten seconds or
-    JetStream is not there (a cluster has it once it has a leader), `Misconfigured` when it refuses
-    (too many replicas, too little storage).
+    `nats_url` as in `parse_server_urls`. Raises `Unavailable` when no server answers in ten
+    seconds or JetStream is not there (a cluster has it once it has a leader), `Misconfigured`
+    when it refuses (too many replicas, too little storage).
     """
-    addresses = servers(nats_url)
+    addresses = parse_server_urls(nats_url)
     client = Client()
     try:
         await asyncio.wait_for(
-            _connect(client, addresses, credentials.options(nats_url)), CONNECT_SECONDS
+            _connect(client, addresses, credentials.connect_options(nats_url)), CONNECT_SECONDS
         )
-        await ensure(client.jetstream(timeout=CONNECT_SECONDS), replicas, consumers)
+        await ensure_jetstream(client.jetstream(timeout=CONNECT_SECONDS), replicas, consumers)
     except nats.js.errors.ServiceUnavailableError as error:
         raise Unavailable("JetStream", error.description or "is it enabled?") from error
     except nats.js.errors.APIError as error:
@@ -149,18 +148,20 @@ async def ensure_streams(
         await client.close()
 
 
-def servers(url: str) -> list[str]:
+def parse_server_urls(url: str) -> list[str]:
     """The server addresses in `url`, which may name several, separated by commas.
 
     Raises `Misconfigured` for one that is no NATS address.
     """
     addresses = [part.strip() for part in url.split(",")]
-    if all(_ADDRESS.fullmatch(address) for address in addresses):
+    if all(_URL_PATTERN.fullmatch(address) for address in addresses):
         return addresses
     raise Misconfigured("nats_url", "expected nats://host:port (or tls, ws, wss)")
 
 
-async def _connect(client: Client, addresses: list[str], who: Mapping[str, Any]) -> None:
+async def _connect(
+    client: Client, addresses: list[str], connect_options: Mapping[str, Any]
+) -> None:
     async def quiet(_: Exception) -> None:
         """The last failure is raised; the ones before it are tries."""
 
@@ -172,11 +173,11 @@ async def _connect(client: Client, addresses: list[str], who: Mapping[str, Any])
         connect_timeout=CONNECT_SECONDS // 2,
         reconnect_time_wait=1,
         max_reconnect_attempts=3,
-        **who,
+        **connect_options,
     )
 
 
-async def ensure(
+async def ensure_jetstream(
     js: JetStreamContext, replicas: int, consumers: Iterable[ConsumerSpec] = CONSUMERS
 ) -> None:
     """`ensure_streams` on a connection that is open; raises the driver's errors."""
@@ -194,7 +195,7 @@ async def _ensure_stream(js: JetStreamContext, config: api.StreamConfig) -> None
 
 
 def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
-    once = spec.one_per_subject
+    one_per_subject = spec.one_per_subject
     return api.StreamConfig(
         name=spec.name,
         subjects=list(spec.subjects),
@@ -202,9 +203,9 @@ def _stream_config(spec: StreamSpec, replicas: int) -> api.StreamConfig:
         storage=api.StorageType.FILE,
         max_age=spec.max_age,
         max_bytes=spec.max_bytes,
-        max_msgs_per_subject=1 if once else -1,
-        discard=api.DiscardPolicy.NEW if once else api.DiscardPolicy.OLD,
-        discard_new_per_subject=once,
+        max_msgs_per_subject=1 if one_per_subject else -1,
+        discard=api.DiscardPolicy.NEW if one_per_subject else api.DiscardPolicy.OLD,
+        discard_new_per_subject=one_per_subject,
         duplicate_window=DEDUPE_SECONDS,
         num_replicas=replicas,
         allow_direct=True,

@@ -1,0 +1,1 @@
+"""The `reverie` command line."""

@@ -9,40 +9,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reverie.client.calls import Answered, Caller
-    from reverie.client.errors import Refused
-    from reverie.client.events import Happened
-    from reverie.client.reverie import AsyncReverie
-    from reverie.client.session import AsyncSession
-    from reverie.client.sync import Reverie, Session
-    from reverie.domain.errors import Unavailable
+    from reverie.client.async_client import AsyncReverie, AsyncSession
+    from reverie.client.errors import ApiError
+    from reverie.client.streams import StreamEvent
+    from reverie.client.sync_client import Reverie, Session
+    from reverie.client.transport import ApiResponse, HttpTransport
+    from reverie.domain.core.errors import Unavailable
 
 __all__ = [
-    "Answered",
+    "ApiError",
+    "ApiResponse",
     "AsyncReverie",
     "AsyncSession",
-    "Caller",
-    "Happened",
-    "Refused",
+    "HttpTransport",
     "Reverie",
     "Session",
+    "StreamEvent",
     "Unavailable",
 ]
 
-_IN = {
-    "Answered": "reverie.client.calls",
-    "AsyncReverie": "reverie.client.reverie",
-    "AsyncSession": "reverie.client.session",
-    "Caller": "reverie.client.calls",
-    "Happened": "reverie.client.events",
-    "Refused": "reverie.client.errors",
-    "Reverie": "reverie.client.sync",
-    "Session": "reverie.client.sync",
-    "Unavailable": "reverie.domain.errors",
+_MODULES = {
+    "ApiResponse": "reverie.client.transport",
+    "AsyncReverie": "reverie.client.async_client",
+    "AsyncSession": "reverie.client.async_client",
+    "HttpTransport": "reverie.client.transport",
+    "StreamEvent": "reverie.client.streams",
+    "ApiError": "reverie.client.errors",
+    "Reverie": "reverie.client.sync_client",
+    "Session": "reverie.client.sync_client",
+    "Unavailable": "reverie.domain.core.errors",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _IN:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_IN[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

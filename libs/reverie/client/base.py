@@ -1,10 +1,24 @@
-"""What all calls of the client are made of."""
+"""Common parts of all client calls: requests, pagination, parameters and lazy imports.
+
+`LazyModule` defers an import to its first use, so that importing the client stays cheap."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
+
+
+class LazyModule:
+    """Stands for a module until one of its names is asked for."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
+
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,16 +26,16 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from reverie.client.calls import Answered, Query
+    from reverie.client.transport import ApiResponse, Query
 
-Self = TypeVar("Self", bound="Base")
-Kind = TypeVar("Kind", bound="BaseModel")
+Self = TypeVar("Self", bound="ClientBase")
+BodyT = TypeVar("BodyT", bound="BaseModel")
 
-PAGE = 100
+PAGE_SIZE = 100
 """How many items a list asks for at a time."""
 
 
-class Base:
+class ClientBase:
     """A gateway that is called, and a key to it."""
 
     def __init__(
@@ -30,13 +44,15 @@ class Base:
         key: str,
         *,
         timeout: float = 30.0,
-        tries: int = 4,
+        max_attempts: int = 4,
         agent: str = "reverie-client",
         ca: Path | str | None = None,
     ) -> None:
-        from reverie.client.calls import Caller
+        from reverie.client.transport import HttpTransport
 
-        self._caller = Caller(url, key, timeout=timeout, tries=tries, agent=agent, ca=ca)
+        self._transport = HttpTransport(
+            url, key, timeout=timeout, max_attempts=max_attempts, agent=agent, ca=ca
+        )
 
     async def __aenter__(self: Self) -> Self:
         return self
@@ -51,7 +67,7 @@ class Base:
 
     async def close(self) -> None:
         """Gives back the connections."""
-        await self._caller.close()
+        await self._transport.close()
 
     async def call(
         self,
@@ -61,61 +77,64 @@ class Base:
         query: Query | None = None,
         body: BaseModel | Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answered:
+    ) -> ApiResponse:
         """Any call of the REST interface. Raises `Refused` on a status of 400 or above."""
-        from reverie.client.errors import refused
+        from reverie.client.errors import build_api_error
 
-        sent = None if body is None else _json(body)
-        asked = None if query is None else _json(query)
-        answer = await self._caller.call(method, path, asked, sent, headers)
-        if answer.status >= 400:
-            raise refused(answer.status, answer.body, f"{method} {path}")
-        return answer
+        json_body = None if body is None else _to_json(body)
+        json_query = None if query is None else _to_json(query)
+        response = await self._transport.call(method, path, json_query, json_body, headers)
+        if response.status >= 400:
+            raise build_api_error(response.status, response.body, f"{method} {path}")
+        return response
 
-    async def ask(
+    async def request(
         self,
-        kind: type[Kind],
+        body_type: type[BodyT],
         method: str,
         path: str,
         *,
         query: Query | None = None,
         body: BaseModel | Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Kind:
-        """The same, with the answer as the model `kind`; fields it does not know are ignored."""
-        answer = await self.call(method, path, query=query, body=body, headers=headers)
-        return kind.model_validate(answer.body)
+    ) -> BodyT:
+        """The same, with the answer as the model `body_type`;
 
-    async def walk(
-        self, kind: type[BaseModel], path: str, query: Query | None = None
+        fields it does not know are ignored.
+        """
+        response = await self.call(method, path, query=query, body=body, headers=headers)
+        return body_type.model_validate(response.body)
+
+    async def paginate(
+        self, page_type: type[BaseModel], path: str, query: Query | None = None
     ) -> AsyncIterator[Any]:
         """All items of a list, page by page as they are taken."""
-        asked = {"limit": PAGE, **(query or {})}
+        page_query = {"limit": PAGE_SIZE, **(query or {})}
         while True:
-            page: Any = await self.ask(kind, "GET", path, query=asked)
+            page: Any = await self.request(page_type, "GET", path, query=page_query)
             for item in page.items:
                 yield item
             if page.next is None:
                 return
-            asked["cursor"] = page.next
+            page_query["cursor"] = page.next
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def drop_none(**fields: Any) -> dict[str, Any]:
     """The fields that were given."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def part(value: object) -> str:
+def quote_segment(value: object) -> str:
     """An id or a name as a part of a path."""
     return quote(str(value), safe="")
 
 
-def expecting(version: int | None) -> dict[str, str]:
+def if_match_header(version: int | None) -> dict[str, str]:
     """The header of an edit that only holds where `version` stands."""
     return {} if version is None else {"If-Match": f'"{version}"'}
 
 
-def _json(body: Any) -> Any:
+def _to_json(body: Any) -> Any:
     """As JSON; ids, times and models among the values too."""
     from pydantic import BaseModel
     from pydantic_core import to_jsonable_python

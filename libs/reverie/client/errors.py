@@ -1,4 +1,4 @@
-"""What a gateway refused, as an error. What does not answer at all is `Unavailable`."""
+"""The error of a refused gateway call. A gateway that does not answer raises `Unavailable`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from reverie.contracts.base import Problem
-from reverie.contracts.problems import TITLES, problem
-from reverie.domain.errors import ReverieError
+from reverie.contracts.problems import PROBLEM_TITLES, build_problem
+from reverie.domain.core.errors import ReverieError
 
 
 @dataclass(eq=False)
-class Refused(ReverieError):
-    """The gateway refused the call; `problem` says what was wrong, where, and what to do."""
+class ApiError(ReverieError):
+    """The gateway refused the call; `build_problem` says what was wrong, where, and what to do."""
 
     problem: Problem
 
@@ -26,25 +26,27 @@ class Refused(ReverieError):
         return self.problem.status
 
     @property
-    def reason(self) -> str:
+    def problem_code(self) -> str:
         """The stable code of the problem, as `not_found` or `conflict`."""
         return self.problem.code
 
 
-def problem_in(status: int, body: object) -> Problem:
+def parse_problem(status: int, body: object) -> Problem:
     """The problem document of an answer; what is none (a proxy's page) becomes one."""
     try:
         return Problem.model_validate(body)
     except ValidationError:
         code = "unavailable" if status in {502, 503, 504} else "malformed"
-        made = problem(code, f"the gateway's address answered {status} without a problem document")
-        return made.model_copy(update={"status": status, "title": TITLES[code]})
+        document = build_problem(
+            code, f"the gateway's address answered {status} without a problem document"
+        )
+        return document.model_copy(update={"status": status, "title": PROBLEM_TITLES[code]})
 
 
-def refused(status: int, body: object, call: str) -> Refused:
+def build_api_error(status: int, body: object, call: str) -> ApiError:
     """The refusal; a route that the gateway does not have is named, for it may be older."""
-    found = problem_in(status, body)
-    if found.code == "not_found" and found.detail.startswith("no route "):
-        told = f"this gateway has no {call}: it may be older than this client"
-        found = found.model_copy(update={"detail": told})
-    return Refused(found)
+    document = parse_problem(status, body)
+    if document.code == "not_found" and document.detail.startswith("no route "):
+        detail = f"this gateway has no {call}: it may be older than this client"
+        document = document.model_copy(update={"detail": detail})
+    return ApiError(document)

@@ -1,4 +1,4 @@
-"""The graph: edges, surroundings, what a change would touch, numbers."""
+"""Calls about the graph: edges, subgraphs, impact of a change, statistics."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from reverie.client.base import Base, given, part
-from reverie.client.later import Later
+from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
 
 if TYPE_CHECKING:
     from reverie.contracts import graph as of_graph
 else:
-    of_graph = Later("reverie.contracts.graph")
+    of_graph = LazyModule("reverie.contracts.graph")
 
 Id = UUID | str
 
 
-class Graph(Base):
+class GraphCalls(ClientBase):
     """Calls about the graph."""
 
     async def link(
@@ -29,17 +28,19 @@ class Graph(Base):
         *,
         weight: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
-    ) -> of_graph.Linked:
+    ) -> of_graph.CreateLinkResponse:
         """An edge from one memory to another; `weight` 0 to 1. Refused where it closes a circle."""
         body = {"from": source, "to": target, "type": type, "weight": weight}
-        body |= given(metadata=metadata)
-        return await self.ask(of_graph.Linked, "POST", "/v1/links", body=body)
+        body |= drop_none(metadata=metadata)
+        return await self.request(of_graph.CreateLinkResponse, "POST", "/v1/links", body=body)
 
-    async def unlink(self, id: Id) -> of_graph.Unlinked:
+    async def unlink(self, id: Id) -> of_graph.DeleteLinkResponse:
         """Closes an edge, by its own id."""
-        return await self.ask(of_graph.Unlinked, "DELETE", f"/v1/links/{part(id)}")
+        return await self.request(
+            of_graph.DeleteLinkResponse, "DELETE", f"/v1/links/{quote_segment(id)}"
+        )
 
-    async def subgraph(
+    async def get_subgraph(
         self,
         id: Id,
         *,
@@ -48,15 +49,18 @@ class Graph(Base):
         limit: int = 100,
         as_of: datetime | None = None,
         include: Sequence[Literal["archived"]] | None = None,
-    ) -> of_graph.Subgraph:
+    ) -> of_graph.SubgraphResponse:
         """The surroundings of a memory; `depth` in edges, `limit` in memories."""
         query = {"depth": depth, "fan_out": fan_out, "limit": limit}
-        query |= given(as_of=as_of, include=include)
-        return await self.ask(
-            of_graph.Subgraph, "GET", f"/v1/memories/{part(id)}/subgraph", query=query
+        query |= drop_none(as_of=as_of, include=include)
+        return await self.request(
+            of_graph.SubgraphResponse,
+            "GET",
+            f"/v1/memories/{quote_segment(id)}/subgraph",
+            query=query,
         )
 
-    async def impact(
+    async def list_impact(
         self,
         path: str | None = None,
         *,
@@ -64,17 +68,17 @@ class Graph(Base):
         project: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> of_graph.Impact:
+    ) -> of_graph.ImpactPage:
         """Which memories a change of a file, or of an entity, would make doubtful.
 
         At most 200 at once; `cursor`: the `next` of the answer that came before.
         """
-        query = given(path=path, entity=entity, project=project, limit=limit, cursor=cursor)
-        return await self.ask(of_graph.Impact, "GET", "/v1/impact", query=query)
+        query = drop_none(path=path, entity=entity, project=project, limit=limit, cursor=cursor)
+        return await self.request(of_graph.ImpactPage, "GET", "/v1/impact", query=query)
 
-    async def graph_stats(
+    async def get_graph_stats(
         self, *, project: str | None = None, scope: str | None = None
     ) -> of_graph.GraphStats:
         """The graph in numbers, as far as the key may read."""
-        query = given(project=project, scope=scope)
-        return await self.ask(of_graph.GraphStats, "GET", "/v1/graph/stats", query=query)
+        query = drop_none(project=project, scope=scope)
+        return await self.request(of_graph.GraphStats, "GET", "/v1/graph/stats", query=query)

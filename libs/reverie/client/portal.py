@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for code that does not await."""
+"""Runs coroutines on an event loop in a thread of its own, for synchronous code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 _END: Any = object()
 
 
-class Portal:
+class BlockingPortal:
     """Runs coroutines to their end; from any thread, also one that has a loop."""
 
     def __init__(self) -> None:
@@ -21,35 +21,35 @@ class Portal:
         )
         self._thread.start()
 
-    def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """What it gives, or raises; it is cancelled where the wait is broken off."""
-        if self.closed:
-            work.close()
+        if self.is_closed:
+            coroutine.close()
             raise RuntimeError("the client is closed")
-        doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return doing.result()
+            return future.result()
         except BaseException:
-            doing.cancel()
+            future.cancel()
             raise
 
-    def each(self, items: AsyncIterator[Result]) -> Iterator[Result]:
+    def iterate(self, items: AsyncIterator[Result]) -> Iterator[Result]:
         """The items, one at a time, as they are taken; what is left is given up."""
         try:
-            while (item := self.wait(_next(items))) is not _END:
+            while (item := self.run(_next(items))) is not _END:
                 yield item
         finally:
-            if not self.closed:
-                self.wait(_close(items))
+            if not self.is_closed:
+                self.run(_close(items))
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether nothing can be run any more."""
         return self._loop.is_closed()
 
     def close(self) -> None:
         """Ends the thread."""
-        if self.closed:
+        if self.is_closed:
             return
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -57,8 +57,8 @@ class Portal:
 
 
 async def _next(items: AsyncIterator[Result]) -> Result:
-    found: Result = await anext(items, _END)
-    return found
+    item: Result = await anext(items, _END)
+    return item
 
 
 async def _close(items: AsyncIterator[Any]) -> None:

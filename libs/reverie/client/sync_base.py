@@ -1,12 +1,12 @@
-"""What the client without `await` is made of."""
+"""The base class of the synchronous client: the asynchronous client behind a portal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reverie.client.portal import Portal
-from reverie.client.reverie import AsyncReverie
+from reverie.client.async_client import AsyncReverie
+from reverie.client.portal import BlockingPortal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from reverie.client.calls import Answered, Query
+    from reverie.client.transport import ApiResponse, Query
 
-Self = TypeVar("Self", bound="SyncBase")
+Self = TypeVar("Self", bound="SyncClientBase")
 
 
-class SyncBase:
+class SyncClientBase:
     """A client that awaits, behind a thread that does so."""
 
     def __init__(
@@ -28,12 +28,14 @@ class SyncBase:
         key: str,
         *,
         timeout: float = 30.0,
-        tries: int = 4,
+        max_attempts: int = 4,
         agent: str = "reverie-client",
         ca: Path | str | None = None,
     ) -> None:
-        self._reverie = AsyncReverie(url, key, timeout=timeout, tries=tries, agent=agent, ca=ca)
-        self._portal = Portal()
+        self._reverie = AsyncReverie(
+            url, key, timeout=timeout, max_attempts=max_attempts, agent=agent, ca=ca
+        )
+        self._portal = BlockingPortal()
 
     def __enter__(self: Self) -> Self:
         return self
@@ -48,8 +50,8 @@ class SyncBase:
 
     def close(self) -> None:
         """Gives back the connections and the thread; a second time does nothing."""
-        if not self._portal.closed:
-            self._portal.wait(self._reverie.close())
+        if not self._portal.is_closed:
+            self._portal.run(self._reverie.close())
             self._portal.close()
 
     def call(
@@ -60,8 +62,8 @@ class SyncBase:
         query: Query | None = None,
         body: BaseModel | Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answered:
+    ) -> ApiResponse:
         """Any call of the REST interface. Raises `Refused` on a status of 400 or above."""
-        return self._portal.wait(
+        return self._portal.run(
             self._reverie.call(method, path, query=query, body=body, headers=headers)
         )

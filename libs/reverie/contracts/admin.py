@@ -1,4 +1,4 @@
-"""Bodies of administration: keys, scopes, projects, a tenant."""
+"""Bodies of administration: API keys, the audit log, scopes, projects, the tenant, models."""
 
 from __future__ import annotations
 
@@ -7,26 +7,33 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Moment, Name, Page, Request, Text
+from reverie.contracts.base import (
+    Name,
+    NonBlankStr,
+    PageResponse,
+    RequestBody,
+    ResponseBody,
+    Timestamp,
+)
 
-Amount = Annotated[int, Field(ge=0, le=2**53)]
+DailyLimit = Annotated[int, Field(ge=0, le=2**53)]
 
 
-class SetKeyLimits(Request):
+class KeyLimits(RequestBody):
     """What a key may do, or all keys of a tenant together; null and what is left out: no limit.
 
-    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_tokens_a_day`: what
+    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_daily_tokens`: what
     a language model reads and writes for calls of the key; a tenant has its own among its settings.
     """
 
     requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
-    requests_a_day: Amount | None = None
-    memories_a_day: Amount | None = None
-    bytes_a_day: Amount | None = None
-    llm_tokens_a_day: Amount | None = None
+    requests_a_day: DailyLimit | None = None
+    memories_a_day: DailyLimit | None = None
+    bytes_a_day: DailyLimit | None = None
+    llm_tokens_a_day: DailyLimit | None = None
 
 
-class MakeKey(Request):
+class CreateKeyRequest(RequestBody):
     """`POST /v1/admin/keys`. Patterns: `*`, a scope, or `/*` after one for all below it.
 
     `agent` (or `<agent>/sub/<sub-agent>`) binds the key to it: it sees no other agent's scopes.
@@ -34,30 +41,30 @@ class MakeKey(Request):
 
     label: Name
     role: Annotated[Literal["admin", "writer", "reader", "ci"], Field()] = "writer"
-    reads: list[Text] = Field(default_factory=lambda: ["*"], max_length=100)
-    writes: list[Text] = Field(default_factory=lambda: ["*"], max_length=100)
+    reads: list[NonBlankStr] = Field(default_factory=lambda: ["*"], max_length=100)
+    writes: list[NonBlankStr] = Field(default_factory=lambda: ["*"], max_length=100)
     project: Name | None = None
     agent: Name | None = None
-    expires: Moment | None = None
-    limits: SetKeyLimits | None = None
+    expires: Timestamp | None = None
+    limits: KeyLimits | None = None
 
 
-class ChangeKey(Request):
+class UpdateKeyRequest(RequestBody):
     """`PATCH /v1/admin/keys/{id}`: what is left out stays; null: no end, no limits."""
 
     label: Name | None = None
-    expires: Moment | None = None
-    limits: SetKeyLimits | None = None
+    expires: Timestamp | None = None
+    limits: KeyLimits | None = None
 
 
-class RotateKey(Request):
+class RotateKeyRequest(RequestBody):
     """`POST /v1/admin/keys/{id}/rotate`: for `overlap_seconds` the old text works too."""
 
     overlap_seconds: Annotated[int, Field(ge=0, le=30 * 86_400)] = 3600
-    expires: Moment | None = None
+    expires: Timestamp | None = None
 
 
-class KeyBody(Answer):
+class KeyBody(ResponseBody):
     """A key without its text. `old_until`: as long its text before the last rotation works."""
 
     id: UUID
@@ -74,31 +81,31 @@ class KeyBody(Answer):
     old_until: AwareDatetime | None = None
 
 
-class KeyUse(KeyBody):
+class KeyUsageBody(KeyBody):
     """`GET /v1/admin/keys/{id}`: with what it used of its limits, where it has any."""
 
     used: dict[str, int]
 
 
-class MadeKey(KeyBody):
+class CreatedKeyBody(KeyBody):
     """A key with its text, which is shown this once."""
 
     key: str
 
 
-class KeyPage(Page):
+class KeyPage(PageResponse):
     """`GET /v1/admin/keys`, in the order of their making."""
 
     items: list[KeyBody]
 
 
-class RevokedKey(Answer):
-    """`DELETE /v1/admin/keys/{id}`. Services trust it for `key_cache_seconds` more."""
+class RevokeKeyResponse(ResponseBody):
+    """`DELETE /v1/admin/keys/{id}`. Services trust it for `key_cache_ttl` more."""
 
     id: UUID
 
 
-class AuditBody(Answer):
+class AuditEntryBody(ResponseBody):
     """One call. `who`: the agent, else the key; `action`: method and route; `subjects`: ids and
     names of what it was about; `client`: the program, as it calls itself."""
 
@@ -116,13 +123,13 @@ class AuditBody(Answer):
     client: str
 
 
-class AuditPage(Page):
+class AuditPage(PageResponse):
     """`GET /v1/admin/audit`, newest first."""
 
-    items: list[AuditBody]
+    items: list[AuditEntryBody]
 
 
-class ScopeBody(Answer):
+class ScopeBody(ResponseBody):
     """A scope, what people call it where that is no slug, and its memories by kind and status."""
 
     scope: str
@@ -132,13 +139,13 @@ class ScopeBody(Answer):
     sessions: int
 
 
-class ScopePage(Page):
+class ScopePage(PageResponse):
     """`GET /v1/admin/scopes`, by name."""
 
     items: list[ScopeBody]
 
 
-class ProjectBody(Answer):
+class ProjectBody(ResponseBody):
     """A project, and what lies in it and below it."""
 
     project: str
@@ -149,13 +156,13 @@ class ProjectBody(Answer):
     changes: int
 
 
-class ProjectPage(Page):
+class ProjectPage(PageResponse):
     """`GET /v1/admin/projects`, by name."""
 
     items: list[ProjectBody]
 
 
-class Deleted(Answer):
+class DeletionResponse(ResponseBody):
     """What was deleted: rows by table, messages by stream.
 
     `done` is false where time ran out: the same call goes on, with `next` as its `cursor` where
@@ -168,7 +175,36 @@ class Deleted(Answer):
     messages: dict[str, int]
 
 
-class EndTenant(Request):
+class DeleteTenantRequest(RequestBody):
     """`DELETE /v1/admin/tenant`: `confirm` is the tenant's name."""
 
     confirm: Name
+
+
+class ModelBody(ResponseBody):
+    """A model and what it is for.
+
+    `state`: `ready` is loaded, or an endpoint that is asked when needed; `missing` cannot be had
+    now. `active`: what the tenant's memories mean goes by it. `chunks` of them are to have a vector
+    of it, `filled` have one; both are told of one that is being filled beside the active one.
+    `max_tokens`: what it reads at once; a longer text is read in parts. `used_for`: what asks it.
+    """
+
+    role: Literal["embedding", "sparse", "reranker", "language"]
+    name: str
+    place: Literal["local", "endpoint"]
+    state: Literal["ready", "loading", "missing"]
+    active: bool = True
+    provider: str | None = None
+    dims: int | None = None
+    max_tokens: int | None = None
+    licence: str | None = None
+    filled: int | None = None
+    chunks: int | None = None
+    used_for: list[str] = Field(default_factory=list)
+
+
+class ModelListResponse(ResponseBody):
+    """`GET /v1/models`: the models of the gateway and of the tenant that asks."""
+
+    models: list[ModelBody]

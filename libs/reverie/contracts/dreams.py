@@ -1,4 +1,4 @@
-"""Bodies of dreams: what waits for one, what one did and why, when they happen."""
+"""Bodies of dreams, maintenance runs, scope summaries, dream limits and tenant settings."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Page, Request, Text
-from reverie.domain.dreaming import MOST_COUNT, MOST_MINUTES
+from reverie.contracts.base import NonBlankStr, PageResponse, RequestBody, ResponseBody
+from reverie.domain.extraction.dream_runs import MAX_THRESHOLD_COUNT, MAX_THRESHOLD_MINUTES
 
-Number = Annotated[int, Field(ge=1, le=MOST_COUNT)]
-Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
+ThresholdCount = Annotated[int, Field(ge=1, le=MAX_THRESHOLD_COUNT)]
+Minutes = Annotated[float, Field(gt=0, le=MAX_THRESHOLD_MINUTES)]
 
 
-class RequestDream(Request):
+class DreamRequest(RequestBody):
     """`POST /v1/dream`: digest what is undigested in a scope now, open topics too."""
 
-    scope: Text | None = None
+    scope: NonBlankStr | None = None
     session: UUID | None = None
 
 
-class DreamRequested(Answer):
+class DreamRequestStatus(ResponseBody):
     """The request: `queued`, or `running` where a worker has the scope and will look again."""
 
     scope: str
     status: Literal["queued", "running"]
 
 
-class DreamRun(Answer):
+class DreamRun(ResponseBody):
     """What one dream did: `turns` of the `waiting` ones are digested, with what came of them.
 
     `reason`: why it was asked for; `seconds`: by stage; `degraded`: why rules stood in for a model.
@@ -57,13 +57,13 @@ class DreamRun(Answer):
     error: str | None = None
 
 
-class DreamPage(Page):
+class DreamPage(PageResponse):
     """`GET /v1/dreams`, newest first."""
 
     items: list[DreamRun]
 
 
-class DreamInput(Answer):
+class DreamInput(ResponseBody):
     """What of a session went in: its turns from ordinal `first` to `last`."""
 
     session: UUID
@@ -73,7 +73,7 @@ class DreamInput(Answer):
     last: int
 
 
-class DreamDecision(Answer):
+class DreamDecision(ResponseBody):
     """What became of one thing, and why; `content` and `status` are the memory's as it stands."""
 
     no: int
@@ -95,7 +95,7 @@ class DreamDetail(DreamRun):
     next: str | None = None
 
 
-class ScopeWaiting(Answer):
+class UndigestedScope(ResponseBody):
     """What of a scope is undigested, and what is asked for.
 
     `state`: `waiting` (nothing is asked for yet), `queued`, `running` or `parked` (given up, with
@@ -120,13 +120,13 @@ class ScopeWaiting(Answer):
     waiting: int | None = None
 
 
-class WaitingPage(Page):
+class UndigestedPage(PageResponse):
     """`GET /v1/dream`, by scope."""
 
-    items: list[ScopeWaiting]
+    items: list[UndigestedScope]
 
 
-class LimitsBody(Answer):
+class DreamLimitsBody(ResponseBody):
     """When a scope dreams; `set` names what is not as the services' settings say."""
 
     segments: int
@@ -137,17 +137,17 @@ class LimitsBody(Answer):
     set: list[str] = Field(default_factory=list)
 
 
-class SetLimits(Request):
+class DreamLimitsUpdate(RequestBody):
     """Limits to change; what is left out stays."""
 
-    segments: Number | None = None
-    chars: Number | None = None
-    turns: Number | None = None
+    segments: ThresholdCount | None = None
+    chars: ThresholdCount | None = None
+    turns: ThresholdCount | None = None
     idle_minutes: Minutes | None = None
     every_minutes: Minutes | None = None
 
 
-class LlmBody(Answer):
+class LlmBudgetBody(ResponseBody):
     """What the tenant may ask of a language model a day (UTC), and what it asked today.
 
     `set`: what the tenant has set itself, never more than the services allow.
@@ -162,14 +162,14 @@ class LlmBody(Answer):
     received: int
 
 
-class SetLlm(Request):
+class LlmBudgetUpdate(RequestBody):
     """Budgets to change; 0 calls: no language model reads what the tenant says."""
 
-    calls_a_day: Annotated[int, Field(ge=0, le=MOST_COUNT)] | None = None
+    calls_a_day: Annotated[int, Field(ge=0, le=MAX_THRESHOLD_COUNT)] | None = None
     tokens_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
-class SetAllowance(Request):
+class TenantLimitsUpdate(RequestBody):
     """What all keys of the tenant may do together, to change; what is left out stays."""
 
     requests_a_minute: Annotated[int, Field(ge=1, le=2**53)] | None = None
@@ -178,7 +178,7 @@ class SetAllowance(Request):
     bytes_a_day: Annotated[int, Field(ge=0, le=2**53)] | None = None
 
 
-class TenantLimitsBody(Answer):
+class TenantLimitsBody(ResponseBody):
     """What all keys of the tenant may do together, by the tenant and by who runs the services.
 
     `set`: what the tenant has set itself; the stricter of two counts. `used`: of those in force.
@@ -189,24 +189,24 @@ class TenantLimitsBody(Answer):
     used: dict[str, int] = Field(default_factory=dict)
 
 
-class TenantSettings(Answer):
+class TenantSettingsBody(ResponseBody):
     """`GET /v1/admin/settings`: what holds for all scopes of the tenant."""
 
-    dream: LimitsBody
-    llm: LlmBody
+    dream: DreamLimitsBody
+    llm: LlmBudgetBody
     limits: TenantLimitsBody = Field(default_factory=TenantLimitsBody)
 
 
-class SetTenant(Request):
+class UpdateTenantSettingsRequest(RequestBody):
     """`PATCH /v1/admin/settings`; null goes back to the services' settings, what is left out
     stays."""
 
-    dream: SetLimits | None = None
-    llm: SetLlm | None = None
-    limits: SetAllowance | None = None
+    dream: DreamLimitsUpdate | None = None
+    llm: LlmBudgetUpdate | None = None
+    limits: TenantLimitsUpdate | None = None
 
 
-class SummaryRest(Answer):
+class SummarySourceBody(ResponseBody):
     """A memory that a summary rests on, as the version that it was then.
 
     `stands`: it is active and says the same.
@@ -217,7 +217,7 @@ class SummaryRest(Answer):
     stands: bool
 
 
-class ScopeSummary(Answer):
+class ScopeSummary(ResponseBody):
     """What stands in a scope, in few words, and the memories it rests on in the order of its lines.
 
     The newest version says nothing that was forgotten, replaced or archived since; an older one
@@ -230,10 +230,43 @@ class ScopeSummary(Answer):
     tokens: int
     made_at: AwareDatetime
     run: UUID | None = None
-    rests_on: list[SummaryRest] = Field(default_factory=list)
+    rests_on: list[SummarySourceBody] = Field(default_factory=list)
 
 
-class SummaryPage(Page):
+class SummaryPage(PageResponse):
     """A page of summaries."""
 
     items: list[ScopeSummary]
+
+
+class MaintenanceResponse(ResponseBody):
+    """`POST /v1/dream/tend`: how many memories were looked at, and what was done to how many.
+
+    `collected`: files and entities that nothing touches; `restored`: those touched again;
+    `topics`: nodes of what memories keep being about that arose, changed or dissolved;
+    `ranked`: memories whose weight in the graph was computed; `proposed`: for the vault;
+    `derived`: lessons that several memories show; `reviewed`: memories in doubt that the language
+    model looked over; `unfinished`: passes whose time was over.
+    """
+
+    looked: int = 0
+    archived: int = 0
+    promoted: int = 0
+    collected: int = 0
+    restored: int = 0
+    merged: int = 0
+    contradicted: int = 0
+    topics: int = 0
+    ranked: int = 0
+    proposed: int = 0
+    derived: int = 0
+    reviewed: int = 0
+    unfinished: list[str] = Field(default_factory=list)
+
+
+class RestoreMemoryResponse(ResponseBody):
+    """`POST /v1/memories/{id}/restore`: the memory is active again."""
+
+    id: UUID
+    version: int
+    status: str = "active"

@@ -1,4 +1,4 @@
-"""Bodies of changes: edit, forget, roll back, judge; history and provenance."""
+"""Bodies of changes to a memory: edit, rollback, feedback, history and provenance."""
 
 from __future__ import annotations
 
@@ -7,44 +7,53 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Moment, Name, Page, Request, Tag, Text, Unit
+from reverie.contracts.base import (
+    Name,
+    NonBlankStr,
+    PageResponse,
+    RequestBody,
+    ResponseBody,
+    Tag,
+    Timestamp,
+    UnitInterval,
+)
 
 
-class EditMemory(Request):
+class EditMemoryRequest(RequestBody):
     """`PATCH /v1/memories/{id}`: what is given is changed, what is left out stays.
 
     An empty `summary` removes it. `reason` is kept with the version.
     """
 
-    content: Text | None = None
+    content: NonBlankStr | None = None
     summary: str | None = None
     kind: Name | None = None
     tags: Annotated[list[Tag], Field(max_length=50)] | None = None
-    confidence: Unit | None = None
+    confidence: UnitInterval | None = None
     pinned: bool | None = None
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
     metadata: dict[str, Any] | None = None
-    reason: Text | None = None
+    reason: NonBlankStr | None = None
 
 
-class RollBack(Request):
+class RollbackRequest(RequestBody):
     """`POST /v1/memories/{id}/rollback`: back to what `version` was, as a new version."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    reason: Text | None = None
+    reason: NonBlankStr | None = None
 
 
-class Feedback(Request):
+class FeedbackRequest(RequestBody):
     """`POST /v1/memories/{id}/feedback`: approve makes it certain, edit rewrites it, discard
     forgets it."""
 
     verdict: Literal["approve", "edit", "discard"]
-    content: Text | None = None
-    reason: Text | None = None
+    content: NonBlankStr | None = None
+    reason: NonBlankStr | None = None
 
 
-class Edited(Answer):
+class MemoryChangeResponse(ResponseBody):
     """The version that stands after a change; `changed` is false where it was so already."""
 
     id: UUID
@@ -54,7 +63,7 @@ class Edited(Answer):
     hints: list[str] = Field(default_factory=list)
 
 
-class Confirmed(Answer):
+class ConfirmMemoryResponse(ResponseBody):
     """`POST /v1/memories/{id}/confirm`: it holds as the code stands. `cleared` counts the reasons
     for doubt that are none any more."""
 
@@ -63,7 +72,7 @@ class Confirmed(Answer):
     cleared: int
 
 
-class VersionBody(Answer):
+class MemoryVersionBody(ResponseBody):
     """What a memory was from `known_from` to `known_to` (null: it still is); by whom, why."""
 
     version: int
@@ -78,13 +87,13 @@ class VersionBody(Answer):
     known_to: AwareDatetime | None = None
 
 
-class History(Page):
+class MemoryHistoryPage(PageResponse):
     """`GET /v1/memories/{id}/history`, newest first."""
 
-    items: list[VersionBody]
+    items: list[MemoryVersionBody]
 
 
-class SourceSession(Answer):
+class SourceSessionBody(ResponseBody):
     """The session in which a memory was learned."""
 
     id: UUID
@@ -96,7 +105,7 @@ class SourceSession(Answer):
     ended_at: AwareDatetime | None = None
 
 
-class SourceTurn(Answer):
+class SourceTurnBody(ResponseBody):
     """A turn that a memory was made of."""
 
     id: UUID
@@ -107,7 +116,7 @@ class SourceTurn(Answer):
     at: AwareDatetime
 
 
-class Replaced(Answer):
+class ReplacedMemoryBody(ResponseBody):
     """A memory that this one replaced, `step` steps back."""
 
     id: UUID
@@ -118,7 +127,7 @@ class Replaced(Answer):
     step: int
 
 
-class Origin(Answer):
+class MemoryProvenanceResponse(ResponseBody):
     """`GET /v1/memories/{id}/provenance`. Turns are shown to the agent whose they are.
 
     `promoted`: the branch that it was of, the commit that merged it, and the dream (`run`) that let
@@ -128,8 +137,8 @@ class Origin(Answer):
     id: UUID
     source: str
     agent: str | None = None
-    session: SourceSession | None = None
-    turns: list[SourceTurn] = Field(default_factory=list)
+    session: SourceSessionBody | None = None
+    turns: list[SourceTurnBody] = Field(default_factory=list)
     git: dict[str, Any] | None = None
     promoted: dict[str, Any] | None = None
-    replaced: list[Replaced] = Field(default_factory=list)
+    replaced: list[ReplacedMemoryBody] = Field(default_factory=list)

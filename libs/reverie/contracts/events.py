@@ -1,6 +1,7 @@
-"""What crosses the bus: subjects, streams, event bodies. Events are hints, not content.
+"""Events on the message bus: streams, subjects and event bodies.
 
-A consumer compares versions with what stands, so a repeated or late event is harmless.
+Events are hints and carry no content. Consumers compare versions with the stored state, so that
+a repeated or late event is harmless.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from reverie.domain.ids import new_id
+from reverie.domain.core.ids import new_id
 
-MEMORY = "MEMORY"
-DREAM = "DREAM"
-GIT = "GIT"
-DEAD = "DEAD"
-ADVISORY = "ADVISORY"
+MEMORY_STREAM = "MEMORY"
+DREAM_STREAM = "DREAM"
+GIT_STREAM = "GIT"
+DEAD_LETTER_STREAM = "DEAD"
+ADVISORY_STREAM = "ADVISORY"
 
 
 MEMORY_EVENTS: Final = (
@@ -50,7 +51,7 @@ MEMORY_EVENTS: Final = (
 """
 
 
-class Event(BaseModel):
+class BusEvent(BaseModel):
     """A message on the bus. `tenant` is the inner number; the subject carries its name."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -59,14 +60,14 @@ class Event(BaseModel):
     tenant: int
 
 
-class MemoryEvent(Event):
+class MemoryEvent(BusEvent):
     """Something happened to a memory: one of `MEMORY_EVENTS`; of an edge, `id` is the edge's."""
 
     id: UUID
     version: int
 
 
-class GitEvent(Event):
+class GitEvent(BusEvent):
     """A change was stored: `id` is its row, which holds the files. Or, without one, the anchors of
     a memory came after changes that may concern it."""
 
@@ -85,7 +86,7 @@ def dream_subject(tenant: str, scope: str) -> str:
     return f"dream.{tenant}.{hashlib.sha256(scope.encode()).hexdigest()[:16]}.requested"
 
 
-TEND_SUBJECT: Final = "dream.ALL.tend.requested"
+MAINTENANCE_SUBJECT: Final = "dream.ALL.tend.requested"
 """Of no tenant: it wakes a worker, whose first look is for a tenant to tend."""
 
 
@@ -94,7 +95,7 @@ def git_subject(tenant: str, project: str) -> str:
     return f"git.{tenant}.{project}.changed"
 
 
-class Outgoing(BaseModel):
+class OutgoingEvent(BaseModel):
     """A stored event on its way to the bus: `id` is the outbox row and the `Nats-Msg-Id`."""
 
     model_config = ConfigDict(frozen=True)
@@ -105,13 +106,13 @@ class Outgoing(BaseModel):
     headers: dict[str, str]
 
 
-def outgoing(
+def build_outgoing_event(
     tenant: int,
     subject: str,
     body: Mapping[str, object],
     headers: Mapping[str, str],
     id: UUID | None = None,
-) -> Outgoing:
+) -> OutgoingEvent:
     """An event as the outbox holds it; `id` is its row, a new one where it is not given."""
     payload = json.dumps({**body, "v": 1, "tenant": tenant}, separators=(",", ":"))
-    return Outgoing(id=id or new_id(), subject=subject, payload=payload, headers=dict(headers))
+    return OutgoingEvent(id=id or new_id(), subject=subject, payload=payload, headers=dict(headers))

@@ -1,4 +1,4 @@
-"""Bodies of the graph: links, the surroundings of a memory, impact, statistics."""
+"""Bodies of the memory graph: links, subgraphs, impact and statistics."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Name, Page, Request, Unit
-from reverie.contracts.git import Evidence
-from reverie.contracts.memories import Edge
+from reverie.contracts.base import Name, PageResponse, RequestBody, ResponseBody, UnitInterval
+from reverie.contracts.git import StaleEvidence
+from reverie.contracts.memories import EdgeBody
 
 
-class NewLink(Request):
+class CreateLinkRequest(RequestBody):
     """`POST /v1/links`: one edge; the scope of `from` must be writable."""
 
     source: UUID = Field(alias="from")
     target: UUID = Field(alias="to")
     type: Name
-    weight: Unit = 1.0
+    weight: UnitInterval = 1.0
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-class Linked(Answer):
+class CreateLinkResponse(ResponseBody):
     """The edge that stands; `created` is false where it stood before."""
 
     id: UUID
@@ -30,13 +30,13 @@ class Linked(Answer):
     redactions: int = 0
 
 
-class Unlinked(Answer):
+class DeleteLinkResponse(ResponseBody):
     """`DELETE /v1/links/{id}`: the edge is closed; reads as of an earlier moment still show it."""
 
     id: UUID
 
 
-class Node(Answer):
+class GraphNode(ResponseBody):
     """A memory of a graph; `depth` counts the edges from the root."""
 
     id: UUID
@@ -50,7 +50,7 @@ class Node(Answer):
     depth: int
 
 
-class GraphEdge(Edge):
+class GraphEdge(EdgeBody):
     """An edge and since when, and by whom, it is known; a `follows` edge is derived: no id."""
 
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -59,19 +59,19 @@ class GraphEdge(Edge):
     who: str | None = None
 
 
-class Subgraph(Answer):
+class SubgraphResponse(ResponseBody):
     """`GET /v1/memories/{id}/subgraph`. `truncated` says what cut it: nodes, fan_out or time."""
 
     root: UUID
     depth: int
-    nodes: list[Node]
+    nodes: list[GraphNode]
     edges: list[GraphEdge]
     truncated: bool = False
     cut_by: list[str] = Field(default_factory=list)
     as_of: AwareDatetime | None = None
 
 
-class ImpactItem(Answer):
+class ImpactItem(ResponseBody):
     """A memory that a change would make doubtful; `path` leads to it from what changes.
 
     `score` is how much; `staleness` and `evidence` say what stands against it already.
@@ -87,10 +87,10 @@ class ImpactItem(Answer):
     path: list[str]
     staleness: float = 0.0
     stale_grade: str | None = None
-    evidence: list[Evidence] = Field(default_factory=list)
+    evidence: list[StaleEvidence] = Field(default_factory=list)
 
 
-class Impact(Page):
+class ImpactPage(PageResponse):
     """`GET /v1/impact`: the weightiest first; `files` are the anchors that the path names.
 
     `entities` are those that the entity names.
@@ -104,7 +104,7 @@ class Impact(Page):
     truncated: bool = False
 
 
-class GraphStats(Answer):
+class GraphStats(ResponseBody):
     """`GET /v1/graph/stats`: what may be read and was not forgotten, counted exactly.
 
     `memories` are nodes that are no anchors. `components` counts every orphan as one of its own;

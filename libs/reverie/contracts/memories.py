@@ -1,45 +1,49 @@
-"""Bodies of memories: remember, read, list."""
+"""Bodies of writing, reading and listing memories, and their construction from domain values."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, StringConstraints
 
 from reverie.contracts.base import (
-    Answer,
-    LineNo,
-    Moment,
+    LineNumber,
     Name,
-    Page,
+    NonBlankStr,
+    PageResponse,
     Problem,
     RepoPath,
-    Request,
+    RequestBody,
+    ResponseBody,
     Tag,
-    Text,
-    Unit,
+    Timestamp,
+    UnitInterval,
 )
+from reverie.domain.core.confidence import HALF_LIVES, HalfLives, current_confidence
+from reverie.domain.core.ids import short_id
+from reverie.domain.core.memory import Memory
 
 
-def _in_order(span: tuple[int, int]) -> tuple[int, int]:
-    if span[1] < span[0]:
+def _validate_line_range(line_range: tuple[int, int]) -> tuple[int, int]:
+    if line_range[1] < line_range[0]:
         raise ValueError("the last line lies before the first")
-    return span
+    return line_range
 
 
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
-Span = Annotated[tuple[LineNo, LineNo], AfterValidator(_in_order)]
+LineRange = Annotated[tuple[LineNumber, LineNumber], AfterValidator(_validate_line_range)]
 
 
-class Symbol(Request):
+class SymbolLocation(RequestBody):
     """A definition in a file: its plain name, and its first and last line."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
-    lines: Span
+    lines: LineRange
 
 
-class GitPlace(Request):
+class GitLocation(RequestBody):
     """Where in a repository a memory was learned. `lines` maps a path to [first, last] pairs.
 
     `symbols` maps a path to the definitions that the memory speaks of, `blobs` to git's name of
@@ -50,25 +54,25 @@ class GitPlace(Request):
     branch: Name | None = None
     commit: Sha | None = None
     files: list[RepoPath] = Field(default_factory=list, max_length=200)
-    committed_at: Moment | None = None
-    lines: dict[RepoPath, list[Span]] = Field(default_factory=dict, max_length=200)
-    symbols: dict[RepoPath, Annotated[list[Symbol], Field(max_length=50)]] = Field(
+    committed_at: Timestamp | None = None
+    lines: dict[RepoPath, list[LineRange]] = Field(default_factory=dict, max_length=200)
+    symbols: dict[RepoPath, Annotated[list[SymbolLocation], Field(max_length=50)]] = Field(
         default_factory=dict, max_length=200
     )
     blobs: dict[RepoPath, Sha] = Field(default_factory=dict, max_length=200)
-    wrote: dict[RepoPath, Moment] = Field(default_factory=dict, max_length=200)
+    wrote: dict[RepoPath, Timestamp] = Field(default_factory=dict, max_length=200)
 
 
-class EdgeTo(Request):
+class RememberEdge(RequestBody):
     """An edge from the memory being written."""
 
     to: UUID
     type: str
-    weight: Unit = 1.0
+    weight: UnitInterval = 1.0
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-class Remember(Request):
+class RememberRequest(RequestBody):
     """`POST /v1/remember`. Without a kind, rules classify; without a scope, the key's default.
 
     `steps` make a skill, whose title is the content; the content that is kept lists them.
@@ -76,32 +80,32 @@ class Remember(Request):
     `soft` supersedes what stands under the key as a minor correction, with no reason needed.
     """
 
-    content: Text
+    content: NonBlankStr
     kind: Name | None = None
-    scope: Text | None = None
+    scope: NonBlankStr | None = None
     key: Name | None = None
-    supersede_reason: Text | None = None
+    supersede_reason: NonBlankStr | None = None
     soft: bool = False
     tags: list[Tag] = Field(default_factory=list, max_length=50)
     session: UUID | None = None
-    edges: list[EdgeTo] = Field(default_factory=list, max_length=50)
-    confidence: Unit = 0.8
+    edges: list[RememberEdge] = Field(default_factory=list, max_length=50)
+    confidence: UnitInterval = 0.8
     pinned: bool = False
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    git: GitPlace | None = None
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+    git: GitLocation | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
-    summary: Text | None = None
-    steps: list[Text] = Field(default_factory=list, max_length=100)
+    summary: NonBlankStr | None = None
+    steps: list[NonBlankStr] = Field(default_factory=list, max_length=100)
 
 
-class RememberBatch(Request):
+class RememberBatchRequest(RequestBody):
     """`POST /v1/remember/batch`: each item is judged by itself; all that pass land together."""
 
     items: list[dict[str, Any]] = Field(min_length=1, max_length=500)
 
 
-class Remembered(Answer):
+class RememberResponse(ResponseBody):
     """What a write did. `redactions` counts secrets that were replaced."""
 
     id: UUID
@@ -111,13 +115,13 @@ class Remembered(Answer):
     hints: list[str] = Field(default_factory=list)
 
 
-class RememberedBatch(Answer):
+class RememberBatchResponse(ResponseBody):
     """The answers in the order of the items: each its answer or its problem."""
 
-    items: list[Remembered | Problem]
+    items: list[RememberResponse | Problem]
 
 
-class Provenance(Answer):
+class Provenance(ResponseBody):
     """Where a memory came from."""
 
     source: str
@@ -127,23 +131,23 @@ class Provenance(Answer):
     git: dict[str, Any] | None = None
 
 
-Weight = Annotated[float, AfterValidator(lambda weight: round(weight, 6))]
+EdgeWeight = Annotated[float, AfterValidator(lambda weight: round(weight, 6))]
 """As it was given: the store keeps single precision."""
 
 
-class Edge(Answer):
+class EdgeBody(ResponseBody):
     """An edge between two memories."""
 
     id: UUID | None = None
     source: UUID = Field(serialization_alias="from", validation_alias="from")
     target: UUID = Field(serialization_alias="to", validation_alias="to")
     type: str
-    weight: Weight = 1.0
+    weight: EdgeWeight = 1.0
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-class MemoryBody(Answer):
+class MemoryBody(ResponseBody):
     """A memory as `GET /v1/memories` shows it.
 
     `confidence` is what time and use left of `base_confidence` by now.
@@ -175,7 +179,7 @@ class MemoryBody(Answer):
     valid_to: AwareDatetime | None = None
 
 
-class Neighbour(Answer):
+class NeighbourBody(ResponseBody):
     """A memory one edge away; `direction` is seen from the memory asked for."""
 
     id: UUID
@@ -183,10 +187,10 @@ class Neighbour(Answer):
     label: str
     type: str
     direction: Literal["out", "in"]
-    weight: Weight = 1.0
+    weight: EdgeWeight = 1.0
 
 
-class TaskState(Answer):
+class TaskStateBody(ResponseBody):
     """Where a task stands. `waits_for`: tasks to be done before it, as far as the key may read."""
 
     state: Literal["todo", "doing", "blocked", "done"]
@@ -203,11 +207,54 @@ class MemoryDetail(MemoryBody):
     """
 
     merged_from: UUID | None = None
-    neighbours: list[Neighbour] = Field(default_factory=list)
-    task: TaskState | None = None
+    neighbours: list[NeighbourBody] = Field(default_factory=list)
+    task: TaskStateBody | None = None
 
 
-class MemoryPage(Page):
+class MemoryPage(PageResponse):
     """`GET /v1/memories`, newest first."""
 
     items: list[MemoryBody]
+
+
+def build_provenance(memory: Memory) -> Provenance:
+    """Where a memory came from."""
+    return Provenance(
+        source=memory.source,
+        session=memory.session,
+        agent=memory.agent,
+        turns=list(memory.turns),
+        git=memory.git,
+    )
+
+
+def build_memory_body(
+    memory: Memory, half_lives: HalfLives = HALF_LIVES, now: datetime | None = None
+) -> MemoryBody:
+    """A memory as lists show it, as sure as it is at `now`; by default, at this moment."""
+    return MemoryBody(
+        id=memory.id,
+        short_id=short_id(memory.id),
+        scope=memory.scope,
+        kind=memory.kind.value,
+        content=memory.content,
+        key=memory.key,
+        summary=memory.summary,
+        tags=list(memory.tags),
+        tier=memory.tier.value,
+        confidence=round(current_confidence(memory, now or datetime.now(UTC), half_lives), 4),
+        base_confidence=memory.confidence,
+        pinned=memory.pinned,
+        status=memory.status.value,
+        version=memory.version,
+        staleness=memory.staleness,
+        stale_grade=memory.stale_grade,
+        provenance=build_provenance(memory),
+        metadata=memory.metadata,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        accessed_at=memory.use.last,
+        access_count=memory.use.count,
+        valid_from=memory.valid_from,
+        valid_to=memory.valid_to,
+    )

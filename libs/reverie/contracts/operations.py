@@ -1,7 +1,4 @@
-"""Everything that Reverie does, by name: the REST call that each operation is.
-
-gRPC and MCP make these calls for whoever uses them, so that the rules are the same at every door.
-"""
+"""The table of all operations and the REST call of each, shared by gRPC and MCP."""
 
 from __future__ import annotations
 
@@ -10,50 +7,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-VARIABLE = re.compile(r"\{([a-z]+)\}")
+PATH_VARIABLE = re.compile(r"\{([a-z]+)\}")
 """A variable in a path."""
 
-_IN_BODY = frozenset({"POST", "PATCH", "PUT"})
+_BODY_METHODS = frozenset({"POST", "PATCH", "PUT"})
 
-Fields = dict[str, Any]
+FieldValues = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Operation:
     """An operation and its REST call.
 
-    `query`: the fields that go into the query where the method alone does not say so (those of a
-    GET or DELETE do, those of another go into the body). `whole`: the one field that is all of
-    what is sent. `tagged`: a field `version` is what must stand, as If-Match says it.
+    `query_fields`: the fields that go into the query where the method alone does not say so
+    (those of a GET or DELETE do, those of another go into the body). `payload_field`: the one
+    field that is all of what is sent. `uses_if_match`: a field `version` is what must stand, as
+    If-Match says
+    it.
     """
 
     name: str
     method: str
     path: str
-    query: frozenset[str] | None = None
-    whole: str | None = None
-    tagged: bool = False
+    query_fields: frozenset[str] | None = None
+    payload_field: str | None = None
+    uses_if_match: bool = False
 
     @property
-    def rpc(self) -> str:
+    def rpc_name(self) -> str:
         """Its name over gRPC."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
     @property
-    def places(self) -> list[str]:
+    def path_fields(self) -> list[str]:
         """The fields that are parts of the path."""
-        return VARIABLE.findall(self.path)
+        return PATH_VARIABLE.findall(self.path)
 
-    def sent(self, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
+    def split_fields(self, fields: Mapping[str, Any]) -> tuple[FieldValues, FieldValues]:
         """What of the fields, those of the path taken out, is the query, and what the body."""
-        given = dict(fields if self.whole is None else fields.get(self.whole) or {})
-        if self.query is None:
-            return ({}, given) if self.method in _IN_BODY else (given, {})
-        asked = {name: given.pop(name) for name in self.query & given.keys()}
-        return asked, given
+        payload = dict(
+            fields if self.payload_field is None else fields.get(self.payload_field) or {}
+        )
+        if self.query_fields is None:
+            return ({}, payload) if self.method in _BODY_METHODS else (payload, {})
+        query = {name: payload.pop(name) for name in self.query_fields & payload.keys()}
+        return query, payload
 
 
-_NONE: frozenset[str] = frozenset()
+_NO_FIELDS: frozenset[str] = frozenset()
 
 OPERATIONS = (
     Operation("remember", "POST", "/v1/remember"),
@@ -63,17 +64,17 @@ OPERATIONS = (
     Operation("preflow", "POST", "/v1/preflow"),
     Operation("list_memories", "GET", "/v1/memories"),
     Operation("get_memory", "GET", "/v1/memories/{id}"),
-    Operation("edit_memory", "PATCH", "/v1/memories/{id}", tagged=True),
-    Operation("forget", "DELETE", "/v1/memories/{id}", tagged=True),
-    Operation("pin", "PUT", "/v1/memories/{id}/pin", tagged=True),
-    Operation("unpin", "DELETE", "/v1/memories/{id}/pin", tagged=True),
+    Operation("edit_memory", "PATCH", "/v1/memories/{id}", uses_if_match=True),
+    Operation("forget", "DELETE", "/v1/memories/{id}", uses_if_match=True),
+    Operation("pin", "PUT", "/v1/memories/{id}/pin", uses_if_match=True),
+    Operation("unpin", "DELETE", "/v1/memories/{id}/pin", uses_if_match=True),
     Operation("restore", "POST", "/v1/memories/{id}/restore"),
     Operation("confirm", "POST", "/v1/memories/{id}/confirm"),
     Operation("feedback", "POST", "/v1/memories/{id}/feedback"),
     Operation("history", "GET", "/v1/memories/{id}/history"),
     Operation("rollback", "POST", "/v1/memories/{id}/rollback"),
     Operation("provenance", "GET", "/v1/memories/{id}/provenance"),
-    Operation("replay", "GET", "/v1/memories/{id}/replay", whole="values"),
+    Operation("replay", "GET", "/v1/memories/{id}/replay", payload_field="values"),
     Operation("list_skills", "GET", "/v1/skills"),
     Operation("link", "POST", "/v1/links"),
     Operation("unlink", "DELETE", "/v1/links/{id}"),
@@ -98,11 +99,11 @@ OPERATIONS = (
     Operation("undigested", "GET", "/v1/dream"),
     Operation("summaries", "GET", "/v1/dream/summaries"),
     Operation("summary_history", "GET", "/v1/dream/summaries/history"),
-    Operation("tend", "POST", "/v1/dream/tend", query=frozenset({"only", "dry_run"})),
+    Operation("tend", "POST", "/v1/dream/tend", query_fields=frozenset({"only", "dry_run"})),
     Operation("list_reviews", "GET", "/v1/reviews"),
     Operation("accept_review", "POST", "/v1/reviews/{id}/accept"),
     Operation("refuse_review", "POST", "/v1/reviews/{id}/refuse"),
-    Operation("git_change", "POST", "/v1/git/changes", whole="change"),
+    Operation("git_change", "POST", "/v1/git/changes", payload_field="change"),
     Operation("stale", "GET", "/v1/stale"),
     Operation("unanchored", "GET", "/v1/git/anchors"),
     Operation("anchor", "POST", "/v1/git/anchors"),
@@ -113,7 +114,7 @@ OPERATIONS = (
     Operation("get_trace", "GET", "/v1/traces/{id}"),
     Operation("list_vault", "GET", "/v1/vault"),
     Operation("vault_get", "GET", "/v1/vault/{key}"),
-    Operation("vault_put", "PUT", "/v1/vault/{key}", query=frozenset({"scope"})),
+    Operation("vault_put", "PUT", "/v1/vault/{key}", query_fields=frozenset({"scope"})),
     Operation("vault_delete", "DELETE", "/v1/vault/{key}"),
     Operation("vault_advice", "GET", "/v1/vault/advice"),
     Operation("vault_scrub", "GET", "/v1/vault/scrub"),
@@ -122,25 +123,29 @@ OPERATIONS = (
     Operation("make_key", "POST", "/v1/admin/keys"),
     Operation("revoke_key", "DELETE", "/v1/admin/keys/{id}"),
     Operation("get_key", "GET", "/v1/admin/keys/{id}"),
-    Operation("change_key", "PATCH", "/v1/admin/keys/{id}", whole="changes"),
+    Operation("change_key", "PATCH", "/v1/admin/keys/{id}", payload_field="changes"),
     Operation("rotate_key", "POST", "/v1/admin/keys/{id}/rotate"),
     Operation("audit", "GET", "/v1/admin/audit"),
     Operation("list_projects", "GET", "/v1/admin/projects"),
     Operation("delete_project", "DELETE", "/v1/admin/projects/{name}"),
     Operation("get_project_settings", "GET", "/v1/projects/{name}/settings"),
-    Operation("set_project_settings", "PATCH", "/v1/projects/{name}/settings", whole="changes"),
+    Operation(
+        "set_project_settings", "PATCH", "/v1/projects/{name}/settings", payload_field="changes"
+    ),
     Operation("list_scopes", "GET", "/v1/admin/scopes"),
     Operation("delete_scope", "DELETE", "/v1/admin/scopes"),
     Operation("get_tenant_settings", "GET", "/v1/admin/settings"),
-    Operation("set_tenant_settings", "PATCH", "/v1/admin/settings", whole="changes"),
-    Operation("delete_tenant", "DELETE", "/v1/admin/tenant", query=_NONE),
+    Operation("set_tenant_settings", "PATCH", "/v1/admin/settings", payload_field="changes"),
+    Operation("delete_tenant", "DELETE", "/v1/admin/tenant", query_fields=_NO_FIELDS),
 )
-"""Each that is one call and one answer; `APART` holds the others."""
+"""Each that is one call and one answer; `SPECIAL_OPERATIONS` holds the others."""
 
-APART = (
+SPECIAL_OPERATIONS = (
     Operation("watch_memories", "GET", "/v1/events"),
     Operation("export", "GET", "/v1/export"),
-    Operation("import", "POST", "/v1/import", query=frozenset({"strategy", "dry_run", "scope"})),
+    Operation(
+        "import", "POST", "/v1/import", query_fields=frozenset({"strategy", "dry_run", "scope"})
+    ),
     Operation("health", "GET", "/ready"),
 )
 """Those that go on for long, and the one that answers without a key."""

@@ -1,10 +1,10 @@
-"""One table from the error tree to HTTP and to gRPC; MCP reads the same codes."""
+"""Problem documents (RFC 9457), and the HTTP and gRPC status of each error code."""
 
 from __future__ import annotations
 
 from reverie.contracts.base import Problem
-from reverie.domain.errors import ReverieError
-from reverie.domain.redaction import redact, redact_value
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.redaction.redactor import redact, redact_value
 
 HTTP_STATUS: dict[str, int] = {
     "invalid": 422,
@@ -40,7 +40,7 @@ GRPC_STATUS: dict[str, str] = {
     "internal": "INTERNAL",
 }
 
-TITLES: dict[str, str] = {
+PROBLEM_TITLES: dict[str, str] = {
     "invalid": "A field is not valid",
     "malformed": "The request cannot be read",
     "too_large": "Too large",
@@ -58,13 +58,13 @@ TITLES: dict[str, str] = {
 }
 
 
-def problem(code: str, detail: str, **more: object) -> Problem:
+def build_problem(code: str, detail: str, **fields: object) -> Problem:
     """A problem document of a known code; what it quotes of a request holds no credential."""
-    clean = {name: redact_value(value).value for name, value in more.items()}
+    clean = {name: redact_value(value).value for name, value in fields.items()}
     return Problem.model_validate(
         {
             "type": f"urn:reverie:problem:{code}",
-            "title": TITLES[code],
+            "title": PROBLEM_TITLES[code],
             "status": HTTP_STATUS[code],
             "detail": redact(detail).text,
             "code": code,
@@ -73,12 +73,14 @@ def problem(code: str, detail: str, **more: object) -> Problem:
     )
 
 
-def problem_of(error: ReverieError) -> Problem:
+def problem_from_error(error: ReverieError) -> Problem:
     """The document of an error; what lies inside (500) says nothing of itself."""
     if HTTP_STATUS[error.code] == 500:
-        return problem("internal", "something failed inside; the trace id finds it in the logs")
-    facts = error.facts()
-    return problem(
+        return build_problem(
+            "internal", "something failed inside; the trace id finds it in the logs"
+        )
+    facts = error.details()
+    return build_problem(
         error.code,
         str(error),
         field=facts.get("field"),

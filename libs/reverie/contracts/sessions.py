@@ -1,4 +1,4 @@
-"""Bodies of sessions and turns."""
+"""Bodies of sessions, their turns, and corrections made in a session."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from reverie.contracts.base import Answer, Moment, Name, Page, Request, Text
-from reverie.contracts.dreams import DreamRequested
+from reverie.contracts.base import (
+    Name,
+    NonBlankStr,
+    PageResponse,
+    RequestBody,
+    ResponseBody,
+    Timestamp,
+)
+from reverie.contracts.dreams import DreamRequestStatus
 
 
-class StartSession(Request):
+class StartSessionRequest(RequestBody):
     """`POST /v1/sessions/start`. `external_id` makes the start repeatable; `at`: when it began, of
     one that is told afterwards."""
 
@@ -20,10 +27,10 @@ class StartSession(Request):
     user: Name | None = None
     branch: Name | None = None
     external_id: Name | None = None
-    at: Moment | None = None
+    at: Timestamp | None = None
 
 
-class StartedSession(Answer):
+class StartSessionResponse(ResponseBody):
     """The session, the scope its memories go to, and what to know before starting."""
 
     session: UUID
@@ -31,7 +38,7 @@ class StartedSession(Answer):
     context: str
 
 
-class SessionBody(Answer):
+class SessionBody(ResponseBody):
     """A session as it is listed; `summary` is what was said of it at its end."""
 
     id: UUID
@@ -47,44 +54,44 @@ class SessionBody(Answer):
     summary: str | None = None
 
 
-class SessionPage(Page):
+class SessionPage(PageResponse):
     """`GET /v1/sessions`, newest first: those whose turns the key may read."""
 
     items: list[SessionBody]
 
 
-class EndSession(Request):
+class EndSessionRequest(RequestBody):
     """`POST /v1/sessions/{id}/end`. `at`: when it was over, of one that is told afterwards."""
 
-    summary: Text | None = None
-    at: Moment | None = None
+    summary: NonBlankStr | None = None
+    at: Timestamp | None = None
 
 
-class EndedSession(Answer):
+class EndSessionResponse(ResponseBody):
     """`dream` names the request that will digest the session; null where nothing is left."""
 
     session: UUID
-    dream: DreamRequested | None
+    dream: DreamRequestStatus | None
 
 
-class Said(Request):
+class CorrectionMessage(RequestBody):
     """One message of a turn."""
 
     role: Literal["user", "assistant", "tool", "system"]
-    content: Text
+    content: NonBlankStr
 
 
-class Adjust(Request):
+class CorrectSessionRequest(RequestBody):
     """`POST /v1/sessions/{id}/adjust`: what was said in the turn that is over.
 
     `messages` of it, of which those of the user correct; or `diff`, what the user said or changed.
     """
 
-    messages: list[Said] = Field(default_factory=list, max_length=200)
-    diff: Text | None = None
+    messages: list[CorrectionMessage] = Field(default_factory=list, max_length=200)
+    diff: NonBlankStr | None = None
 
 
-class Adjustment(Answer):
+class CorrectedMemory(ResponseBody):
     """One correction: the memory that is out (null: none stood), the one in its place, and why."""
 
     old: UUID | None
@@ -92,33 +99,33 @@ class Adjustment(Answer):
     said: str
 
 
-class Adjusted(Answer):
+class CorrectSessionResponse(ResponseBody):
     """What a turn corrected. `skipped`: why it was not looked at (cooldown, seen, nothing)."""
 
     session: UUID
-    adjusted: list[Adjustment] = Field(default_factory=list)
+    adjusted: list[CorrectedMemory] = Field(default_factory=list)
     skipped: Literal["cooldown", "seen", "nothing"] | None = None
     degraded: list[str] = Field(default_factory=list)
 
 
-class NewTurn(Request):
+class NewTurnBody(RequestBody):
     """One message. A repeated `external_id` in a session is a duplicate, not a second turn."""
 
     role: Literal["user", "assistant", "tool", "system"]
-    content: Text
-    at: Moment | None = None
+    content: NonBlankStr
+    at: Timestamp | None = None
     tool: Name | None = None
     external_id: Name | None = None
 
 
-class AppendTurns(Request):
+class AppendTurnsRequest(RequestBody):
     """`POST /v1/turns`."""
 
     session: UUID
-    turns: list[NewTurn] = Field(min_length=1, max_length=1000)
+    turns: list[NewTurnBody] = Field(min_length=1, max_length=1000)
 
 
-class AppendedTurns(Answer):
+class AppendTurnsResponse(ResponseBody):
     """How many turns were new, how many known, and how many secrets were replaced."""
 
     accepted: int
@@ -126,7 +133,7 @@ class AppendedTurns(Answer):
     redactions: int = 0
 
 
-class Turn(Answer):
+class TurnBody(ResponseBody):
     """A stored turn."""
 
     id: UUID
@@ -140,7 +147,7 @@ class Turn(Answer):
     digested: bool = False
 
 
-class TurnPage(Page):
+class TurnPage(PageResponse):
     """`GET /v1/sessions/{id}/turns`, in order."""
 
-    items: list[Turn]
+    items: list[TurnBody]

@@ -1,4 +1,4 @@
-"""Bodies of the vault: state beside memory."""
+"""Bodies of the vault, which stores key-value state beside memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pydantic import Field
 
-from reverie.contracts.base import Answer, Page, Request
+from reverie.contracts.base import PageResponse, RequestBody, ResponseBody
 
 
-class VaultPut(Request):
+class VaultPutRequest(RequestBody):
     """`PUT /v1/vault/{key}`. `secret` unset: as the entry is. `version`: what must stand there
     now, 0 for nothing."""
 
@@ -20,7 +20,7 @@ class VaultPut(Request):
     version: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
 
 
-class VaultItem(Answer):
+class VaultItem(ResponseBody):
     """An entry without its value. Not `readable`: sealed under a master key that is not set."""
 
     scope: str
@@ -39,7 +39,7 @@ class VaultValue(VaultItem):
     value: Any
 
 
-class VaultWritten(Answer):
+class VaultWriteResponse(ResponseBody):
     """What a put or a delete did."""
 
     scope: str
@@ -50,7 +50,7 @@ class VaultWritten(Answer):
     hints: list[str] = Field(default_factory=list)
 
 
-class VaultScrub(Answer):
+class RedactionBackfillStatus(ResponseBody):
     """How far texts that were stored earlier were gone through since a secret was last put.
 
     `scrubbed` counts the rows that lost a secret, `passages` the ways through all texts; one more
@@ -65,13 +65,13 @@ class VaultScrub(Answer):
     scrubbed: int = 0
 
 
-class VaultPage(Page):
+class VaultPage(PageResponse):
     """Entries in the order of scope and key; never a value."""
 
     items: list[VaultItem]
 
 
-class VaultAdvised(Answer):
+class VaultSuggestion(ResponseBody):
     """A key of memories that is written like a variable, or a `memory` that is state: a counter or
     a JSON blob."""
 
@@ -82,7 +82,7 @@ class VaultAdvised(Answer):
     advice: str
 
 
-class VaultAdvice(Page):
+class VaultSuggestionPage(PageResponse):
     """What belongs into the vault: busy keys first, then memories that are state."""
 
-    items: list[VaultAdvised]
+    items: list[VaultSuggestion]

@@ -1,0 +1,1 @@
+"""The rules of memory: pure functions and values, no input or output."""

@@ -1,0 +1,1 @@
+"""Postgres, NATS and the services as child processes on one machine."""

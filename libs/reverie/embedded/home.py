@@ -1,4 +1,4 @@
-"""The one folder in which everything of a laptop's Reverie lives."""
+"""The home folder of a local installation: its paths, secrets and run files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reverie.domain.errors import Misconfigured
+from reverie.domain.core.errors import Misconfigured
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ def open_home(root: Path) -> Home:
     """
     home = Home(root.expanduser().resolve())
     try:
-        _create(home)
-    except OSError as e:
-        raise _unusable(home.root, e.strerror or str(e)) from None
+        _create_folders(home)
+    except OSError as error:
+        raise _unusable_error(home.root, error.strerror or str(error)) from None
     if not os.access(home.run, os.W_OK):
-        raise _unusable(home.root, "it belongs to another user")
+        raise _unusable_error(home.root, "it belongs to another user")
     return home
 
 
@@ -69,7 +69,7 @@ def existing_home(root: Path) -> Home | None:
     return home if home.run.is_dir() else None
 
 
-def _create(home: Home) -> None:
+def _create_folders(home: Home) -> None:
     # 0711 on the way to the data: root hands Postgres to `nobody`, who must pass through.
     modes = {home.root: 0o711, home.run: 0o711, home.logs: 0o700}
     modes |= {home.secrets: 0o700, home.nats: 0o700}
@@ -79,16 +79,16 @@ def _create(home: Home) -> None:
             folder.chmod(mode)
 
 
-def _unusable(root: Path, reason: str) -> Misconfigured:
+def _unusable_error(root: Path, reason: str) -> Misconfigured:
     return Misconfigured(
         "REVERIE_HOME", f"{root} cannot be used ({reason}): choose a folder you can write to"
     )
 
 
-def secret(home: Home, name: str) -> str:
+def get_or_create_secret(home: Home, name: str) -> str:
     """The secret kept in `secrets/NAME`, made up (256 bits) on first use."""
-    if kept := read_secret(home, name):
-        return kept
+    if existing := read_secret(home, name):
+        return existing
     from secrets import token_urlsafe
 
     return write_secret(home, name, token_urlsafe(32))
@@ -104,34 +104,34 @@ def read_secret(home: Home, name: str) -> str | None:
 
 def write_secret(home: Home, name: str, value: str) -> str:
     """Keep a secret in `secrets/NAME`, readable by its owner alone."""
-    write_private(home.secrets / name, value + "\n")
+    write_private_file(home.secrets / name, value + "\n")
     return value
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private_file(path: Path, text: str) -> None:
     """Replace a file at once; it is readable by its owner alone from its first byte on."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
-        f.write(text)
-        f.flush()
-        os.fsync(f.fileno())
-    new.replace(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
-def write_note(home: Home, name: str, facts: dict[str, Any]) -> None:
+def write_run_file(home: Home, name: str, state: dict[str, Any]) -> None:
     """Note in `run/NAME.json` what is running."""
-    write_private(home.run / f"{name}.json", json.dumps(facts, indent=2) + "\n")
+    write_private_file(home.run / f"{name}.json", json.dumps(state, indent=2) + "\n")
 
 
-def read_note(home: Home, name: str) -> dict[str, Any]:
+def read_run_file(home: Home, name: str) -> dict[str, Any]:
     """The note in `run/NAME.json`, or nothing."""
     try:
-        found = json.loads((home.run / f"{name}.json").read_text())
+        state = json.loads((home.run / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return state if isinstance(state, dict) else {}
 
 
-def drop_note(home: Home, name: str) -> None:
+def delete_run_file(home: Home, name: str) -> None:
     """Forget the note in `run/NAME.json`."""
     (home.run / f"{name}.json").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""NATS with JetStream as a child process: adopted when it survived its parent."""
+"""Runs NATS with JetStream as a child process; a server that survived its parent is adopted."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.bus.permissions import ACCOUNT, KEEPER, PUBLISHES, users
-from reverie.domain.errors import Unavailable
+from reverie.bus.permissions import ACCOUNT, ADMIN_USER, PUBLISH_PERMISSIONS, render_accounts
+from reverie.domain.core.errors import Unavailable
 from reverie.embedded import binaries, ports, processes
-from reverie.embedded.greeting import greet
-from reverie.embedded.home import Home, read_note, secret, write_note, write_private
+from reverie.embedded.home import (
+    Home,
+    get_or_create_secret,
+    read_run_file,
+    write_private_file,
+    write_run_file,
+)
+from reverie.embedded.probe import fetch_nats_info
 
-USER = KEEPER
-STOPS = ((signal.SIGTERM, 1.2), (signal.SIGKILL, 0.5))
+ADMIN_USER = ADMIN_USER
+STOP_SIGNALS = ((signal.SIGTERM, 1.2), (signal.SIGKILL, 0.5))
 """Orderly shutdown, then the kernel; seconds for each."""
 
-CONFIG = """\
+CONFIG_TEMPLATE = """\
 server_name: reverie
 listen: {listen}
 max_payload: 1MB
@@ -42,7 +48,7 @@ class NatsSpec:
 
 
 @dataclass(frozen=True)
-class Nats:
+class NatsInstance:
     """A running NATS; `adopted` when it was found running."""
 
     pid: int
@@ -55,113 +61,120 @@ class Nats:
     @property
     def url(self) -> str:
         """The URL of the user that may do everything, with its password."""
-        return f"nats://{USER}:{self.password}@{self.host}:{self.port}"
+        return f"nats://{ADMIN_USER}:{self.password}@{self.host}:{self.port}"
 
-    def url_of(self, home: Home, service: str) -> str | None:
+    def url_for(self, home: Home, service: str) -> str | None:
         """The URL for a service, as the user that may do what it needs; None for one without."""
-        if service not in PUBLISHES:
+        if service not in PUBLISH_PERMISSIONS:
             return None
-        return f"nats://{service}:{secret(home, _secret(service))}@{self.host}:{self.port}"
+        password = get_or_create_secret(home, _secret_name(service))
+        return f"nats://{service}:{password}@{self.host}:{self.port}"
 
 
-def start(spec: NatsSpec) -> Nats:
+def start(spec: NatsSpec) -> NatsInstance:
     """Adopt the server that runs on this store, or start one. Answers when it takes clients.
 
     Raises `Misconfigured` (binary) and `Unavailable` (it does not come up).
     """
-    found = find(spec.home)
-    if found is not None:
-        if healthy(found) and _knows_services(found, spec.home):
-            return found
-        stop(found)
-    again = Retrying(
+    existing = find(spec.home)
+    if existing is not None:
+        if is_healthy(existing) and _has_service_users(existing, spec.home):
+            return existing
+        stop(existing)
+    retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
         stop=stop_after_delay(10),
         wait=wait_fixed(0.2),
         reraise=True,
     )
-    return again(_start, spec)
+    return retrying(_start_new, spec)
 
 
-def find(home: Home) -> Nats | None:
+def find(home: Home) -> NatsInstance | None:
     """The server that runs on this store now, whoever started it."""
-    note = read_note(home, "nats")
-    pid, port = note.get("pid"), note.get("port")
+    state = read_run_file(home, "nats")
+    pid, port = state.get("pid"), state.get("port")
     if not isinstance(pid, int) or not isinstance(port, int):
         return None
-    if not processes.runs(pid, str(_config(home))):
+    if not processes.is_running(pid, str(_config_path(home))):
         return None
-    host = str(note.get("host", ports.LOOPBACK))
-    return Nats(pid, host, port, adopted=True, password=secret(home, "nats"))
+    host = str(state.get("host", ports.LOOPBACK))
+    return NatsInstance(pid, host, port, adopted=True, password=get_or_create_secret(home, "nats"))
 
 
-def stop(server: Nats) -> None:
+def stop(server: NatsInstance) -> None:
     """End the server in order. At most 1.7 seconds."""
-    processes.stop(server.pid, STOPS, server.child)
+    processes.stop(server.pid, STOP_SIGNALS, server.child)
 
 
-def running(server: Nats) -> bool:
+def is_running(server: NatsInstance) -> bool:
     """Whether the server's process is there."""
     child = server.child
-    return child.poll() is None if child else processes.alive(server.pid)
+    return child.poll() is None if child else processes.is_alive(server.pid)
 
 
-def healthy(server: Nats) -> bool:
+def is_healthy(server: NatsInstance) -> bool:
     """Whether it takes our password and runs JetStream."""
-    return _takes(server, USER, server.password)
+    return _accepts_login(server, ADMIN_USER, server.password)
 
 
-def _takes(server: Nats, user: str, password: str) -> bool:
+def _accepts_login(server: NatsInstance, user: str, password: str) -> bool:
     login = {"user": user, "pass": password, "verbose": False, "pedantic": False}
     try:
-        return bool(greet(server.host, server.port, login).get("jetstream"))
+        return bool(fetch_nats_info(server.host, server.port, login).get("jetstream"))
     except OSError:
         return False
 
 
-def _knows_services(server: Nats, home: Home) -> bool:
+def _has_service_users(server: NatsInstance, home: Home) -> bool:
     """Whether it was started with a user for each service; one of an older release was not."""
-    return all(_takes(server, user, secret(home, _secret(user))) for user in PUBLISHES)
+    return all(
+        _accepts_login(server, user, get_or_create_secret(home, _secret_name(user)))
+        for user in PUBLISH_PERMISSIONS
+    )
 
 
-def _secret(user: str) -> str:
-    return "nats" if user == USER else f"nats-{user}"
+def _secret_name(user: str) -> str:
+    return "nats" if user == ADMIN_USER else f"nats-{user}"
 
 
-def _config(home: Home) -> Path:
+def _config_path(home: Home) -> Path:
     return home.nats / "nats.conf"
 
 
-def _start(spec: NatsSpec) -> Nats:
-    binary = binaries.nats_server(spec.bin)
-    noted = int(read_note(spec.home, "nats").get("port", 0))
-    port = ports.choose_again(spec.port, noted, spec.host)
-    password = secret(spec.home, "nats")
+def _start_new(spec: NatsSpec) -> NatsInstance:
+    binary = binaries.find_nats_server(spec.bin)
+    previous_port = int(read_run_file(spec.home, "nats").get("port", 0))
+    port = ports.choose_same_port(spec.port, previous_port, spec.host)
+    password = get_or_create_secret(spec.home, "nats")
     _write_config(spec, port)
     log = spec.home.logs / "nats.log"
-    child = processes.spawn([str(binary), "-c", str(_config(spec.home))], log)
-    write_note(spec.home, "nats", {"pid": child.pid, "host": spec.host, "port": port})
-    server = Nats(child.pid, spec.host, port, adopted=False, password=password, child=child)
-    processes.await_ready(child, lambda: healthy(server), "NATS", log)
+    child = processes.spawn([str(binary), "-c", str(_config_path(spec.home))], log)
+    write_run_file(spec.home, "nats", {"pid": child.pid, "host": spec.host, "port": port})
+    server = NatsInstance(child.pid, spec.host, port, adopted=False, password=password, child=child)
+    processes.wait_until_ready(child, lambda: is_healthy(server), "NATS", log)
     return server
 
 
-def _move_into_account(store: Path) -> None:
+def _move_streams_into_account(store: Path) -> None:
     """Streams of a release that had no accounts lie in the one that a server has by itself."""
-    before, now = (store / "jetstream" / name for name in ("$G", ACCOUNT))
-    if before.is_dir() and not now.exists():
-        before.rename(now)
+    old_folder, new_folder = (store / "jetstream" / name for name in ("$G", ACCOUNT))
+    if old_folder.is_dir() and not new_folder.exists():
+        old_folder.rename(new_folder)
 
 
 def _write_config(spec: NatsSpec, port: int) -> None:
     store = spec.home.nats / "jetstream"
-    _move_into_account(store)
-    text = CONFIG.format(
+    _move_streams_into_account(store)
+    text = CONFIG_TEMPLATE.format(
         listen=json.dumps(f"{spec.host}:{port}"),
         store=json.dumps(str(store)),
         sync=spec.sync,
-        users=users(
-            {user: json.dumps(secret(spec.home, _secret(user))) for user in (USER, *PUBLISHES)}
+        users=render_accounts(
+            {
+                user: json.dumps(get_or_create_secret(spec.home, _secret_name(user)))
+                for user in (ADMIN_USER, *PUBLISH_PERMISSIONS)
+            }
         ),
     )
-    write_private(_config(spec.home), text)
+    write_private_file(_config_path(spec.home), text)

@@ -1,4 +1,4 @@
-"""Ports on this machine."""
+"""Chooses free TCP ports on this machine."""
 
 from __future__ import annotations
 
@@ -9,71 +9,71 @@ from collections.abc import Iterable
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 3.0
+REUSE_TIMEOUT = 3.0
 """Seconds that a port used before is waited for."""
-UNGIVEN = range(20_000, 32_768)
+UNASSIGNED_PORTS = range(20_000, 32_768)
 """Below what Linux (32768) and others (49152) give to who connects, or listens on any port."""
-TRIES = 64
+RANDOM_ATTEMPTS = 64
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Whether a server could listen there now."""
-    with socket.socket(_family(host)) as s:
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(_address_family(host)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            s.bind((host, port))
+            listener.bind((host, port))
         except OSError:
             return False
     return True
 
 
-def free_port(host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
+def find_free_port(host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
     """A port that nobody listens on now.
 
     One that the system gives to nobody by itself, where there is any: between the look and the
     listening it stays free, unless somebody asks for that very port.
     """
     taken = set(avoid)
-    for port in random.sample(UNGIVEN, TRIES):
+    for port in random.sample(UNASSIGNED_PORTS, RANDOM_ATTEMPTS):
         if port not in taken and is_free(port, host):
             return port
     while True:
-        with socket.socket(_family(host)) as s:
-            s.bind((host, 0))
-            port = int(s.getsockname()[1])
+        with socket.socket(_address_family(host)) as listener:
+            listener.bind((host, 0))
+            port = int(listener.getsockname()[1])
         if port not in taken:
             return port
 
 
-def choose(preferred: int, host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
+def choose_port(preferred: int, host: str = LOOPBACK, avoid: Iterable[int] = ()) -> int:
     """The preferred port, or any free one where it is taken or 0."""
     taken = set(avoid)
     if preferred and preferred not in taken and is_free(preferred, host):
         return preferred
-    return free_port(host, taken)
+    return find_free_port(host, taken)
 
 
-def choose_again(preferred: int, noted: int, host: str = LOOPBACK) -> int:
-    """The port of last time where that is what is wanted; else as `choose`.
+def choose_same_port(preferred: int, previous: int, host: str = LOOPBACK) -> int:
+    """The port of last time where that is what is wanted; else as `choose_port`.
 
     A killed server's children may hold its port for a moment, and its clients know that port,
     so it is waited for.
     """
-    wanted = preferred or noted
-    if wanted and wanted == noted:
-        _await_free(wanted, host)
-    return choose(wanted, host)
+    requested = preferred or previous
+    if requested and requested == previous:
+        _wait_until_free(requested, host)
+    return choose_port(requested, host)
 
 
-def _await_free(port: int, host: str) -> None:
-    again = Retrying(
-        retry=retry_if_result(lambda free: not free),
-        stop=stop_after_delay(PATIENCE),
+def _wait_until_free(port: int, host: str) -> None:
+    retrying = Retrying(
+        retry=retry_if_result(lambda is_port_free: not is_port_free),
+        stop=stop_after_delay(REUSE_TIMEOUT),
         wait=wait_fixed(0.05),
         retry_error_callback=lambda _: None,
     )
-    again(is_free, port, host)
+    retrying(is_free, port, host)
 
 
-def _family(host: str) -> socket.AddressFamily:
+def _address_family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET

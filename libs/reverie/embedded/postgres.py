@@ -1,4 +1,4 @@
-"""Postgres as a child process: made on first use, adopted when it survived its parent."""
+"""Runs Postgres as a child process; a server that survived its parent is adopted."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from reverie.domain.errors import Misconfigured, Unavailable
+from reverie.domain.core.errors import Misconfigured, Unavailable
 from reverie.embedded import binaries, ports, privileges, processes
-from reverie.embedded.home import Home, read_note, secret, write_note
-from reverie.runtime.machine import memory_bytes
-from reverie.store import admin
+from reverie.embedded.home import Home, get_or_create_secret, read_run_file, write_run_file
+from reverie.runtime.process.system_resources import memory_bytes
+from reverie.store.db import server_admin
 
 ADMIN = "reverie"
 SERVICE = "reverie_service"
@@ -31,7 +31,7 @@ INITDB = (
     "--auth=scram-sha-256",
     f"--username={ADMIN}",
 )
-LAPTOP = {
+DEFAULT_OPTIONS = {
     "max_connections": "100",
     # Rows of many tenants lie among each other: those of one are found faster by an index.
     "random_page_cost": "1.1",
@@ -43,14 +43,14 @@ LAPTOP = {
     "log_line_prefix": "%m [%p] %d ",
     "unix_socket_directories": "",
 }
-BUFFERS = 1 / 16
+SHARED_BUFFERS_SHARE = 1 / 16
 """The share of the memory for pages that are read again and again, taken as there are so many."""
-BUFFERS_MB = (128, 2048)
+SHARED_BUFFERS_MB = (128, 2048)
 """The least and the most of it, in mebibytes."""
 SMALL_SHM = 256 * 1024 * 1024
 """Bytes of /dev/shm below which shared memory is taken from files."""
 
-STOPS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.7), (signal.SIGKILL, 0.5))
+STOP_SIGNALS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.7), (signal.SIGKILL, 0.5))
 """Fast shutdown, then immediate shutdown, then the kernel; seconds for each."""
 
 
@@ -66,7 +66,7 @@ class PostgresSpec:
 
 
 @dataclass(frozen=True)
-class Postgres:
+class PostgresInstance:
     """A running Postgres; `adopted` when it was found running."""
 
     pid: int
@@ -92,178 +92,197 @@ class Postgres:
 
     def _url(self, user: str, password: str, database: str) -> str:
         # Without TLS nothing is looked for in a home folder, which may be another's.
-        where = f"{self.host}:{self.port}/{database}?sslmode=disable"
-        return f"postgresql://{user}:{password}@{where}"
+        location = f"{self.host}:{self.port}/{database}?sslmode=disable"
+        return f"postgresql://{user}:{password}@{location}"
 
 
-def start(spec: PostgresSpec) -> Postgres:
+def start(spec: PostgresSpec) -> PostgresInstance:
     """Adopt the server that runs on this data, or start one. Answers when it takes queries.
 
     Raises `Misconfigured` (binaries, privileges) and `Unavailable` (it does not come up).
     """
-    found = find(spec.home)
-    if found is not None:
-        if admin.answers(found.admin_url("postgres")):
-            return found
-        stop(found)
+    existing = find(spec.home)
+    if existing is not None:
+        if server_admin.is_reachable(existing.admin_url("postgres")):
+            return existing
+        stop(existing)
     # Right after kill -9 the old server's children may hold its shared memory for a moment,
     # and a port that was free may be gone: both pass.
-    again = Retrying(
+    retrying = Retrying(
         retry=retry_if_exception_type(Unavailable),
         stop=stop_after_delay(15),
         wait=wait_fixed(0.3),
         reraise=True,
     )
-    return again(_start, spec)
+    return retrying(_start_new, spec)
 
 
-def find(home: Home) -> Postgres | None:
+def find(home: Home) -> PostgresInstance | None:
     """The server that runs on this data now, whoever started it."""
-    lines = _postmaster(home)
-    if len(lines) < 4 or not processes.runs(int(lines[0]), "postgres", str(home.postgres)):
+    lines = _read_postmaster_file(home)
+    if len(lines) < 4 or not processes.is_running(int(lines[0]), "postgres", str(home.postgres)):
         return None
     host = lines[5] if len(lines) > 5 and lines[5] not in {"", "*"} else ports.LOOPBACK
-    return _described(home, int(lines[0]), host, int(lines[3]))
+    return _describe_instance(home, int(lines[0]), host, int(lines[3]))
 
 
-def stop(server: Postgres) -> None:
+def stop(server: PostgresInstance) -> None:
     """End the server: sessions are cut, what was committed is on disk. At most 3.7 seconds."""
-    processes.stop(server.pid, STOPS, server.child)
+    processes.stop(server.pid, STOP_SIGNALS, server.child)
 
 
-def running(server: Postgres) -> bool:
+def is_running(server: PostgresInstance) -> bool:
     """Whether the server's process is there."""
     child = server.child
-    return child.poll() is None if child else processes.alive(server.pid)
+    return child.poll() is None if child else processes.is_alive(server.pid)
 
 
-def allow_services(server: Postgres, database: str = DATABASE) -> None:
+def create_service_logins(server: PostgresInstance, database: str = DATABASE) -> None:
     """Make the roles that services log in as. The migrations must have made whom they belong to."""
     url = server.admin_url(database)
-    admin.ensure_login(url, SERVICE, server.service_password, admin.APP_ROLE)
-    admin.ensure_login(url, READER, server.reader_password, admin.READ_ROLE)
+    server_admin.ensure_login(url, SERVICE, server.service_password, server_admin.APP_ROLE)
+    server_admin.ensure_login(url, READER, server.reader_password, server_admin.READ_ROLE)
 
 
-def _described(home: Home, pid: int, host: str, port: int) -> Postgres:
-    own, service, reader = (secret(home, f"postgres-{w}") for w in ("admin", "service", "reader"))
-    return Postgres(pid, host, port, True, own, service, reader)
+def _describe_instance(home: Home, pid: int, host: str, port: int) -> PostgresInstance:
+    admin_password, service_password, reader_password = (
+        get_or_create_secret(home, f"postgres-{role}") for role in ("admin", "service", "reader")
+    )
+    return PostgresInstance(
+        pid, host, port, True, admin_password, service_password, reader_password
+    )
 
 
-def _start(spec: PostgresSpec) -> Postgres:
-    who = privileges.run_as(spec.home.postgres)
-    folder = _readable(binaries.postgres_bin(spec.bin), spec.home, who)
+def _start_new(spec: PostgresSpec) -> PostgresInstance:
+    account = privileges.choose_account(spec.home.postgres)
+    folder = _ensure_runnable(binaries.find_postgres_bin(spec.bin), spec.home, account)
     if not (spec.home.postgres / "PG_VERSION").exists():
-        _initialise(folder, spec.home, who)
-    _drop_foreign_pid(spec.home)
-    noted = int(read_note(spec.home, "postgres").get("port", 0))
-    port = ports.choose_again(spec.port, noted, spec.host)
-    child = _spawn(folder, spec, port, who)
+        _initialize_data(folder, spec.home, account)
+    _remove_stale_pid_file(spec.home)
+    previous_port = int(read_run_file(spec.home, "postgres").get("port", 0))
+    port = ports.choose_same_port(spec.port, previous_port, spec.host)
+    child = _spawn(folder, spec, port, account)
     log = spec.home.logs / "postgres.log"
-    processes.await_ready(child, lambda: _ready(spec.home, child.pid), "Postgres", log)
-    server = replace(_described(spec.home, child.pid, spec.host, port), child=child, adopted=False)
+    processes.wait_until_ready(child, lambda: _is_ready(spec.home, child.pid), "Postgres", log)
+    server = replace(
+        _describe_instance(spec.home, child.pid, spec.host, port), child=child, adopted=False
+    )
     _ensure_database(server, spec.home)
-    write_note(spec.home, "postgres", {"pid": child.pid, "port": port})
+    write_run_file(spec.home, "postgres", {"pid": child.pid, "port": port})
     return server
 
 
-def _readable(folder: Path, home: Home, who: privileges.RunAs) -> Path:
+def _ensure_runnable(folder: Path, home: Home, account: privileges.RunAccount) -> Path:
     """The folder of binaries, or a copy of it where the child could not run them."""
-    if who.uid is None or who.gid is None:
+    if account.uid is None or account.gid is None:
         return folder
-    reached = who.passes_closed_folders or privileges.reachable(folder, who.uid, who.gid)
-    if reached and privileges.may_run(folder / "postgres", who.uid, who.gid):
+    is_reachable = account.passes_closed_folders or privileges.is_reachable(
+        folder, account.uid, account.gid
+    )
+    if is_reachable and privileges.is_executable(folder / "postgres", account.uid, account.gid):
         return folder
     return binaries.copy_postgres(folder, home.bin)
 
 
-def _initialise(folder: Path, home: Home, who: privileges.RunAs) -> None:
+def _initialize_data(folder: Path, home: Home, account: privileges.RunAccount) -> None:
     # Beside the final place, then renamed: a crash leaves no half-made data folder.
-    fresh, words = home.root / "postgres.new", home.run / "initdb-password"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(mode=0o700)
-    words.unlink(missing_ok=True)
-    words.touch(0o600)
-    words.write_text(secret(home, "postgres-admin"))
-    who.give(fresh)
-    who.give(words)
+    new_folder, password_file = home.root / "postgres.new", home.run / "initdb-password"
+    shutil.rmtree(new_folder, ignore_errors=True)
+    new_folder.mkdir(mode=0o700)
+    password_file.unlink(missing_ok=True)
+    password_file.touch(0o600)
+    password_file.write_text(get_or_create_secret(home, "postgres-admin"))
+    account.make_owner(new_folder)
+    account.make_owner(password_file)
     try:
-        _run(folder / "initdb", [f"--pwfile={words}", "-D", str(fresh), *INITDB], who)
+        _run_program(
+            folder / "initdb",
+            [f"--pwfile={password_file}", "-D", str(new_folder), *INITDB],
+            account,
+        )
     finally:
-        words.unlink()
+        password_file.unlink()
     if home.postgres.is_dir():
         home.postgres.rmdir()
-    fresh.rename(home.postgres)
+    new_folder.rename(home.postgres)
 
 
-def _run(program: Path, arguments: list[str], who: privileges.RunAs) -> None:
-    done = subprocess.run(
-        [*who.prefix, str(program), *arguments],
+def _run_program(program: Path, arguments: list[str], account: privileges.RunAccount) -> None:
+    result = subprocess.run(
+        [*account.prefix, str(program), *arguments],
         cwd="/",
-        env=_environment(),
+        env=_child_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        **who.options(),
+        **account.options(),
     )
-    if done.returncode:
-        raise Unavailable("Postgres", f"{program.name} failed: {_last_line(done.stderr)}")
+    if result.returncode:
+        raise Unavailable("Postgres", f"{program.name} failed: {_last_line(result.stderr)}")
 
 
-def _spawn(folder: Path, spec: PostgresSpec, port: int, who: privileges.RunAs) -> processes.Child:
-    options = LAPTOP | {"shared_buffers": _buffers()} | _shared_memory() | dict(spec.options)
+def _spawn(
+    folder: Path, spec: PostgresSpec, port: int, account: privileges.RunAccount
+) -> processes.Child:
+    options = (
+        DEFAULT_OPTIONS
+        | {"shared_buffers": _shared_buffers()}
+        | _shared_memory_options()
+        | dict(spec.options)
+    )
     options |= {"listen_addresses": spec.host, "port": str(port)}
-    flags = [f for k, v in options.items() for f in ("-c", f"{k}={v}")]
+    flags = [flag for name, value in options.items() for flag in ("-c", f"{name}={value}")]
     return processes.spawn(
-        [*who.prefix, str(folder / "postgres"), "-D", str(spec.home.postgres), *flags],
+        [*account.prefix, str(folder / "postgres"), "-D", str(spec.home.postgres), *flags],
         spec.home.logs / "postgres.log",
-        env=_environment(),
-        options=who.options(),
+        env=_child_environment(),
+        options=account.options(),
     )
 
 
-def _environment() -> dict[str, str]:
+def _child_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def _buffers() -> str:
+def _shared_buffers() -> str:
     """By the memory of the machine, or of the container: more spares fetching pages anew."""
-    least, most = BUFFERS_MB
-    return f"{min(max(int(memory_bytes() * BUFFERS) >> 20, least), most)}MB"
+    minimum, maximum = SHARED_BUFFERS_MB
+    return f"{min(max(int(memory_bytes() * SHARED_BUFFERS_SHARE) >> 20, minimum), maximum)}MB"
 
 
-def _shared_memory() -> dict[str, str]:
+def _shared_memory_options() -> dict[str, str]:
     shm = Path("/dev/shm")  # noqa: S108
     if shm.is_dir() and shutil.disk_usage(shm).free < SMALL_SHM:
         return {"dynamic_shared_memory_type": "mmap"}
     return {}
 
 
-def _ready(home: Home, pid: int) -> bool:
-    lines = _postmaster(home)
+def _is_ready(home: Home, pid: int) -> bool:
+    lines = _read_postmaster_file(home)
     return len(lines) >= 8 and lines[0] == str(pid) and lines[7] == "ready"
 
 
-def _ensure_database(server: Postgres, home: Home) -> None:
+def _ensure_database(server: PostgresInstance, home: Home) -> None:
     try:
-        admin.ensure_database(server.admin_url("postgres"), DATABASE)
-    except BaseException as e:
+        server_admin.ensure_database(server.admin_url("postgres"), DATABASE)
+    except BaseException as error:
         stop(server)
-        if isinstance(e, Unavailable) and "authentication failed" in e.hint:
-            raise _locked_out(home) from None
+        if isinstance(error, Unavailable) and "authentication failed" in error.hint:
+            raise _wrong_password_error(home) from None
         raise
 
 
-def _locked_out(home: Home) -> Misconfigured:
-    words = home.secrets / "postgres-admin"
+def _wrong_password_error(home: Home) -> Misconfigured:
+    password_file = home.secrets / "postgres-admin"
     return Misconfigured(
         "REVERIE_HOME",
-        f"the password in {words} is not that of the data in {home.postgres}: put back the "
+        f"the password in {password_file} is not that of the data in {home.postgres}: put back the "
         "folder of secrets that belongs to it",
     )
 
 
-def _postmaster(home: Home) -> list[str]:
+def _read_postmaster_file(home: Home) -> list[str]:
     try:
         text = (home.postgres / "postmaster.pid").read_text()
     except (FileNotFoundError, NotADirectoryError):
@@ -272,13 +291,13 @@ def _postmaster(home: Home) -> list[str]:
     return lines if lines and lines[0].isdigit() else []
 
 
-def _drop_foreign_pid(home: Home) -> None:
+def _remove_stale_pid_file(home: Home) -> None:
     # Postgres takes any process of that number for itself: another program after a reboot, or
     # its own zombie below an init that does not reap.
-    lines = _postmaster(home)
-    if not lines or not processes.listed(int(lines[0])):
+    lines = _read_postmaster_file(home)
+    if not lines or not processes.is_pid_taken(int(lines[0])):
         return
-    if not processes.runs(int(lines[0]), "postgres", str(home.postgres)):
+    if not processes.is_running(int(lines[0]), "postgres", str(home.postgres)):
         (home.postgres / "postmaster.pid").unlink()
 
 

@@ -1,4 +1,4 @@
-"""Child processes: is it ours, is it alive, end it."""
+"""Starts, checks and stops child processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import psutil  # type: ignore[import-untyped]
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from reverie.domain.errors import Unavailable
+from reverie.domain.core.errors import Unavailable
 
 LOG_LIMIT = 8 * 1024 * 1024
 """Bytes after which a log file is turned over when its process starts."""
@@ -22,7 +22,7 @@ LOG_LIMIT = 8 * 1024 * 1024
 Child = subprocess.Popen[bytes]
 
 
-class Waited(Protocol):
+class Waitable(Protocol):
     """The handle of a process that can be waited for."""
 
     def wait(self, timeout: float | None = None) -> int:
@@ -30,7 +30,7 @@ class Waited(Protocol):
         ...
 
 
-Steps = Sequence[tuple[signal.Signals, float]]
+StopSteps = Sequence[tuple[signal.Signals, float]]
 """Signals to end a process with, each with the seconds it is given."""
 
 
@@ -44,44 +44,44 @@ def spawn(
     options: Mapping[str, Any] | None = None,
 ) -> Child:
     """Start a child in a session of its own (Ctrl-C is not for it), writing to the log."""
-    out = append_to(log)
+    descriptor = open_log(log)
     try:
         return subprocess.Popen(
             list(command),
             cwd=cwd,
             env=env,
             stdin=stdin,
-            stdout=out,
-            stderr=out,
+            stdout=descriptor,
+            stderr=descriptor,
             start_new_session=True,
             umask=0o077,
             **(options or {}),
         )
     finally:
-        os.close(out)
+        os.close(descriptor)
 
 
-def await_ready(child: Child, ready: Callable[[], bool], what: str, log: Path) -> None:
+def wait_until_ready(child: Child, is_ready: Callable[[], bool], name: str, log: Path) -> None:
     """Wait until `ready()`; at most a minute. Raises `Unavailable` where that never comes."""
 
     def settled() -> bool:
-        return child.poll() is not None or ready()
+        return child.poll() is not None or is_ready()
 
-    again = Retrying(
+    retrying = Retrying(
         retry=retry_if_result(lambda done: not done),
         stop=stop_after_delay(60),
         wait=wait_fixed(0.02),
     )
     try:
-        again(settled)
+        retrying(settled)
     except RetryError:
         child.kill()
         child.wait()
     if child.poll() is not None:
-        raise Unavailable(what, f"it does not come up: {last_lines(log, 3)}")
+        raise Unavailable(name, f"it does not come up: {read_last_lines(log, 3)}")
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether the process runs (a zombie does not)."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
@@ -89,24 +89,26 @@ def alive(pid: int) -> bool:
         return False
 
 
-def listed(pid: int) -> bool:
+def is_pid_taken(pid: int) -> bool:
     """Whether the number is taken, be it by a zombie."""
     return bool(psutil.pid_exists(pid))
 
 
-def runs(pid: int, *words: str) -> bool:
+def is_running(pid: int, *fragments: str) -> bool:
     """Whether the process runs and its command line holds all these words."""
     try:
-        line = psutil.Process(pid).cmdline()
+        command = psutil.Process(pid).cmdline()
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
         return False
-    return alive(pid) and all(any(w in part for part in line) for w in words)
+    return is_alive(pid) and all(
+        any(fragment in argument for argument in command) for fragment in fragments
+    )
 
 
-def stop(pid: int, steps: Steps, child: Waited | None = None) -> None:
+def stop(pid: int, steps: StopSteps, child: Waitable | None = None) -> None:
     """Send each signal in turn until the process is gone. `child` is its handle, if ours."""
-    for sent, seconds in steps:
-        if _gone(pid, sent, seconds):
+    for signal_number, seconds in steps:
+        if _signal_and_wait(pid, signal_number, seconds):
             break
     if child is not None:
         # A process with threads is a zombie a moment before it can be reaped.
@@ -114,38 +116,38 @@ def stop(pid: int, steps: Steps, child: Waited | None = None) -> None:
             child.wait(2)
 
 
-def _gone(pid: int, sent: signal.Signals, seconds: float) -> bool:
+def _signal_and_wait(pid: int, signal_number: signal.Signals, seconds: float) -> bool:
     try:
-        psutil.Process(pid).send_signal(sent)
+        psutil.Process(pid).send_signal(signal_number)
     except psutil.NoSuchProcess:
         return True
-    return ends(pid, seconds)
+    return wait_for_end(pid, seconds)
 
 
-def ends(pid: int, seconds: float) -> bool:
+def wait_for_end(pid: int, seconds: float) -> bool:
     """Wait for a process to end; False when the seconds are over before."""
     # An orphan may stay a zombie for a while, so its number going away is not waited for.
-    again = Retrying(
+    retrying = Retrying(
         retry=retry_if_result(bool), stop=stop_after_delay(seconds), wait=wait_fixed(0.01)
     )
     try:
-        again(alive, pid)
+        retrying(is_alive, pid)
     except RetryError:
         return False
     return True
 
 
-def append_to(log: Path) -> int:
+def open_log(log: Path) -> int:
     """A descriptor that appends to the log; a log grown over `LOG_LIMIT` is kept as `.1`."""
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_name(log.name + ".1"))
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def last_lines(log: Path, count: int = 12) -> str:
+def read_last_lines(log: Path, count: int = 12) -> str:
     """The end of a log, for an error message."""
     try:
-        with log.open(errors="replace") as f:
-            return "".join(deque(f, maxlen=count)).rstrip()
+        with log.open(errors="replace") as file:
+            return "".join(deque(file, maxlen=count)).rstrip()
     except FileNotFoundError:
         return ""

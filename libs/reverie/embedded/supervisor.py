@@ -1,4 +1,4 @@
-"""Bring everything up, keep it up, take it down: what `reverie up` does."""
+"""Starts, supervises and stops all servers and services: the work of `reverie up`."""
 
 from __future__ import annotations
 
@@ -11,42 +11,54 @@ from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from reverie.domain.errors import Unavailable
-from reverie.embedded.addresses import Addresses
-from reverie.embedded.backing import API_KEY, Bus, Database, Key, open_both, without_password
+from reverie.domain.core.errors import Unavailable
+from reverie.embedded.backends import (
+    API_KEY_SECRET,
+    FirstKey,
+    NatsBackend,
+    PostgresBackend,
+    open_backends,
+    strip_url_credentials,
+)
 from reverie.embedded.forker import Forker
-from reverie.embedded.home import Home, drop_note, open_home, secret, write_note
-from reverie.embedded.lock import only_one
-from reverie.embedded.probe import ask_ready
-from reverie.embedded.report import Report
-from reverie.embedded.services import (
+from reverie.embedded.home import (
+    Home,
+    delete_run_file,
+    get_or_create_secret,
+    open_home,
+    write_run_file,
+)
+from reverie.embedded.lock import hold_home_lock
+from reverie.embedded.probe import fetch_health
+from reverie.embedded.reporting import Addresses, ProgressReporter
+from reverie.embedded.service_processes import (
     GRPC,
-    Servers,
+    ServerConnections,
     ServiceProcess,
+    build_environment,
+    build_process_environment,
     check_host,
     choose_ports,
-    end_leftovers,
-    environment,
-    last_words,
-    moved,
-    own_environment,
+    find_moved_ports,
     process_names,
-    started_forker,
+    read_log_end,
+    start_forker,
+    stop_leftovers,
 )
-from reverie.embedded.tls import Tls, tls_of
-from reverie.embedded.watch import Part, pause, watch
-from reverie.inference.catalogue import DEFAULT_MODEL
-from reverie.inference.resolver import is_elsewhere, resolve
-from reverie.runtime.settings import Settings, base_url
+from reverie.embedded.tls import TlsSetup, prepare_tls
+from reverie.embedded.watchdog import SupervisedProcess, wait_or_stop, watch_processes
+from reverie.inference.model_catalogue import DEFAULT_MODEL
+from reverie.inference.model_resolver import is_external_model, resolve_model
+from reverie.runtime.settings.settings import Settings, base_url
 
-VAULT_KEY = "vault_key"
+VAULT_KEY_SECRET = "vault_key"  # noqa: S105
 READY_SECONDS = 60.0
 """How long all services together may take until they are ready."""
 
 AfterReady = Callable[[Addresses], Awaitable[None]]
 
 
-class _Stopped(Exception):
+class _StopRequested(Exception):
     """The order to stop came while things were still starting."""
 
 
@@ -54,23 +66,29 @@ class _Stopped(Exception):
 class _Stack:
     """What runs now."""
 
-    database: Database
-    bus: Bus
+    database: PostgresBackend
+    bus: NatsBackend
     services: list[ServiceProcess]
     forker: Forker | None = None
-    tls: Tls | None = None
+    tls: TlsSetup | None = None
 
     @property
-    def parts(self) -> list[Part]:
-        return [*self.servers, *self.services]
+    def processes(self) -> list[SupervisedProcess]:
+        return [*self.server_processes, *self.services]
 
     @property
-    def servers(self) -> list[Part]:
+    def server_processes(self) -> list[SupervisedProcess]:
         """What services need, in the order of starting."""
-        return [*self.database.parts, *self.bus.parts, *([self.forker] if self.forker else [])]
+        return [
+            *self.database.processes,
+            *self.bus.processes,
+            *([self.forker] if self.forker else []),
+        ]
 
 
-async def run_up(settings: Settings, after_ready: AfterReady | None, report: Report) -> None:
+async def run_supervisor(
+    settings: Settings, after_ready: AfterReady | None, reporter: ProgressReporter
+) -> None:
     """Run everything until SIGINT, SIGTERM or SIGHUP; answers when no process is left.
 
     `after_ready` runs beside the services once all are ready; when it raises, all is taken
@@ -78,20 +96,20 @@ async def run_up(settings: Settings, after_ready: AfterReady | None, report: Rep
     folder, and `Misconfigured` or `Unavailable` where a part does not come up.
     """
     home = open_home(settings.home)
-    with only_one(home):
-        async with _stop_signals() as stop:
-            stack = _Stack(Database(settings, home), Bus(settings, home), [])
+    with hold_home_lock(home):
+        async with _watch_stop_signals() as stop:
+            stack = _Stack(PostgresBackend(settings, home), NatsBackend(settings, home), [])
             try:
-                await _live(settings, home, stack, stop, after_ready, report)
-            except _Stopped:
+                await _run_stack(settings, home, stack, stop, after_ready, reporter)
+            except _StopRequested:
                 pass
             finally:
-                report.stopping()
-                await _take_down(stack, home)
+                reporter.stopping()
+                await _stop_all(stack, home)
 
 
 @asynccontextmanager
-async def _stop_signals() -> AsyncIterator[asyncio.Event]:
+async def _watch_stop_signals() -> AsyncIterator[asyncio.Event]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -104,80 +122,86 @@ async def _stop_signals() -> AsyncIterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-async def _live(
+async def _run_stack(
     settings: Settings,
     home: Home,
     stack: _Stack,
     stop: asyncio.Event,
     after_ready: AfterReady | None,
-    report: Report,
+    reporter: ProgressReporter,
 ) -> None:
     check_host(settings)
-    write_note(home, "up", {"pid": os.getpid()})
+    write_run_file(home, "up", {"pid": os.getpid()})
     # Before the servers: it imports while they start.
-    stack.forker = started_forker(settings, home)
-    key = await _prepare(settings, home, stack, report)
-    _check(stop)
+    stack.forker = start_forker(settings, home)
+    key = await _prepare(settings, home, stack, reporter)
+    _raise_if_stopped(stop)
     read_end, lifeline = os.pipe()
     try:
-        report.step("the four services")
-        chosen = _plan_services(settings, home, stack, read_end, report)
+        reporter.step("the four services")
+        chosen = _plan_services(settings, home, stack, read_end, reporter)
         await asyncio.to_thread(_start_services, stack.services)
-        addresses = _addresses(settings, home, stack, key, chosen)
-        await _await_ready(addresses.services, stack.services, stop, home, report)
-        write_note(home, "up", {"pid": os.getpid(), **addresses.note()})
-        report.up(addresses)
-        await _stay(stack, addresses, stop, after_ready, report)
+        addresses = _collect_addresses(settings, home, stack, key, chosen)
+        await _wait_until_ready(addresses.services, stack.services, stop, home, reporter)
+        write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
+        reporter.up(addresses)
+        await _supervise(stack, addresses, stop, after_ready, reporter)
     finally:
         # The services end orderly here too: a cut lifeline means the same as SIGTERM.
         os.close(lifeline)
         os.close(read_end)
 
 
-async def _prepare(settings: Settings, home: Home, stack: _Stack, report: Report) -> Key:
-    report.step("Postgres, NATS and the embedding model")
-    model = asyncio.create_task(asyncio.to_thread(_fetch_model, settings, home, report))
+async def _prepare(
+    settings: Settings, home: Home, stack: _Stack, reporter: ProgressReporter
+) -> FirstKey:
+    reporter.step("Postgres, NATS and the embedding model")
+    model = asyncio.create_task(asyncio.to_thread(_fetch_model, settings, home, reporter))
     try:
-        await asyncio.to_thread(end_leftovers, home)
-        await open_both(stack.database, stack.bus, report.migrating)
+        await asyncio.to_thread(stop_leftovers, home)
+        await open_backends(stack.database, stack.bus, reporter.migrating)
         return await asyncio.to_thread(stack.database.ensure_key)
     finally:
         await model
 
 
-def _fetch_model(settings: Settings, home: Home, report: Report) -> None:
+def _fetch_model(settings: Settings, home: Home, reporter: ProgressReporter) -> None:
     """Fetches the model that is set; where that is one of another kind, the one it takes over from.
 
     Tenants are on that until they are moved.
     """
-    elsewhere = is_elsewhere(settings.model, home.root, settings.model_dir, settings.model_url)
+    is_external = is_external_model(
+        settings.embedding_model, home.root, settings.embedding_model_dir, settings.embedding_url
+    )
     try:
-        resolve(
-            DEFAULT_MODEL if elsewhere else settings.model,
+        resolve_model(
+            DEFAULT_MODEL if is_external else settings.embedding_model,
             home.root,
-            settings.model_dir,
-            report.progress,
-            download=settings.model_pull,
+            settings.embedding_model_dir,
+            reporter.progress,
+            download=settings.model_download,
         )
     except Unavailable as error:
-        report.note(f"{error}. Memories are found by their words until it is there")
+        reporter.note(f"{error}. Memories are found by their words until it is there")
 
 
 def _plan_services(
-    settings: Settings, home: Home, stack: _Stack, read_end: int, report: Report
+    settings: Settings, home: Home, stack: _Stack, read_end: int, reporter: ProgressReporter
 ) -> dict[str, int]:
-    chosen, stack.tls = choose_ports(settings), tls_of(settings, home)
-    for name in moved(settings, chosen):
-        report.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
+    chosen, stack.tls = choose_ports(settings), prepare_tls(settings, home)
+    for name in find_moved_ports(settings, chosen):
+        reporter.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
     settings = _with_vault_key(settings, home)
     urls = stack.database.service_url, stack.database.reader_url
     files = {"NATS_CREDS": settings.nats_creds, "NATS_NKEY": settings.nats_nkey}
-    servers = Servers(*urls, stack.bus.url_of, stack.tls, files)
-    env = environment(settings, chosen)
-    drop_note(home, "services")
+    servers = ServerConnections(*urls, stack.bus.url_for, stack.tls, files)
+    env = build_environment(settings, chosen)
+    delete_run_file(home, "services")
     for name in process_names(settings):
-        own = own_environment(name, env, chosen, servers)
-        stack.services.append(ServiceProcess(name, home, own, read_end, stack.forker))
+        process_environment = build_process_environment(name, env, chosen, servers)
+        stack.services.append(
+            ServiceProcess(name, home, process_environment, read_end, stack.forker)
+        )
     return chosen
 
 
@@ -190,13 +214,15 @@ def _with_vault_key(settings: Settings, home: Home) -> Settings:
     """The settings with a master key of the vault: the one set, or one kept in the home folder."""
     if settings.vault_key is not None:
         return settings
-    return settings.model_copy(update={"vault_key": SecretStr(secret(home, VAULT_KEY))})
+    return settings.model_copy(
+        update={"vault_key": SecretStr(get_or_create_secret(home, VAULT_KEY_SECRET))}
+    )
 
 
-def _addresses(
-    settings: Settings, home: Home, stack: _Stack, key: Key, chosen: Mapping[str, int]
+def _collect_addresses(
+    settings: Settings, home: Home, stack: _Stack, key: FirstKey, chosen: Mapping[str, int]
 ) -> Addresses:
-    key_file = home.secrets / API_KEY
+    key_file = home.secrets / API_KEY_SECRET
     return Addresses(
         home=home.root,
         services={
@@ -204,90 +230,92 @@ def _addresses(
             for name in process_names(settings)
         },
         grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
-        if settings.grpc
+        if settings.grpc_enabled
         else None,
-        postgres=without_password(stack.database.service_url),
-        nats=without_password(stack.bus.url),
+        postgres=strip_url_credentials(stack.database.service_url),
+        nats=strip_url_credentials(stack.bus.url),
         api_key=key.text,
         key_file=key_file if key_file.exists() and settings.api_key is None else None,
-        new_key=key.new,
+        new_key=key.is_new,
     )
 
 
-async def _await_ready(
+async def _wait_until_ready(
     urls: Mapping[str, str],
     services: Sequence[ServiceProcess],
     stop: asyncio.Event,
     home: Home,
-    report: Report,
+    reporter: ProgressReporter,
 ) -> None:
     deadline = asyncio.get_running_loop().time() + READY_SECONDS
-    waiting = {service.name: service for service in services}
+    pending = {service.name: service for service in services}
     problem = ""
-    while waiting:
-        _check(stop)
-        for name, service in list(waiting.items()):
-            ended = not service.running()
-            health = await asyncio.to_thread(ask_ready, urls[name], 2.5)
-            if health.ready and not ended:
-                del waiting[name]
-            elif ended or asyncio.get_running_loop().time() > deadline:
-                problem = "it ended" if ended else health.problem
-                raise _not_ready(name, problem, home, report)
-        await pause(stop, 0.05)
+    while pending:
+        _raise_if_stopped(stop)
+        for name, service in list(pending.items()):
+            has_ended = not service.is_running()
+            health = await asyncio.to_thread(fetch_health, urls[name], 2.5)
+            if health.is_ready and not has_ended:
+                del pending[name]
+            elif has_ended or asyncio.get_running_loop().time() > deadline:
+                problem = "it ended" if has_ended else health.problem
+                raise _not_ready_error(name, problem, home, reporter)
+        await wait_or_stop(stop, 0.05)
 
 
-def _not_ready(name: str, problem: str, home: Home, report: Report) -> Unavailable:
-    log, lines = last_words(home, name)
-    report.failed(name, log, lines)
+def _not_ready_error(
+    name: str, problem: str, home: Home, reporter: ProgressReporter
+) -> Unavailable:
+    log, lines = read_log_end(home, name)
+    reporter.failed(name, log, lines)
     return Unavailable(f"the service {name}", f"{problem}; its log is {log}")
 
 
-async def _stay(
+async def _supervise(
     stack: _Stack,
     addresses: Addresses,
     stop: asyncio.Event,
     after_ready: AfterReady | None,
-    report: Report,
+    reporter: ProgressReporter,
 ) -> None:
-    works = [watch(stack.parts, stop, report)]
-    works += [stack.tls.keep_fresh(stop, report)] if stack.tls else []
-    watching = asyncio.gather(*works)
+    tasks = [watch_processes(stack.processes, stop, reporter)]
+    tasks += [stack.tls.renew_periodically(stop, reporter)] if stack.tls else []
+    watching = asyncio.gather(*tasks)
     try:
         if after_ready is not None:
-            await _unless(stop, after_ready(addresses))
+            await _run_until_stopped(stop, after_ready(addresses))
         await watching
     finally:
         stop.set()
         await watching
 
 
-async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> None:
+async def _run_until_stopped(stop: asyncio.Event, work: Awaitable[None]) -> None:
     """Do the work, but break it off at `stop`."""
-    working = asyncio.ensure_future(work)
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if not working.done():
-        working.cancel()
-        await asyncio.wait({working})
-    if not working.cancelled():
-        working.result()
+    task = asyncio.ensure_future(work)
+    stop_task = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+    stop_task.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
 
 
-def _check(stop: asyncio.Event) -> None:
+def _raise_if_stopped(stop: asyncio.Event) -> None:
     if stop.is_set():
-        raise _Stopped
+        raise _StopRequested
 
 
-async def _take_down(stack: _Stack, home: Home) -> None:
+async def _stop_all(stack: _Stack, home: Home) -> None:
     """Services, their forker, NATS, then Postgres; one that will not end holds up no other."""
     stops = [asyncio.to_thread(service.stop) for service in stack.services]
-    ended = await asyncio.gather(*stops, return_exceptions=True)
-    for part in reversed(stack.servers):
-        ended += await asyncio.gather(asyncio.to_thread(part.stop), return_exceptions=True)
+    results = await asyncio.gather(*stops, return_exceptions=True)
+    for process in reversed(stack.server_processes):
+        results += await asyncio.gather(asyncio.to_thread(process.stop), return_exceptions=True)
     for name in ("services", "up"):
-        drop_note(home, name)
-    for failure in ended:
+        delete_run_file(home, name)
+    for failure in results:
         if isinstance(failure, BaseException):
             raise failure

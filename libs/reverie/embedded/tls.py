@@ -1,4 +1,4 @@
-"""TLS among the processes of this machine: whose certificate each shows, and whom they trust."""
+"""Prepares TLS for the local services: which certificate each serves and which CA it trusts."""
 
 from __future__ import annotations
 
@@ -6,71 +6,70 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from reverie.contracts.trust import OWN_CA
-from reverie.domain.errors import Misconfigured
-from reverie.embedded.addresses import GATEWAY
-from reverie.embedded.certificates import Files, ensure, names_of
+from reverie.contracts.tls import LOCAL_CA_PATH
+from reverie.domain.core.errors import Misconfigured
+from reverie.embedded.certificates import CertificateFiles, collect_host_names, ensure_certificate
 from reverie.embedded.home import Home
-from reverie.embedded.report import Report
-from reverie.embedded.watch import pause
-from reverie.runtime.settings import Settings
+from reverie.embedded.reporting import GATEWAY, ProgressReporter
+from reverie.embedded.watchdog import wait_or_stop
+from reverie.runtime.settings.settings import Settings
 
-LOOK_SECONDS = 6 * 3600.0
+RENEWAL_CHECK_SECONDS = 6 * 3600.0
 """How often it is looked whether the certificate ends soon."""
 
 
 @dataclass(frozen=True)
-class Tls:
+class TlsSetup:
     """The machine's own certificate, and the files that the gateway shows instead, if any."""
 
     folder: Path
     names: tuple[str, ...]
-    own: Files
+    own_files: CertificateFiles
     cert: Path | None = None
     key: Path | None = None
     grpc_cert: Path | None = None
     grpc_key: Path | None = None
     ca: Path | None = None
 
-    def told_to(self, service: str) -> dict[str, str | None]:
+    def environment_for(self, service: str) -> dict[str, str | None]:
         """What a service is told: files of the settings are those of the gateway's doors."""
-        mine = service == GATEWAY
+        is_gateway = service == GATEWAY
         paths = {
-            "TLS_CERT": self.cert if mine and self.cert else self.own.cert,
-            "TLS_KEY": self.key if mine and self.cert else self.own.key,
-            "GRPC_CERT": self.grpc_cert if mine else None,
-            "GRPC_KEY": self.grpc_key if mine else None,
+            "TLS_CERT": self.cert if is_gateway and self.cert else self.own_files.cert,
+            "TLS_KEY": self.key if is_gateway and self.cert else self.own_files.key,
+            "GRPC_CERT": self.grpc_cert if is_gateway else None,
+            "GRPC_KEY": self.grpc_key if is_gateway else None,
             # The gateway asks the others, and they show what this machine signed.
-            "CA": self.own.ca if mine else self.ca,
+            "CA": self.own_files.ca if is_gateway else self.ca,
         }
         return {name: str(path) if path else None for name, path in paths.items()}
 
-    async def keep_fresh(self, stop: asyncio.Event, report: Report) -> None:
+    async def renew_periodically(self, stop: asyncio.Event, reporter: ProgressReporter) -> None:
         """Makes the certificate anew before it ends, until `stop`; services take it up."""
         while not stop.is_set():
-            await pause(stop, LOOK_SECONDS)
+            await wait_or_stop(stop, RENEWAL_CHECK_SECONDS)
             try:
-                await asyncio.to_thread(ensure, self.folder, self.names)
+                await asyncio.to_thread(ensure_certificate, self.folder, self.names)
             except OSError as error:
-                report.note(f"the certificate cannot be renewed: {error.strerror}")
+                reporter.note(f"the certificate cannot be renewed: {error.strerror}")
 
 
-def tls_of(settings: Settings, home: Home) -> Tls | None:
+def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
     """The certificates of the processes to be started; None without TLS.
 
     Raises `Misconfigured` where a file that is set lacks its other half.
     """
-    if settings.tls == "files" and settings.tls_cert is None:
+    if settings.tls_source == "files" and settings.tls_cert is None:
         if settings.tls_key is not None:
             raise Misconfigured("tls_key", "needs tls_cert beside it")
         return None
     if settings.tls_cert is not None and settings.tls_key is None:
         raise Misconfigured("tls_cert", "needs tls_key beside it")
-    folder = home.root / Path(OWN_CA).parent
-    names = tuple(names_of(settings.host, settings.allowed_hosts))
+    folder = home.root / Path(LOCAL_CA_PATH).parent
+    names = tuple(collect_host_names(settings.host, settings.allowed_hosts))
     try:
-        own = ensure(folder, names)
+        own_files = ensure_certificate(folder, names)
     except OSError as error:
-        raise Misconfigured("tls", f"{folder} cannot be written: {error.strerror}") from None
-    given = settings.tls_cert, settings.tls_key, settings.grpc_cert, settings.grpc_key
-    return Tls(folder, names, own, *given, settings.ca)
+        raise Misconfigured("tls_source", f"{folder} cannot be written: {error.strerror}") from None
+    configured = settings.tls_cert, settings.tls_key, settings.grpc_cert, settings.grpc_key
+    return TlsSetup(folder, names, own_files, *configured, settings.ca_file)

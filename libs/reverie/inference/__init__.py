@@ -1,0 +1,1 @@
+"""Embedding models, language models, token counting."""

@@ -1,21 +1,37 @@
-"""Texts to vectors: the port, and the model that runs on this machine."""
+"""The embedder interface, the local ONNX embedder, and an LRU cache of vectors around either."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from reverie.inference.catalogue import DEFAULT_MODEL, Model, known
-from reverie.inference.fetch import Progress
-from reverie.inference.meters import ModelMeters
-from reverie.inference.own import OWN_GRAPH, Pooling, own_profile
-from reverie.inference.resolver import resolve
-from reverie.inference.runner import ALONE, MAX_WAITING, Runner
-from reverie.inference.tokens import ModelTokenCounter
-from reverie.inference.vectors import Vectors, normalised
+from reverie.inference.model_catalogue import DEFAULT_MODEL, ModelSpec, get_model_spec
+from reverie.inference.model_download import Progress
+from reverie.inference.model_metrics import UNREGISTERED_METRICS, ModelMetrics
+from reverie.inference.model_resolver import resolve_model
+from reverie.inference.onnx_runner import (
+    CUSTOM_GRAPH,
+    MAX_WAITING_CALLS,
+    NO_BATCHING,
+    OnnxRunner,
+    Pooling,
+    load_custom_profile,
+)
+from reverie.inference.token_counters import ModelTokenCounter
+
+Vectors = NDArray[np.float32]
+
+
+def normalize_rows(vectors: NDArray[Any]) -> Vectors:
+    """Each row at length 1; a row of zeros as it is."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+    return scaled
 
 
 class Embedder(Protocol):
@@ -40,30 +56,30 @@ class Embedder(Protocol):
 
 
 class OnnxEmbedder:
-    """A model run by onnxruntime in one thread of its own, off the event loop: see `Runner`."""
+    """A model run by onnxruntime in one thread of its own, off the event loop: see `OnnxRunner`."""
 
     def __init__(
-        self, model: Model, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING
+        self, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
     ) -> None:
-        graph = folder / model.graph
-        runner = Runner(model.name, graph, model.max_tokens, threads, max_waiting, ALONE)
-        self._set(model.name, runner, model.dims, model.pooling)
+        graph = folder / model.graph_file
+        runner = OnnxRunner(model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING)
+        self._configure(model.name, runner, model.dims, model.pooling)
 
     @classmethod
-    def local(cls, name: str, folder: Path, threads: int = 1) -> OnnxEmbedder:
+    def from_folder(cls, name: str, folder: Path, threads: int = 1) -> OnnxEmbedder:
         """A model of one's own: `model.onnx` and `tokenizer.json` in a folder.
 
         A `profile.json` beside them may say `pooling` (cls or mean; unset: mean) and `max_tokens`
         (unset: 512). Raises `Misconfigured`.
         """
-        profile = own_profile(folder, "model")
-        graph = folder / OWN_GRAPH
-        runner = Runner(name, graph, profile.max_tokens, threads, batch_tokens=ALONE)
-        made = cls.__new__(cls)
-        made._set(name, runner, runner.width, profile.pooling)
-        return made
+        profile = load_custom_profile(folder, "model")
+        graph = folder / CUSTOM_GRAPH
+        runner = OnnxRunner(name, graph, profile.max_tokens, threads, batch_tokens=NO_BATCHING)
+        embedder = cls.__new__(cls)
+        embedder._configure(name, runner, runner.vector_size, profile.pooling)
+        return embedder
 
-    def _set(self, name: str, runner: Runner, dims: int, pooling: Pooling) -> None:
+    def _configure(self, name: str, runner: OnnxRunner, dims: int, pooling: Pooling) -> None:
         self.name, self.dims, self._runner, self._pooling = name, dims, runner, pooling
 
     @property
@@ -71,9 +87,9 @@ class OnnxEmbedder:
         """The token counter of this model."""
         return self._runner.counter
 
-    def count_by(self, meters: ModelMeters) -> None:
+    def set_metrics(self, metrics: ModelMetrics) -> None:
         """From now on its calls are counted there."""
-        self._runner.meters = meters
+        self._runner.metrics = metrics
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""
@@ -81,7 +97,9 @@ class OnnxEmbedder:
             return np.zeros((0, self.dims), dtype=np.float32)
         rows = await self._runner.run(texts)
         # The first token ([CLS]) stands for the text in the BGE models.
-        return normalised(np.stack([r[0] if self._pooling == "cls" else r.mean(0) for r in rows]))
+        return normalize_rows(
+            np.stack([row[0] if self._pooling == "cls" else row.mean(0) for row in rows])
+        )
 
     async def warm(self) -> None:
         """Runs the model once, so that the first caller does not wait for its set-up."""
@@ -105,5 +123,65 @@ def load_embedder(
 
     Raises as `resolver.resolve` does.
     """
-    place = resolve(name, home, folder, progress, download=download)
-    return OnnxEmbedder(known(name), place, threads)
+    model_folder = resolve_model(name, home, folder, progress, download=download)
+    return OnnxEmbedder(get_model_spec(name), model_folder, threads)
+
+
+DEFAULT_CACHED_TEXTS = 2048
+_MAX_KEY_CHARS = 4096
+
+
+class CachedEmbedder:
+    """An embedder that keeps the vectors of the texts used last.
+
+    Holds at most `size` texts with their vectors (1.5 KiB each at 384 dimensions); texts over
+    4,096 characters pass by. A text already known gets the very same vector again.
+    """
+
+    def __init__(
+        self,
+        inner: Embedder,
+        size: int = DEFAULT_CACHED_TEXTS,
+        metrics: ModelMetrics = UNREGISTERED_METRICS,
+    ) -> None:
+        self._inner = inner
+        self._metrics = metrics
+        self._size = size
+        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self._inner.name
+
+    @property
+    def dims(self) -> int:
+        """The inner model's vector length."""
+        return self._inner.dims
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """As the inner embedder does, which sees only the texts not known."""
+        cached = {text: vector for text in texts if (vector := self._lookup(text)) is not None}
+        self._metrics.count_cached(self.name, len(cached))
+        missing = list(dict.fromkeys(text for text in texts if text not in cached))
+        if missing:
+            computed = dict(zip(missing, await self._inner.embed(missing), strict=True))
+            for text, vector in computed.items():
+                self._store(text, vector)
+            cached |= computed
+        if not texts:
+            return np.zeros((0, self.dims), dtype=np.float32)
+        return np.stack([cached[text] for text in texts])
+
+    def _lookup(self, text: str) -> Vectors | None:
+        vector = self._vectors.get(text)
+        if vector is not None:
+            self._vectors.move_to_end(text)
+        return vector
+
+    def _store(self, text: str, vector: Vectors) -> None:
+        if len(text) > _MAX_KEY_CHARS:
+            return
+        self._vectors[text] = vector.copy()
+        while len(self._vectors) > self._size:
+            self._vectors.popitem(last=False)

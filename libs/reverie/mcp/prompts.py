@@ -1,4 +1,4 @@
-"""Prompts a person may choose: recall into the conversation, hand a session over."""
+"""The prompts that a person may choose: recall into the conversation, session handoff."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reverie.contracts.problems import problem_of
-from reverie.domain.errors import Invalid
-from reverie.domain.told_lines import lines
-from reverie.mcp.answers import dumped, fenced, short
-from reverie.mcp.rest import Failed, Rest, ask
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.context.text_rendering import render_memories
+from reverie.domain.core.errors import InvalidInput
+from reverie.mcp.rest_calls import RestCallError, RestClient, call_rest
+from reverie.mcp.tool_results import compact, fence_body, to_json
 
-_NOTHING = "Nothing is known about that."
-_OPEN = ["todo", "doing", "blocked"]
+_NO_MEMORIES = "Nothing is known about that."
+_OPEN_STATES = ["todo", "doing", "blocked"]
 """States of tasks that are not done."""
 
 
 @dataclass(frozen=True)
-class Prompt:
+class McpPrompt:
     """A prompt: its arguments by name, each with what it is for."""
 
     name: str
-    about: str
+    description: str
     arguments: Mapping[str, str]
     required: tuple[str, ...] = ()
 
 
 PROMPTS = (
-    Prompt(
+    McpPrompt(
         "recall_context",
         "What is known about a topic, with how it hangs together",
         {"query": "the topic or question"},
         ("query",),
     ),
-    Prompt(
+    McpPrompt(
         "session_handoff",
         "Write the hand-over of a session for whoever goes on",
         {"session": "its id, also short, or the agent's name for it; without one, the newest"},
@@ -42,69 +42,82 @@ PROMPTS = (
 )
 
 
-async def rendered(
-    rest: Rest, name: str, given: Mapping[str, str], project: str | None
+async def render_prompt(
+    rest: RestClient, name: str, arguments: Mapping[str, str], project: str | None
 ) -> tuple[str, str]:
-    """The description and the text of a prompt. Raises `Failed`."""
-    known = {one.name: one for one in PROMPTS}
-    if name not in known:
-        raise Failed(problem_of(Invalid("name", f"unknown prompt; there are {', '.join(known)}")))
-    prompt = known[name]
-    for wanted in prompt.required:
-        if not given.get(wanted, "").strip():
-            raise Failed(problem_of(Invalid(wanted, "is required")))
+    """The description and the text of a prompt. Raises `RestCallError`."""
+    prompts_by_name = {candidate.name: candidate for candidate in PROMPTS}
+    if name not in prompts_by_name:
+        raise RestCallError(
+            problem_from_error(
+                InvalidInput("name", f"unknown prompt; there are {', '.join(prompts_by_name)}")
+            )
+        )
+    prompt = prompts_by_name[name]
+    for argument in prompt.required:
+        if not arguments.get(argument, "").strip():
+            raise RestCallError(problem_from_error(InvalidInput(argument, "is required")))
     if name == "recall_context":
-        return prompt.about, await _recall(rest, given["query"], project)
-    return prompt.about, await _handoff(rest, given.get("session", "").strip() or None, project)
+        return prompt.description, await _render_recall(rest, arguments["query"], project)
+    return prompt.description, await _render_handoff(
+        rest, arguments.get("session", "").strip() or None, project
+    )
 
 
-async def _recall(rest: Rest, query: str, project: str | None) -> str:
-    place = {"project": project} if project else {}
-    found = await ask(rest, "POST", "/v1/recall", None, {"query": query, "depth": 3, **place})
-    said = f"Take into account what is known about: {query}\n\n{lines(found['memories'], _NOTHING)}"
-    if not found["edges"]:
-        return said
-    edges = [f"- {one['from']} {one['type']} {one['to']}" for one in found["edges"]]
-    return f"{said}\n\nHow these hang together:\n" + "\n".join(edges)
+async def _render_recall(rest: RestClient, query: str, project: str | None) -> str:
+    project_field = {"project": project} if project else {}
+    answer = await call_rest(
+        rest, "POST", "/v1/recall", None, {"query": query, "depth": 3, **project_field}
+    )
+    text = (
+        f"Take into account what is known about: "
+        f"{query}\n\n{render_memories(answer['memories'], _NO_MEMORIES)}"
+    )
+    if not answer["edges"]:
+        return text
+    edges = [f"- {edge['from']} {edge['type']} {edge['to']}" for edge in answer["edges"]]
+    return f"{text}\n\nHow these hang together:\n" + "\n".join(edges)
 
 
-async def _handoff(rest: Rest, session: str | None, project: str | None) -> str:
-    body = await _session(rest, session, project)
+async def _render_handoff(rest: RestClient, session: str | None, project: str | None) -> str:
+    body = await _find_session(rest, session, project)
     if body is None:
         return "No session was recorded yet, so there is nothing to hand over."
-    ident = str(body["id"])
-    learned = await ask(rest, "GET", "/v1/memories", {"session": ident, "limit": 50})
-    open_tasks = await _open_tasks(rest, body)
-    stale = await ask(rest, "GET", "/v1/stale", {"limit": 10, **_of(body)})
-    doubtful = [{**one["memory"], "stale_reason": one["grade"]} for one in stale["items"]]
+    session_id = str(body["id"])
+    learned = await call_rest(rest, "GET", "/v1/memories", {"session": session_id, "limit": 50})
+    open_tasks = await _list_open_tasks(rest, body)
+    stale = await call_rest(rest, "GET", "/v1/stale", {"limit": 10, **_project_filter(body)})
+    doubtful = [{**item["memory"], "stale_reason": item["grade"]} for item in stale["items"]]
     parts = (
         "Write the hand-over of this session for the agent who goes on: what was done and decided "
         "and why, what is open, what to look out for. At most 300 words. Then save it with "
         "remember (kind session).",
-        f"The session:\n{dumped(fenced(short(body)))}",
-        f"Learned in it:\n{lines(learned['items'], 'Nothing was remembered.')}",
-        f"Open tasks:\n{lines(open_tasks, 'None.')}",
-        f"Made doubtful by commits:\n{lines(doubtful, 'Nothing.')}",
+        f"The session:\n{to_json(fence_body(compact(body)))}",
+        f"Learned in it:\n{render_memories(learned['items'], 'Nothing was remembered.')}",
+        f"Open tasks:\n{render_memories(open_tasks, 'None.')}",
+        f"Made doubtful by commits:\n{render_memories(doubtful, 'Nothing.')}",
     )
     return "\n\n".join(parts)
 
 
-def _of(session: Mapping[str, Any]) -> dict[str, Any]:
+def _project_filter(session: Mapping[str, Any]) -> dict[str, Any]:
     return {"project": session["project"]} if session.get("project") else {}
 
 
-async def _open_tasks(rest: Rest, session: Mapping[str, Any]) -> list[Any]:
+async def _list_open_tasks(rest: RestClient, session: Mapping[str, Any]) -> list[Any]:
     """What is not done where the session was, and in the project around it."""
-    found: list[Any] = []
-    around = [f"project/{session['project']}"] if session.get("project") else []
-    for scope in dict.fromkeys([session["scope"], *around]):
-        query = {"limit": 50, "scope": scope, "state": _OPEN}
-        found += (await ask(rest, "GET", "/v1/tasks", query))["items"]
-    return found
+    tasks: list[Any] = []
+    project_scopes = [f"project/{session['project']}"] if session.get("project") else []
+    for scope in dict.fromkeys([session["scope"], *project_scopes]):
+        query = {"limit": 50, "scope": scope, "state": _OPEN_STATES}
+        tasks += (await call_rest(rest, "GET", "/v1/tasks", query))["items"]
+    return tasks
 
 
-async def _session(rest: Rest, named: str | None, project: str | None) -> dict[str, Any] | None:
+async def _find_session(
+    rest: RestClient, session_id: str | None, project: str | None
+) -> dict[str, Any] | None:
     """The session that is named, as all doors name it; else the newest."""
-    query = {"session": named, "project": None if named else project, "limit": 1}
-    found = (await ask(rest, "GET", "/v1/sessions", query))["items"]
-    return dict(found[0]) if found else None
+    query = {"session": session_id, "project": None if session_id else project, "limit": 1}
+    sessions = (await call_rest(rest, "GET", "/v1/sessions", query))["items"]
+    return dict(sessions[0]) if sessions else None

@@ -1,4 +1,4 @@
-"""What a client may attach by itself: context, graph in numbers, what is stale, a memory."""
+"""The resources that a client may attach: context, graph statistics, stale memories, a memory."""
 
 from __future__ import annotations
 
@@ -6,57 +6,63 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from reverie.contracts.problems import problem_of
-from reverie.domain.errors import NotFound
-from reverie.mcp.answers import dumped, fenced, short
-from reverie.mcp.rest import Failed, Rest, ask
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.core.errors import NotFound
+from reverie.mcp.rest_calls import RestCallError, RestClient, call_rest
+from reverie.mcp.tool_results import compact, fence_body, to_json
 
 MARKDOWN, JSON = "text/markdown", "application/json"
-MEMORY = "reverie://memory/"
+MEMORY_URI_PREFIX = "reverie://memory/"
 
 
 @dataclass(frozen=True)
-class Source:
+class McpResource:
     """A resource: where it is read, and what a person is told of it."""
 
     uri: str
     name: str
-    about: str
-    kind: str
+    description: str
+    media_type: str
     path: str
     by_project: bool = True
 
 
-SOURCES = (
-    Source(
+RESOURCES = (
+    McpResource(
         "reverie://context",
         "context",
         "What to know before starting: conventions, tasks, decisions, what may be stale",
         MARKDOWN,
         "/v1/context",
     ),
-    Source("reverie://graph/stats", "graph", "The graph in numbers", JSON, "/v1/graph/stats"),
-    Source("reverie://stale", "stale", "Memories that commits made doubtful", JSON, "/v1/stale"),
+    McpResource("reverie://graph/stats", "graph", "The graph in numbers", JSON, "/v1/graph/stats"),
+    McpResource(
+        "reverie://stale", "stale", "Memories that commits made doubtful", JSON, "/v1/stale"
+    ),
 )
-TEMPLATE = Source(
-    f"{MEMORY}{{id}}", "memory", "A memory with its neighbours; the id may be short", JSON, ""
+MEMORY_TEMPLATE = McpResource(
+    f"{MEMORY_URI_PREFIX}{{id}}",
+    "memory",
+    "A memory with its neighbours; the id may be short",
+    JSON,
+    "",
 )
 
 
-async def read(rest: Rest, uri: str, project: str | None) -> tuple[str, str]:
-    """The media type and the text of a resource. Raises `Failed`."""
-    if uri.startswith(MEMORY):
-        name = unquote(uri.removeprefix(MEMORY))
-        found = await ask(rest, "GET", f"/v1/memories/{quote(name, safe='')}")
-        return JSON, dumped(fenced(short(found)))
-    source = next((one for one in SOURCES if one.uri == uri), None)
-    if source is None:
-        raise Failed(problem_of(NotFound("resource", uri)))
-    body = await ask(rest, "GET", source.path, {"project": project} if project else None)
-    if source.kind == MARKDOWN:
+async def read_resource(rest: RestClient, uri: str, project: str | None) -> tuple[str, str]:
+    """The media type and the text of a resource. Raises `RestCallError`."""
+    if uri.startswith(MEMORY_URI_PREFIX):
+        memory_id = unquote(uri.removeprefix(MEMORY_URI_PREFIX))
+        memory = await call_rest(rest, "GET", f"/v1/memories/{quote(memory_id, safe='')}")
+        return JSON, to_json(fence_body(compact(memory)))
+    resource = next((candidate for candidate in RESOURCES if candidate.uri == uri), None)
+    if resource is None:
+        raise RestCallError(problem_from_error(NotFound("resource", uri)))
+    body = await call_rest(rest, "GET", resource.path, {"project": project} if project else None)
+    if resource.media_type == MARKDOWN:
         return MARKDOWN, str(body["markdown"])
-    return JSON, dumped(_told(source, body))
+    return JSON, to_json(_compact_body(resource, body))
 
 
-def _told(source: Source, body: dict[str, Any]) -> Any:
-    return fenced(short(body)) if source.name == "stale" else short(body)
+def _compact_body(resource: McpResource, body: dict[str, Any]) -> Any:
+    return fence_body(compact(body)) if resource.name == "stale" else compact(body)

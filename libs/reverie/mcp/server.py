@@ -1,7 +1,6 @@
-"""The server of the official SDK, around the door with our tools, resources and prompts.
+"""Builds the MCP server of the SDK around handlers that are created on first use.
 
-The door is made when it is first needed: a client that starts this as a process waits for the
-first answer, which says no more than who is there.
+A client that starts this as a process waits for the first answer, which needs no handlers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.lowlevel.server import Server
 
 if TYPE_CHECKING:
-    from reverie.mcp.door import Door
+    from reverie.mcp.handlers import McpHandlers
 
 INSTRUCTIONS = (
     "Reverie is the long-term memory of this project's agents. At session start call context once. "
@@ -24,13 +23,13 @@ INSTRUCTIONS = (
 )
 
 
-def build(make: Callable[[], Door]) -> Server[Any]:
-    """A server whose handlers are those of the door that `make` makes, once."""
-    door = cache(make)
+def build_server(create_handlers: Callable[[], McpHandlers]) -> Server[Any]:
+    """A server whose handlers are those of the door that `create_handlers` makes, once."""
+    handlers = cache(create_handlers)
 
     def to(name: str) -> Any:
         async def handle(ctx: Any, params: Any) -> Any:
-            return await getattr(door(), name)(ctx, params)
+            return await getattr(handlers(), name)(ctx, params)
 
         return handle
 
@@ -40,7 +39,7 @@ def build(make: Callable[[], Door]) -> Server[Any]:
         title="Reverie",
         description="Long-term memory for coding agents",
         instructions=INSTRUCTIONS,
-        get_tool_input_schema=lambda name: door().inputs(name),
+        get_tool_input_schema=lambda name: handlers().get_input_schema(name),
         on_list_tools=to("list_tools"),
         on_call_tool=to("call_tool"),
         on_list_resources=to("list_resources"),

@@ -1,34 +1,61 @@
-"""The tools: names, words for a model that has never seen Reverie, and the calls behind them."""
+"""The list of tools: names, descriptions, schemas and the calls behind them."""
 
 from __future__ import annotations
 
-from reverie.contracts.context import ContextAnswer
-from reverie.contracts.dreams import DreamRequested, RequestDream
-from reverie.contracts.edits import Confirmed, Edited, Feedback, History, RollBack
+from reverie.contracts.context import ContextResponse
+from reverie.contracts.dreams import DreamRequest, DreamRequestStatus
+from reverie.contracts.edits import (
+    ConfirmMemoryResponse,
+    FeedbackRequest,
+    MemoryChangeResponse,
+    MemoryHistoryPage,
+    RollbackRequest,
+)
 from reverie.contracts.git import StalePage
-from reverie.contracts.graph import Impact, Linked, NewLink, Subgraph, Unlinked
-from reverie.contracts.memories import MemoryPage, Remember, Remembered
-from reverie.contracts.recall import Recall, RecallAnswer
+from reverie.contracts.graph import (
+    CreateLinkRequest,
+    CreateLinkResponse,
+    DeleteLinkResponse,
+    ImpactPage,
+    SubgraphResponse,
+)
+from reverie.contracts.memories import MemoryPage, RememberRequest, RememberResponse
+from reverie.contracts.recall import RecallRequest, RecallResponse
 from reverie.contracts.sessions import SessionPage
-from reverie.contracts.tasks import MoveTask, TaskMoved
-from reverie.domain.told_lines import lines
-from reverie.mcp import composed, keyed
-from reverie.mcp.more import more as operate
-from reverie.mcp.schema import field, sent, text, texts, told, whole
-from reverie.mcp.tool import ADDS, REMOVES, SETTLES, Body, Hints, One, Tool
+from reverie.contracts.typed_memories import MoveTaskRequest, TaskChangeResponse
+from reverie.domain.context.text_rendering import render_memories
+from reverie.mcp import composite_tools
+from reverie.mcp.more_tool import run_more as operate
+from reverie.mcp.tool_definition import (
+    ADDITIVE,
+    DESTRUCTIVE,
+    IDEMPOTENT,
+    Body,
+    RestCall,
+    Tool,
+    ToolHints,
+)
+from reverie.mcp.tool_schemas import (
+    arguments_schema,
+    field_schema,
+    integer_schema,
+    result_schema,
+    string_list_schema,
+    string_schema,
+)
 
 KINDS = "convention|decision|bug|spec|task|preference|lesson|context|reference|skill"
 EDGES = "caused_by|led_to|part_of|relates_to|depends_on|touches|contradicts"
-MINIMAL = ("context", "recall", "remember", "forget", "impact")
+MINIMAL_TOOLS = ("context", "recall", "remember", "forget", "impact")
 """The tools of the minimal profile."""
 
 
-def _recalled(body: Body) -> str:
-    missing = "".join(f"\n(not asked: {one})" for one in body.get("degraded", ()))
-    return lines(body["memories"], "Nothing is known about that.") + missing
+def _render_memories(body: Body) -> str:
+    missing = "".join(f"\n(not asked: {name})" for name in body.get("degraded", ()))
+    return render_memories(body["memories"], "Nothing is known about that.") + missing
 
 
-def _context(body: Body) -> str:
+def _render_context(body: Body) -> str:
     return str(body.get("markdown") or "Nothing is known here yet.")
 
 
@@ -37,274 +64,311 @@ TOOLS = (
         "recall",
         "Search long-term memory by question. Use before non-trivial work and when past "
         "decisions, bugs or conventions may matter. Not for what the code itself shows.",
-        sent(
+        arguments_schema(
             {
-                "query": field(Recall, "query", "plain words; identifiers and paths help"),
-                "kinds": field(Recall, "kinds"),
-                "scopes": field(Recall, "scopes", "as project/shop"),
-                "files": field(Recall, "files"),
-                "limit": field(Recall, "limit"),
-                "session": field(Recall, "session"),
-                "as_of": field(Recall, "as_of", "RFC 3339: what was known then"),
+                "query": field_schema(
+                    RecallRequest, "query", "plain words; identifiers and paths help"
+                ),
+                "kinds": field_schema(RecallRequest, "kinds"),
+                "scopes": field_schema(RecallRequest, "scopes", "as project/shop"),
+                "files": field_schema(RecallRequest, "files"),
+                "limit": field_schema(RecallRequest, "limit"),
+                "session": field_schema(RecallRequest, "session"),
+                "as_of": field_schema(RecallRequest, "as_of", "RFC 3339: what was known then"),
             },
             "query",
         ),
-        told(RecallAnswer, "memories"),
-        One("POST", "/v1/recall", fixed={"limit": 8}),
-        home="project",
-        recalls=True,
-        text=_recalled,
+        result_schema(RecallResponse, "memories"),
+        RestCall("POST", "/v1/recall", defaults={"limit": 8}),
+        project_argument="project",
+        returns_memories=True,
+        render_text=_render_memories,
     ),
     Tool(
         "remember",
         "Store one durable fact: a decision with its why, a convention, a bug's cause, a "
         "preference. Not for secrets, progress chatter or what code or git already says.",
-        sent(
+        arguments_schema(
             {
-                "content": field(Remember, "content", "one fact, understandable alone"),
-                "kind": field(Remember, "kind", KINDS),
-                "scope": field(Remember, "scope", "as project/shop or global"),
-                "key": field(Remember, "key", "one active memory per key"),
-                "supersede_reason": field(Remember, "supersede_reason", "to replace the key's"),
-                "tags": field(Remember, "tags"),
-                "files": texts("paths it is about"),
-                "edges": field(Remember, "edges", "[{to: id, type}]"),
-                "session": field(Remember, "session"),
+                "content": field_schema(
+                    RememberRequest, "content", "one fact, understandable alone"
+                ),
+                "kind": field_schema(RememberRequest, "kind", KINDS),
+                "scope": field_schema(RememberRequest, "scope", "as project/shop or global"),
+                "key": field_schema(RememberRequest, "key", "one active memory per key"),
+                "supersede_reason": field_schema(
+                    RememberRequest, "supersede_reason", "to replace the key's"
+                ),
+                "tags": field_schema(RememberRequest, "tags"),
+                "files": string_list_schema("paths it is about"),
+                "edges": field_schema(RememberRequest, "edges", "[{to: id, type}]"),
+                "session": field_schema(RememberRequest, "session"),
             },
             "content",
         ),
-        told(Remembered, "id", "status"),
-        One("POST", "/v1/remember", inside={"files": "git"}),
-        ADDS,
-        home="scope",
+        result_schema(RememberResponse, "id", "status"),
+        RestCall("POST", "/v1/remember", nested={"files": "git"}),
+        ADDITIVE,
+        project_argument="scope",
     ),
     Tool(
         "context",
         "What to know before starting: conventions, tasks, recent decisions, stale warnings. Use "
         "once at session start; then recall.",
-        sent(
+        arguments_schema(
             {
-                "project": text(),
-                "session": text(),
-                "files": texts("open files"),
+                "project": string_schema(),
+                "session": string_schema(),
+                "files": string_list_schema("open files"),
             }
         ),
-        told(ContextAnswer, "markdown"),
-        One("GET", "/v1/context"),
-        home="project",
-        keeps=("markdown", "tokens", "degraded"),
-        text=_context,
+        result_schema(ContextResponse, "markdown"),
+        RestCall("GET", "/v1/context"),
+        project_argument="project",
+        result_fields=("markdown", "tokens", "degraded"),
+        render_text=_render_context,
     ),
     Tool(
         "forget",
         "Remove a wrong memory for good. If it was only replaced, use remember with its key.",
-        sent({"id": text()}, "id"),
-        told(Edited, "version"),
-        One("DELETE", "/v1/memories/{id}"),
-        REMOVES,
+        arguments_schema({"id": string_schema()}, "id"),
+        result_schema(MemoryChangeResponse, "version"),
+        RestCall("DELETE", "/v1/memories/{id}"),
+        DESTRUCTIVE,
     ),
     Tool(
         "link",
         "Connect two memories, so that recall finds one through the other.",
-        sent(
+        arguments_schema(
             {
-                "from": text(),
-                "to": text(),
-                "type": field(NewLink, "type", EDGES),
+                "from": string_schema(),
+                "to": string_schema(),
+                "type": field_schema(CreateLinkRequest, "type", EDGES),
             },
             "from",
             "to",
             "type",
         ),
-        told(Linked, "id"),
-        One("POST", "/v1/links"),
-        SETTLES,
+        result_schema(CreateLinkResponse, "id"),
+        RestCall("POST", "/v1/links"),
+        IDEMPOTENT,
     ),
     Tool(
         "unlink",
         "Remove a wrong edge; its id is in recall or subgraph.",
-        sent({"id": text()}, "id"),
-        told(Unlinked, "id"),
-        One("DELETE", "/v1/links/{id}"),
-        REMOVES,
+        arguments_schema({"id": string_schema()}, "id"),
+        result_schema(DeleteLinkResponse, "id"),
+        RestCall("DELETE", "/v1/links/{id}"),
+        DESTRUCTIVE,
     ),
     Tool(
         "subgraph",
         "Memories around one that recall found: why it came to be, what depends on it.",
-        sent({"id": text(), "depth": whole("1 to 5")}, "id"),
-        told(Subgraph, "nodes"),
-        One("GET", "/v1/memories/{id}/subgraph"),
-        recalls=True,
+        arguments_schema({"id": string_schema(), "depth": integer_schema("1 to 5")}, "id"),
+        result_schema(SubgraphResponse, "nodes"),
+        RestCall("GET", "/v1/memories/{id}/subgraph"),
+        returns_memories=True,
     ),
     Tool(
         "impact",
         "What is known that a change of a file or entity would touch. Use before editing.",
-        sent({"path": text("in the repository"), "entity": text(), "project": text()}),
-        told(Impact, "items"),
-        One("GET", "/v1/impact"),
-        home="project",
-        recalls=True,
+        arguments_schema(
+            {
+                "path": string_schema("in the repository"),
+                "entity": string_schema(),
+                "project": string_schema(),
+            }
+        ),
+        result_schema(ImpactPage, "items"),
+        RestCall("GET", "/v1/impact"),
+        project_argument="project",
+        returns_memories=True,
     ),
     Tool(
         "status",
         "Whether memory works, and its size. Use when a tool fails.",
-        sent({}),
+        arguments_schema({}),
         {
             "type": "object",
             "properties": {"ready": {"type": "boolean"}},
         },
-        composed.status,
+        composite_tools.get_status,
     ),
     Tool(
         "task_update",
         "Move a task (a memory of kind task), claim it, or say what it waits for.",
-        sent(
+        arguments_schema(
             {
-                "id": text(),
-                "state": field(MoveTask, "state"),
-                "depends_on": texts("task ids"),
-                "claim_seconds": whole("claim it so long"),
-                "agent": text(),
+                "id": string_schema(),
+                "state": field_schema(MoveTaskRequest, "state"),
+                "depends_on": string_list_schema("task ids"),
+                "claim_seconds": integer_schema("claim it so long"),
+                "agent": string_schema(),
             },
             "id",
         ),
-        told(TaskMoved, "task"),
-        composed.task_update,
-        SETTLES,
+        result_schema(TaskChangeResponse, "task"),
+        composite_tools.update_task,
+        IDEMPOTENT,
     ),
     Tool(
         "sessions",
         "List recent sessions with their summaries, to go on where one ended.",
-        sent({"project": text(), "limit": whole()}),
-        told(SessionPage, "items"),
-        One("GET", "/v1/sessions", fixed={"limit": 10}),
-        home="project",
-        recalls=True,
+        arguments_schema({"project": string_schema(), "limit": integer_schema()}),
+        result_schema(SessionPage, "items"),
+        RestCall("GET", "/v1/sessions", defaults={"limit": 10}),
+        project_argument="project",
+        returns_memories=True,
     ),
     Tool(
         "stale",
         "Memories that commits made doubtful, with evidence. Check, then confirm or forget.",
-        sent({"project": text(), "limit": whole()}),
-        told(StalePage, "items"),
-        One("GET", "/v1/stale", fixed={"limit": 10}),
-        home="project",
-        recalls=True,
+        arguments_schema({"project": string_schema(), "limit": integer_schema()}),
+        result_schema(StalePage, "items"),
+        RestCall("GET", "/v1/stale", defaults={"limit": 10}),
+        project_argument="project",
+        returns_memories=True,
     ),
     Tool(
         "memory_save",
         "Keep a note under a key of your own. Another text for that key needs supersede_reason.",
-        sent(
+        arguments_schema(
             {
-                "key": field(Remember, "key"),
-                "content": field(Remember, "content"),
-                "type": text("default context"),
-                "supersede_reason": field(Remember, "supersede_reason"),
+                "key": field_schema(RememberRequest, "key"),
+                "content": field_schema(RememberRequest, "content"),
+                "type": string_schema("default context"),
+                "supersede_reason": field_schema(RememberRequest, "supersede_reason"),
             },
             "key",
             "content",
         ),
-        told(Remembered, "id", "status"),
-        One("POST", "/v1/remember", renames={"type": "kind"}, fixed={"kind": "context"}),
-        ADDS,
-        home="scope",
+        result_schema(RememberResponse, "id", "status"),
+        RestCall("POST", "/v1/remember", renames={"type": "kind"}, defaults={"kind": "context"}),
+        ADDITIVE,
+        project_argument="scope",
     ),
     Tool(
         "memory_search",
         "Like recall, but short fragments with keys, to look up notes.",
-        sent({"query": field(Recall, "query"), "max_results": whole()}, "query"),
+        arguments_schema(
+            {"query": field_schema(RecallRequest, "query"), "max_results": integer_schema()},
+            "query",
+        ),
         {
             "type": "object",
             "properties": {"results": {"type": "array"}},
         },
-        keyed.search,
-        home="project",
-        recalls=True,
+        composite_tools.search_notes,
+        project_argument="project",
+        returns_memories=True,
     ),
     Tool(
         "memory_list",
         "List active memories, newest first. To find something, use recall.",
-        sent({"type": text(), "scope": text(), "cursor": text("from next")}),
-        told(MemoryPage, "items"),
-        One(
-            "GET", "/v1/memories", renames={"type": "kind"}, fixed={"status": "active", "limit": 20}
+        arguments_schema(
+            {
+                "type": string_schema(),
+                "scope": string_schema(),
+                "cursor": string_schema("from next"),
+            }
         ),
-        home="scope",
-        recalls=True,
+        result_schema(MemoryPage, "items"),
+        RestCall(
+            "GET",
+            "/v1/memories",
+            renames={"type": "kind"},
+            defaults={"status": "active", "limit": 20},
+        ),
+        project_argument="scope",
+        returns_memories=True,
     ),
     Tool(
         "memory_delete",
         "Forget the note under a key.",
-        sent({"key": text(), "scope": text()}, "key"),
-        told(Edited, "version"),
-        keyed.delete,
-        REMOVES,
-        home="scope",
+        arguments_schema({"key": string_schema(), "scope": string_schema()}, "key"),
+        result_schema(MemoryChangeResponse, "version"),
+        composite_tools.delete_note,
+        DESTRUCTIVE,
+        project_argument="scope",
     ),
     Tool(
         "history",
         "How a memory changed: versions, who, why. Use before rollback.",
-        sent({"id": text()}, "id"),
-        told(History, "items"),
-        One("GET", "/v1/memories/{id}/history"),
-        recalls=True,
+        arguments_schema({"id": string_schema()}, "id"),
+        result_schema(MemoryHistoryPage, "items"),
+        RestCall("GET", "/v1/memories/{id}/history"),
+        returns_memories=True,
     ),
     Tool(
         "confirm",
         "Say that a memory from stale was checked and still holds.",
-        sent({"id": text()}, "id"),
-        told(Confirmed, "cleared"),
-        One("POST", "/v1/memories/{id}/confirm"),
-        SETTLES,
+        arguments_schema({"id": string_schema()}, "id"),
+        result_schema(ConfirmMemoryResponse, "cleared"),
+        RestCall("POST", "/v1/memories/{id}/confirm"),
+        IDEMPOTENT,
     ),
     Tool(
         "rollback",
         "Bring an earlier version of a memory back.",
-        sent({"id": text(), "version": field(RollBack, "version")}, "id", "version"),
-        told(Edited, "version"),
-        One("POST", "/v1/memories/{id}/rollback"),
-        SETTLES,
+        arguments_schema(
+            {"id": string_schema(), "version": field_schema(RollbackRequest, "version")},
+            "id",
+            "version",
+        ),
+        result_schema(MemoryChangeResponse, "version"),
+        RestCall("POST", "/v1/memories/{id}/rollback"),
+        IDEMPOTENT,
     ),
     Tool(
         "feedback",
         "Judge a memory: approve makes it certain, edit rewrites, discard forgets it.",
-        sent(
+        arguments_schema(
             {
-                "id": text(),
-                "verdict": field(Feedback, "verdict"),
-                "content": field(Feedback, "content", "for edit"),
+                "id": string_schema(),
+                "verdict": field_schema(FeedbackRequest, "verdict"),
+                "content": field_schema(FeedbackRequest, "content", "for edit"),
             },
             "id",
             "verdict",
         ),
-        told(Edited, "version"),
-        One("POST", "/v1/memories/{id}/feedback"),
-        Hints(destroys=True),
+        result_schema(MemoryChangeResponse, "version"),
+        RestCall("POST", "/v1/memories/{id}/feedback"),
+        ToolHints(destructive=True),
     ),
     Tool(
         "dream",
         "Digest conversations into memories now. Rarely needed: it happens by itself.",
-        sent({"scope": field(RequestDream, "scope"), "session": field(RequestDream, "session")}),
-        told(DreamRequested, "status"),
-        One("POST", "/v1/dream"),
-        ADDS,
-        home="scope",
-        instead=("session",),
+        arguments_schema(
+            {
+                "scope": field_schema(DreamRequest, "scope"),
+                "session": field_schema(DreamRequest, "session"),
+            }
+        ),
+        result_schema(DreamRequestStatus, "status"),
+        RestCall("POST", "/v1/dream"),
+        ADDITIVE,
+        project_argument="scope",
+        alternative_arguments=("session",),
     ),
     Tool(
         "more",
         "All else: sessions, turns, adjust, tasks, claims, provenance, pins, skills, vault, "
         "traces, export, settings. Alone it lists operations; with one, says what it takes; with "
         "arguments (or {}), does it.",
-        sent({"operation": text(), "arguments": {"type": "object"}}),
+        arguments_schema({"operation": string_schema(), "arguments": {"type": "object"}}),
         {"type": "object"},
         operate,
-        Hints(destroys=True),
-        fences=True,
+        ToolHints(destructive=True),
+        is_fenced=True,
     ),
 )
 
 
-def offered(profile: str) -> dict[str, Tool]:
+def select_tools(profile: str) -> dict[str, Tool]:
     """The tools of a profile, `full` or `minimal`, by name."""
-    named = {tool.name: tool for tool in TOOLS}
-    return named if profile == "full" else {name: named[name] for name in MINIMAL}
+    tools_by_name = {tool.name: tool for tool in TOOLS}
+    return (
+        tools_by_name
+        if profile == "full"
+        else {name: tools_by_name[name] for name in MINIMAL_TOOLS}
+    )

@@ -1,0 +1,1 @@
+"""What every service runs on: settings, HTTP, authentication, telemetry."""

@@ -1,4 +1,4 @@
-"""A service: what it offers and needs, as one value, and the process that runs it."""
+"""The service definition, its aiohttp application, and the process that runs it."""
 
 from __future__ import annotations
 
@@ -13,39 +13,49 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from reverie.domain.errors import Misconfigured, ReverieError, Unavailable
-from reverie.domain.limits import Limits
-from reverie.domain.scopes import parse_pattern
-from reverie.runtime import allocator
-from reverie.runtime.admission import Admission, AdmissionMeters, Bounds
-from reverie.runtime.audit import Auditor
-from reverie.runtime.auth import (
-    Admit,
-    CachedKeys,
+from reverie.domain.access.principals import UsageLimits
+from reverie.domain.access.scopes import parse_pattern
+from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
+from reverie.runtime.auth.authentication import (
+    Authenticator,
+    CachedKeyFinder,
     KeyFinder,
-    TenantOf,
-    TokenReader,
+    TenantLookup,
+    TokenVerifier,
     authenticate,
 )
-from reverie.runtime.client_meters import ClientMeters
-from reverie.runtime.endless import prepare_to_stop
-from reverie.runtime.forward import Forward, Passing, add_forwards
-from reverie.runtime.glance import Turnstile
-from reverie.runtime.health import Check, health_routes
-from reverie.runtime.idempotency import IdempotencyStore
-from reverie.runtime.lifecycle import Background, in_background, stop_signal
-from reverie.runtime.logs import Redact, configure_logs
-from reverie.runtime.malformed import TURNSTILE, Runner
-from reverie.runtime.metrics import Reading, Readings, new_registry
-from reverie.runtime.observe import AfterWork, Observer, sign_response
-from reverie.runtime.positions import Positions
-from reverie.runtime.problems import problems
-from reverie.runtime.rates import Rates, SharedCounts
-from reverie.runtime.routes import OWN_URL, Door, KnownOf, Route, add_routes
-from reverie.runtime.settings import Settings, base_url
-from reverie.runtime.strangers import GuardedSite, own_pages_only, spoken
-from reverie.runtime.telemetry import install_provider, telemetry
-from reverie.runtime.tls import certificate_of
+from reverie.runtime.http.audit import Auditor
+from reverie.runtime.http.bad_requests import REJECTION_CACHE, HttpRunner
+from reverie.runtime.http.early_rejection import RejectionCache
+from reverie.runtime.http.health import HealthCheck, health_routes
+from reverie.runtime.http.host_guard import GuardedSite, create_host_guard, mark_request_received
+from reverie.runtime.http.idempotency import IdempotencyStore
+from reverie.runtime.http.instrumentation import (
+    AfterReplyRunner,
+    RequestInstrumentation,
+    add_response_headers,
+)
+from reverie.runtime.http.problem_responses import problem_middleware
+from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.http.reverse_proxy import ProxyOptions, ProxyRoute, add_proxy_routes
+from reverie.runtime.http.routes import (
+    INTERNAL_URL,
+    Route,
+    RouteDependencies,
+    SecretsLoader,
+    add_routes,
+)
+from reverie.runtime.http.streaming import register_shutdown_signal
+from reverie.runtime.http.tls import load_certificate
+from reverie.runtime.limits.admission import AdmissionController, AdmissionLimits, AdmissionMetrics
+from reverie.runtime.limits.rate_limiter import RateLimiter, SharedQuotas
+from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
+from reverie.runtime.observability.logs import Redact, configure_logs
+from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, create_registry
+from reverie.runtime.observability.tracing import export_spans, install_provider
+from reverie.runtime.process import system_resources
+from reverie.runtime.process.lifecycle import BackgroundJob, run_in_background, stop_signal
+from reverie.runtime.settings.settings import Settings, base_url
 
 log = structlog.get_logger()
 
@@ -53,17 +63,17 @@ EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 EXIT_CONFIG = 78
-_AFTER_SECONDS = 2.0
+_AFTER_REPLY_TIMEOUT = 2.0
 LOOPBACK = "127.0.0.1"
-_IDLE_SECONDS = 75.0
+_KEEPALIVE_SECONDS = 75.0
 """Seconds that a connection is kept open between two requests."""
 
 
-OpenDoor = Callable[[str, Admit], AbstractAsyncContextManager[None]]
+ServerFactory = Callable[[str, Authenticator], AbstractAsyncContextManager[None]]
 """Opens another way in, given the URL at which the service itself is reached, and what tells who
 holds a key."""
 
-ADMIT: web.AppKey[Admit] = web.AppKey("ADMIT", Callable)  # type: ignore[arg-type]
+AUTHENTICATOR: web.AppKey[Authenticator] = web.AppKey("ADMIT", Callable)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -71,171 +81,194 @@ class Service:
     """Everything that the runtime must know of a service.
 
     `background` tasks run from start to shutdown and are started anew after a crash.
-    `doors` are open while the service listens.
-    `registry` takes the service's own metrics beside those of the requests. `counts`: what keys
-    and tenants use of their limits; without them nothing is limited. `tenant_of`: tenants by their
-    names, for tokens that name one.
+    `extra_servers` are open while the service listens.
+    `registry` takes the service's own metrics beside those of the requests. `quotas`: what keys
+    and tenants use of their limits; without them nothing is limited. `find_tenant`: tenants by
+    their names, for tokens that name one.
     """
 
     name: str
     port: int
     keys: KeyFinder
     routes: Sequence[Route] = ()
-    forwards: Sequence[Forward] = ()
+    proxy_routes: Sequence[ProxyRoute] = ()
     idempotency: IdempotencyStore | None = None
-    checks: Mapping[str, Check] = field(default_factory=dict)
-    background: Sequence[Background] = ()
-    doors: Sequence[OpenDoor] = ()
-    readings: Sequence[Reading] = ()
-    registry: CollectorRegistry = field(default_factory=new_registry)
-    client_meters: ClientMeters | None = None
+    checks: Mapping[str, HealthCheck] = field(default_factory=dict)
+    background: Sequence[BackgroundJob] = ()
+    extra_servers: Sequence[ServerFactory] = ()
+    polled_gauges: Sequence[PolledGauge] = ()
+    registry: CollectorRegistry = field(default_factory=create_registry)
+    client_metrics: HttpClientMetrics | None = None
     auditor: Auditor | None = None
-    known_of: KnownOf | None = None
-    known_lately: KnownOf | None = None
-    counts: SharedCounts | None = None
-    tenant_of: TenantOf | None = None
-    positions: Positions = field(default_factory=Positions)
+    load_secrets: SecretsLoader | None = None
+    load_cached_secrets: SecretsLoader | None = None
+    quotas: SharedQuotas | None = None
+    find_tenant: TenantLookup | None = None
+    positions: PositionHooks = field(default_factory=PositionHooks)
 
 
-OpenService = Callable[[Settings], AbstractAsyncContextManager[Service]]
+ServiceFactory = Callable[[Settings], AbstractAsyncContextManager[Service]]
 
 
 def create_app(service: Service, settings: Settings) -> web.Application:
     """The service as an aiohttp application, its background tasks included."""
     install_provider(service.name)
-    after = AfterWork()
-    observer = Observer(service.registry, after)
-    doors: dict[object, Admission] = {}
-    turnstile = Turnstile(settings.body_limit)
-    seen = [observer.middleware()] + ([service.auditor.middleware()] if service.auditor else [])
+    after_reply = AfterReplyRunner()
+    instrumentation = RequestInstrumentation(service.registry, after_reply)
+    admissions: dict[object, AdmissionController] = {}
+    rejections = RejectionCache(settings.body_limit)
+    observers = [instrumentation.middleware()] + (
+        [service.auditor.middleware()] if service.auditor else []
+    )
     app = web.Application(
         middlewares=[
-            spoken,
-            observer.shedding(doors, turnstile),
-            *seen,
-            problems,
-            own_pages_only(settings.host, settings.allowed_hosts),
+            mark_request_received,
+            instrumentation.rejection_middleware(admissions, rejections),
+            *observers,
+            problem_middleware,
+            create_host_guard(settings.host, settings.allowed_hosts),
         ],
         client_max_size=settings.body_limit,
     )
-    app[TURNSTILE] = turnstile
-    app.on_response_prepare.append(sign_response)
-    prepare_to_stop(app)
-    admit = partial(Admission, _bounds(settings), AdmissionMeters(service.registry))
-    door = Door(
-        CachedKeys(service.keys, settings.key_cache_seconds),
+    app[REJECTION_CACHE] = rejections
+    app.on_response_prepare.append(add_response_headers)
+    register_shutdown_signal(app)
+    create_admission = partial(
+        AdmissionController, _admission_limits(settings), AdmissionMetrics(service.registry)
+    )
+    deps = RouteDependencies(
+        CachedKeyFinder(service.keys, settings.key_cache_ttl),
         service.idempotency,
         settings.body_limit,
         settings.request_timeout,
-        service.known_of,
-        service.known_lately,
-        _rates(service.counts, settings),
+        service.load_secrets,
+        service.load_cached_secrets,
+        _create_rate_limiter(service.quotas, settings),
         service.positions,
-        admit("self"),
-        _tokens(service.tenant_of, settings),
+        create_admission("self"),
+        _create_token_verifier(service.find_tenant, settings),
     )
-    known: Admit = partial(authenticate, keys=door.keys, tokens=door.tokens)
-    app[ADMIT] = known
-    readings = Readings(service.registry, service.readings)
-    own = health_routes(service.name, service.checks, service.registry, readings)
-    add_routes(app, [*own, *service.routes], door, doors)
-    background = [*service.background, *([service.auditor.keep_writing] if service.auditor else [])]
-    app.cleanup_ctx.append(partial(_background, background))
-    if service.forwards:
-        meters = service.client_meters or ClientMeters(service.registry)
+    authenticator: Authenticator = partial(authenticate, keys=deps.keys, tokens=deps.tokens)
+    app[AUTHENTICATOR] = authenticator
+    gauges = PolledGauges(service.registry, service.polled_gauges)
+    builtin_routes = health_routes(service.name, service.checks, service.registry, gauges)
+    add_routes(app, [*builtin_routes, *service.routes], deps, admissions)
+    jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
+    app.cleanup_ctx.append(partial(_run_jobs, jobs))
+    if service.proxy_routes:
+        client_metrics = service.client_metrics or HttpClientMetrics(service.registry)
         limits = settings.body_limit, settings.request_timeout
-        told = service.positions.passed_on
-        passing = Passing(*limits, meters, admit, doors, told, settings.authority)
-        add_forwards(app, service.forwards, passing)
-    app.cleanup_ctx.append(partial(_after_work, after))
+        on_proxied = service.positions.record_proxied
+        proxy_options = ProxyOptions(
+            *limits,
+            client_metrics,
+            create_admission,
+            admissions,
+            on_proxied,
+            settings.trusted_ca_file,
+        )
+        add_proxy_routes(app, service.proxy_routes, proxy_options)
+    app.cleanup_ctx.append(partial(_drain_after_reply, after_reply))
     return app
 
 
-def _rates(counts: SharedCounts | None, settings: Settings) -> Rates | None:
-    if counts is None:
+def _create_rate_limiter(quotas: SharedQuotas | None, settings: Settings) -> RateLimiter | None:
+    if quotas is None:
         return None
-    of_key = Limits(requests_a_minute=settings.rate_limit or None)
-    of_tenant = Limits(
+    key_limits = UsageLimits(requests_a_minute=settings.rate_limit or None)
+    tenant_limits = UsageLimits(
         requests_a_minute=settings.tenant_rate_limit or None,
-        requests_a_day=settings.tenant_requests_a_day or None,
-        memories_a_day=settings.tenant_memories_a_day or None,
-        bytes_a_day=settings.tenant_bytes_a_day or None,
+        requests_a_day=settings.tenant_daily_requests or None,
+        memories_a_day=settings.tenant_daily_memories or None,
+        bytes_a_day=settings.tenant_daily_bytes or None,
     )
-    return Rates(counts, of_key, of_tenant)
+    return RateLimiter(quotas, key_limits, tenant_limits)
 
 
-def _tokens(tenant_of: TenantOf | None, settings: Settings) -> TokenReader | None:
+def _create_token_verifier(
+    find_tenant: TenantLookup | None, settings: Settings
+) -> TokenVerifier | None:
     """Reads tokens where the settings name whose. Raises `Misconfigured`."""
-    if settings.oidc_issuer is None or tenant_of is None:
+    if settings.oidc_issuer is None or find_tenant is None:
         return None
     if not settings.oidc_audience or settings.oidc_jwks_url is None:
         raise Misconfigured("oidc_issuer", "needs oidc_audience and oidc_jwks_url beside it")
     # Here and not above: who takes no tokens need not load what reads them.
-    from reverie.runtime.tokens import Provider, Tokens
+    from reverie.runtime.auth.oidc import OidcProvider, OidcTokenVerifier
 
-    scopes = tuple(parse_pattern(one) for one in settings.oidc_scopes.split(",") if one.strip())
-    named = settings.oidc_issuer, settings.oidc_audience, settings.oidc_jwks_url
+    scopes = tuple(
+        parse_pattern(pattern)
+        for pattern in settings.oidc_default_scopes.split(",")
+        if pattern.strip()
+    )
+    identity = settings.oidc_issuer, settings.oidc_audience, settings.oidc_jwks_url
     claims = settings.oidc_tenant_claim, settings.oidc_role_claim
-    return Tokens(
-        Provider(*named, *claims, settings.oidc_reads_claim, settings.oidc_writes_claim, scopes),
-        tenant_of,
+    return OidcTokenVerifier(
+        OidcProvider(
+            *identity, *claims, settings.oidc_reads_claim, settings.oidc_writes_claim, scopes
+        ),
+        find_tenant,
     )
 
 
-def _bounds(settings: Settings) -> Bounds:
-    return Bounds(
-        settings.work_parallel,
-        settings.work_queue,
-        settings.work_room,
-        settings.work_queue_seconds,
-        settings.work_clears_seconds,
+def _admission_limits(settings: Settings) -> AdmissionLimits:
+    return AdmissionLimits(
+        settings.max_concurrent_requests,
+        settings.request_queue,
+        settings.request_queue_tolerance,
+        settings.request_queue_timeout,
+        settings.request_overload_after,
     )
 
 
-async def _background(works: Sequence[Background], _: web.Application) -> AsyncIterator[None]:
-    async with in_background(works):
+async def _run_jobs(jobs: Sequence[BackgroundJob], _: web.Application) -> AsyncIterator[None]:
+    async with run_in_background(jobs):
         yield
 
 
-async def _after_work(after: AfterWork, _: web.Application) -> AsyncIterator[None]:
+async def _drain_after_reply(
+    after_reply: AfterReplyRunner, _: web.Application
+) -> AsyncIterator[None]:
     """Torn down first: nothing it may use is gone yet."""
     yield
-    await after.drain(_AFTER_SECONDS)
+    await after_reply.drain(_AFTER_REPLY_TIMEOUT)
 
 
 @asynccontextmanager
-async def running(
+async def start_service(
     service: Service, settings: Settings, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[str]:
     """Serves while it is open; yields the base URL. Port 0 takes a free one.
 
-    Leaving it stops accepting, lets requests in flight finish within `shutdown_seconds`,
+    Leaving it stops accepting, lets requests in flight finish within `shutdown_timeout`,
     waits for work after replies, and stops the background tasks.
     """
-    certificate = certificate_of(settings.tls_cert, settings.tls_key, settings.tls)
-    fresh = [certificate.keep_fresh] if certificate else []
+    certificate = load_certificate(settings.tls_cert, settings.tls_key, settings.tls_source)
+    certificate_jobs = [certificate.watch_files] if certificate else []
     app = create_app(service, settings)
-    own = app[OWN_URL] = []
-    runner = Runner(
+    internal_urls = app[INTERNAL_URL] = []
+    runner = HttpRunner(
         app,
         access_log=None,
-        shutdown_timeout=settings.shutdown_seconds,
-        keepalive_timeout=_IDLE_SECONDS,
+        shutdown_timeout=settings.shutdown_timeout,
+        keepalive_timeout=_KEEPALIVE_SECONDS,
     )
     await runner.setup()
     try:
-        bounds = settings.head_seconds, settings.connection_limit
+        connection_limits = settings.header_timeout, settings.max_connections
         context = certificate.context if certificate else None
-        await _listen(GuardedSite(runner, host, port, bounds, context), service, host, port)
-        url = inside = base_url(host, runner.addresses[0][1])
+        await _listen(
+            GuardedSite(runner, host, port, connection_limits, context), service, host, port
+        )
+        url = internal_url = base_url(host, runner.addresses[0][1])
         if certificate:
             # Doors of this process that make calls of it do so without leaving the machine.
-            await GuardedSite(runner, LOOPBACK, 0, bounds).start()
-            url, inside = f"https{url[4:]}", base_url(LOOPBACK, runner.addresses[1][1])
-            own.append(inside)
-        async with AsyncExitStack() as doors, in_background(fresh):
-            for door in service.doors:
-                await doors.enter_async_context(door(inside, app[ADMIT]))
+            await GuardedSite(runner, LOOPBACK, 0, connection_limits).start()
+            url, internal_url = f"https{url[4:]}", base_url(LOOPBACK, runner.addresses[1][1])
+            internal_urls.append(internal_url)
+        async with AsyncExitStack() as servers, run_in_background(certificate_jobs):
+            for server_factory in service.extra_servers:
+                await servers.enter_async_context(server_factory(internal_url, app[AUTHENTICATOR]))
             yield url
     finally:
         await runner.cleanup()
@@ -245,10 +278,10 @@ async def _listen(site: GuardedSite, service: Service, host: str, port: int) -> 
     try:
         await site.start()
     except OSError as error:
-        raise _not_listening(error, service, host, port) from None
+        raise _listen_error(error, service, host, port) from None
 
 
-def _not_listening(error: OSError, service: Service, host: str, port: int) -> Misconfigured:
+def _listen_error(error: OSError, service: Service, host: str, port: int) -> Misconfigured:
     setting = f"{service.name}_port"
     if error.errno == errno.EADDRINUSE:
         variable = f"REVERIE_{setting.upper()}"
@@ -261,7 +294,7 @@ def _not_listening(error: OSError, service: Service, host: str, port: int) -> Mi
 
 
 def serve(
-    open_service: OpenService,
+    open_service: ServiceFactory,
     settings: Settings,
     name: str = "reverie",
     redact: Redact | None = None,
@@ -271,9 +304,9 @@ def serve(
     0 after a stop, 78 where a setting is wrong, 69 where something it needs does not answer,
     1 where something broke. What went wrong is one log line; never a bare stack trace.
     """
-    allocator.keep_little()
+    system_resources.tune_malloc()
     configure_logs(settings, name, redact)
-    with telemetry(settings, name, redact):
+    with export_spans(settings, name, redact):
         try:
             asyncio.run(_serve(open_service, settings))
         except ReverieError as error:
@@ -291,31 +324,31 @@ def _exit_code(error: ReverieError) -> int:
     return EXIT_UNAVAILABLE if isinstance(error, Unavailable) else EXIT_FAILED
 
 
-async def _serve(open_service: OpenService, settings: Settings) -> None:
+async def _serve(open_service: ServiceFactory, settings: Settings) -> None:
     """A stop before the service is open breaks the opening off; later it ends the serving."""
     opened = asyncio.Event()
     async with stop_signal() as stop:
-        life = asyncio.create_task(_life(open_service, settings, opened, stop))
-        told = asyncio.create_task(stop.wait())
-        await asyncio.wait({life, told}, return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        service_task = asyncio.create_task(_run_until_stopped(open_service, settings, opened, stop))
+        stop_task = asyncio.create_task(stop.wait())
+        await asyncio.wait({service_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        stop_task.cancel()
         if not opened.is_set():
-            life.cancel()
-        await asyncio.wait({life})
-    if not life.cancelled():
-        life.result()
+            service_task.cancel()
+        await asyncio.wait({service_task})
+    if not service_task.cancelled():
+        service_task.result()
 
 
-async def _life(
-    open_service: OpenService, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
+async def _run_until_stopped(
+    open_service: ServiceFactory, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
 ) -> None:
     async with (
         open_service(settings) as service,
-        running(service, settings, settings.host, service.port) as url,
-        in_background([allocator.give_back_now_and_then]),
+        start_service(service, settings, settings.host, service.port) as url,
+        run_in_background([system_resources.trim_memory_periodically]),
     ):
         opened.set()
-        allocator.leave_what_stays()
+        system_resources.freeze_gc()
         log.info("listening", url=url)
         await stop.wait()
     log.info("stopped")

@@ -1,0 +1,1 @@
+"""Postgres: connections, repositories, named SQL, the schema."""

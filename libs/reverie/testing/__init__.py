@@ -1,0 +1,1 @@
+"""Fakes of the ports and servers for tests."""

@@ -1,9 +1,8 @@
-"""Real servers for tests: one Postgres per test run, a NATS per test, no trace afterwards.
+"""Real Postgres and NATS servers for tests: one Postgres per test run, one NATS per test.
 
-A test run owns one folder below the system's temporary folder. Each of its processes holds
-a shared lock in it; a janitor process waits for the exclusive lock, which the kernel grants
-when the last of them is gone, however it went. Then it ends every server of the run and
-removes the folder.
+A test run owns one folder below the system's temporary folder. Each of its processes holds a shared
+lock in it. A janitor process waits for the exclusive lock, which the kernel grants when the last of
+them has ended; then it stops every server of the run and removes the folder.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ import psutil  # type: ignore[import-untyped]
 
 from reverie.embedded import nats, postgres, processes
 from reverie.embedded.home import Home, open_home
-from reverie.store import admin
-from reverie.store.migrate import migrate
+from reverie.store.db import server_admin
+from reverie.store.db.migrate import migrate
 
-UNSAFE = {
+UNSAFE_OPTIONS = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
@@ -41,10 +40,10 @@ UNSAFE = {
 """Postgres for data that nobody will miss."""
 
 SHM = Path("/dev/shm")  # noqa: S108
-ROOM = 4 * 1024**3
+MIN_SHM_BYTES = 4 * 1024**3
 """Bytes of shared memory from which on test databases are kept there."""
 
-TEMPLATE = "reverie_template"
+TEMPLATE_DATABASE = "reverie_template"
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,12 @@ class TestRun:
     @property
     def postgres_home(self) -> Path:
         """Home of the run's one Postgres: in memory where there is room, 20 times as fast."""
-        roomy = SHM.is_dir() and shutil.disk_usage(SHM).total >= ROOM and os.access(SHM, os.W_OK)
-        return SHM / self.folder.name if roomy else self.folder / "postgres"
+        has_room = (
+            SHM.is_dir()
+            and shutil.disk_usage(SHM).total >= MIN_SHM_BYTES
+            and os.access(SHM, os.W_OK)
+        )
+        return SHM / self.folder.name if has_room else self.folder / "postgres"
 
     def new_folder(self, name: str) -> Path:
         """A fresh folder that goes when the run ends; any user may walk through it."""
@@ -67,23 +70,23 @@ class TestRun:
         return folder
 
 
-def new_run() -> TestRun:
+def create_run() -> TestRun:
     """Begin a test run."""
     folder = Path(tempfile.mkdtemp(prefix="reverie-test-")).resolve()
     folder.chmod(0o711)
     return TestRun(folder)
 
 
-def join(run: TestRun) -> int:
+def join_run(run: TestRun) -> int:
     """Take part in the run until the answered descriptor is closed."""
     fd = os.open(run.folder / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
 
 
-def end(run: TestRun) -> None:
+def end_run(run: TestRun) -> None:
     """Wait until the janitor has cleared the run away, or remove what there is."""
-    pid = _janitor(run)
+    pid = _read_janitor_pid(run)
     if pid is None:
         _remove(run)
         return
@@ -94,44 +97,44 @@ def end(run: TestRun) -> None:
 
 
 @contextmanager
-def _alone(run: TestRun, name: str) -> Iterator[None]:
+def _exclusive(run: TestRun, name: str) -> Iterator[None]:
     """Only one process of the run at a time."""
-    with (run.folder / f"{name}.lock").open("w") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+    with (run.folder / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _janitor(run: TestRun) -> int | None:
-    note = run.folder / "janitor.pid"
-    return int(note.read_text()) if note.exists() else None
+def _read_janitor_pid(run: TestRun) -> int | None:
+    pid_file = run.folder / "janitor.pid"
+    return int(pid_file.read_text()) if pid_file.exists() else None
 
 
 def _ensure_janitor(run: TestRun) -> None:
-    with _alone(run, "janitor"):
-        if _janitor(run) is None:
+    with _exclusive(run, "janitor"):
+        if _read_janitor_pid(run) is None:
             command = [sys.executable, "-m", __name__, "janitor", str(run.folder)]
             pid = os.posix_spawn(command[0], command, os.environ, setsid=True)
             (run.folder / "janitor.pid").write_text(str(pid))
 
 
-def shared_postgres(run: TestRun) -> postgres.Postgres:
+def ensure_postgres(run: TestRun) -> postgres.PostgresInstance:
     """The run's Postgres, started by whoever asks first."""
     _ensure_janitor(run)
     home = open_home(run.postgres_home)
-    with _alone(run, "postgres"):
-        found = postgres.find(home)
-        if found is None:
+    with _exclusive(run, "postgres"):
+        server = postgres.find(home)
+        if server is None:
             # Through a process in between, so that the server is nobody's child here.
             command = [sys.executable, "-m", __name__, "postgres", str(run.folder)]
             subprocess.run(command, check=True)  # noqa: S603
-            found = postgres.find(home)
-    if found is None:
-        raise RuntimeError(f"no Postgres: {processes.last_lines(home.logs / 'postgres.log')}")
-    return found
+            server = postgres.find(home)
+    if server is None:
+        raise RuntimeError(f"no Postgres: {processes.read_last_lines(home.logs / 'postgres.log')}")
+    return server
 
 
 @dataclass(frozen=True)
-class Database:
+class DatabaseUrls:
     """A database of a test's own: migrated, empty, with the URLs of its roles."""
 
     name: str
@@ -140,48 +143,48 @@ class Database:
     reader_url: str
 
 
-def _described(name: str, server: postgres.Postgres) -> Database:
+def _describe_database(name: str, server: postgres.PostgresInstance) -> DatabaseUrls:
     urls = server.admin_url(name), server.service_url(name), server.reader_url(name)
-    return Database(name, *urls)
+    return DatabaseUrls(name, *urls)
 
 
 @contextmanager
-def fresh_database(run: TestRun) -> Iterator[Database]:
+def fresh_database(run: TestRun) -> Iterator[DatabaseUrls]:
     """A copy of the migrated template, dropped afterwards with whoever is still connected."""
-    server = shared_postgres(run)
+    server = ensure_postgres(run)
     _ensure_template(run, server)
     name = f"t_{uuid4().hex[:12]}"
-    admin.copy_database(server.admin_url("postgres"), name, TEMPLATE)
+    server_admin.copy_database(server.admin_url("postgres"), name, TEMPLATE_DATABASE)
     try:
-        yield _described(name, server)
+        yield _describe_database(name, server)
     finally:
-        admin.drop_database(server.admin_url("postgres"), name)
+        server_admin.drop_database(server.admin_url("postgres"), name)
 
 
 @contextmanager
-def empty_database(run: TestRun) -> Iterator[Database]:
+def empty_database(run: TestRun) -> Iterator[DatabaseUrls]:
     """A database without any table, for tests of the migrations themselves."""
-    server = shared_postgres(run)
+    server = ensure_postgres(run)
     name = f"e_{uuid4().hex[:12]}"
-    admin.ensure_database(server.admin_url("postgres"), name)
+    server_admin.ensure_database(server.admin_url("postgres"), name)
     try:
-        yield _described(name, server)
+        yield _describe_database(name, server)
     finally:
-        admin.drop_database(server.admin_url("postgres"), name)
+        server_admin.drop_database(server.admin_url("postgres"), name)
 
 
-def _ensure_template(run: TestRun, server: postgres.Postgres) -> None:
-    done = run.folder / "template.done"
-    if done.exists():
+def _ensure_template(run: TestRun, server: postgres.PostgresInstance) -> None:
+    marker = run.folder / "template.done"
+    if marker.exists():
         return
-    with _alone(run, "template"):
-        if done.exists():
+    with _exclusive(run, "template"):
+        if marker.exists():
             return
-        admin.drop_database(server.admin_url("postgres"), TEMPLATE)
-        admin.ensure_database(server.admin_url("postgres"), TEMPLATE)
-        migrate(server.admin_url(TEMPLATE))
-        postgres.allow_services(server, TEMPLATE)
-        done.touch()
+        server_admin.drop_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
+        server_admin.ensure_database(server.admin_url("postgres"), TEMPLATE_DATABASE)
+        migrate(server.admin_url(TEMPLATE_DATABASE))
+        postgres.create_service_logins(server, TEMPLATE_DATABASE)
+        marker.touch()
 
 
 class NatsServer:
@@ -224,13 +227,13 @@ def own_nats(run: TestRun) -> Iterator[NatsServer]:
 
 
 def _start_postgres(run: TestRun) -> None:
-    postgres.start(postgres.PostgresSpec(open_home(run.postgres_home), options=UNSAFE))
+    postgres.start(postgres.PostgresSpec(open_home(run.postgres_home), options=UNSAFE_OPTIONS))
 
 
-def _clean_up_after(run: TestRun) -> None:
-    with (run.folder / "users.lock").open("r+") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
-        for pid in _servers_of(run):
+def _clean_up_when_unused(run: TestRun) -> None:
+    with (run.folder / "users.lock").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for pid in _list_server_pids(run):
             processes.stop(pid, [(signal.SIGQUIT, 3.0), (signal.SIGKILL, 2.0)])
         _remove(run)
 
@@ -240,18 +243,18 @@ def _remove(run: TestRun) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _servers_of(run: TestRun) -> list[int]:
+def _list_server_pids(run: TestRun) -> list[int]:
     return [
-        p.pid
-        for p in psutil.process_iter()
-        if p.pid != os.getpid() and processes.runs(p.pid, run.folder.name)
+        process.pid
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and processes.is_running(process.pid, run.folder.name)
     ]
 
 
 def main(role: str, folder: str) -> None:
     """`python -m reverie.testing.servers janitor|postgres FOLDER`."""
     run = TestRun(Path(folder))
-    {"janitor": _clean_up_after, "postgres": _start_postgres}[role](run)
+    {"janitor": _clean_up_when_unused, "postgres": _start_postgres}[role](run)
 
 
 if __name__ == "__main__":

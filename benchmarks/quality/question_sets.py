@@ -1,0 +1,164 @@
+"""Loads the question sets that recall is judged on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+OWN = Path(__file__).parent / "sets"
+LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text to remember; `group` is the conversation it was said in, `at` when.
+
+    `project`: where it belongs, if not to the set's own.
+    """
+
+    name: str
+    text: str
+    group: str | None = None
+    at: datetime | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, the names of the documents that answer it, its type, and its half of the set."""
+
+    text: str
+    gold: frozenset[str]
+    type: str
+    half: str = ""
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Documents of one project and the questions asked of them."""
+
+    name: str
+    project: str
+    documents: Sequence[Document]
+    questions: Sequence[Asked] = field(default_factory=list)
+
+    @property
+    def scopes(self) -> list[str]:
+        """Where its documents lie."""
+        projects = {one.project or self.project for one in self.documents}
+        return [f"project/{project}" for project in sorted(projects)]
+
+
+def sets_named(words: Collection[str]) -> Iterator[QuestionSet]:
+    """Those that are there and whose names hold one of `words`, in any case; without words all."""
+    sought = [word.lower() for word in words]
+    return (one for one in all_sets() if not sought or any(w in one.name.lower() for w in sought))
+
+
+def all_sets() -> Iterator[QuestionSet]:
+    """Those that are there; a set in several parts comes in several projects of one name."""
+    if (DATA / "locomo").exists():
+        yield from locomo_turns()
+        yield from locomo_sessions()
+    if (DATA / "devmembench").exists():
+        yield devmembench()
+    yield from (own(file.stem) for file in sorted(OWN.glob("*.json")))
+
+
+def _conversations() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((DATA / "locomo/locomo-dev.json").read_text())
+    return found
+
+
+def _sessions(conversation: dict[str, Any]) -> Iterator[tuple[str, datetime, list[dict[str, Any]]]]:
+    talk = conversation["conversation"]
+    number = 1
+    while f"session_{number}" in talk:
+        at = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+        yield f"D{number}", at.replace(tzinfo=UTC), talk[f"session_{number}"]
+        number += 1
+
+
+def _line(turn: dict[str, Any]) -> str:
+    return f"{turn['speaker']}: {turn['text']}"
+
+
+def locomo_turns() -> Iterator[QuestionSet]:
+    """Every turn is a document."""
+    for place, conversation in enumerate(_conversations()):
+        documents = [
+            Document(turn["dia_id"], _line(turn), session, at)
+            for session, at, turns in _sessions(conversation)
+            for turn in turns
+        ]
+        yield _locomo(conversation, f"turns-{place}", "LoCoMo turns", documents, str)
+
+
+def locomo_sessions() -> Iterator[QuestionSet]:
+    """Every session is a document."""
+    for place, conversation in enumerate(_conversations()):
+        documents = [
+            Document(session, "\n".join(map(_line, turns)), None, at)
+            for session, at, turns in _sessions(conversation)
+        ]
+        session_of = lambda turn: turn.split(":")[0]  # noqa: E731
+        yield _locomo(conversation, f"sessions-{place}", "LoCoMo sessions", documents, session_of)
+
+
+def _locomo(
+    conversation: dict[str, Any],
+    project: str,
+    name: str,
+    documents: Sequence[Document],
+    gold_of: Any,
+) -> QuestionSet:
+    known = {document.name for document in documents}
+    questions = []
+    for one in conversation["qa"]:
+        gold = frozenset(map(gold_of, one.get("evidence", ()))) & known
+        if gold and one["category"] in LOCOMO_CATEGORIES:
+            questions.append(Asked(one["question"], gold, LOCOMO_CATEGORIES[one["category"]]))
+    return QuestionSet(name, project, documents, questions)
+
+
+def devmembench() -> QuestionSet:
+    """Sessions between a developer and an assistant, each in its project; some are of both."""
+    folder = DATA / "devmembench"
+    documents = [
+        Document(
+            one["sessionId"],
+            "\n".join(f"{said['role']}: {said['content']}" for said in one["messages"]),
+            at=datetime.fromisoformat(one["metadata"]["date"]).replace(tzinfo=UTC),
+            project=one["metadata"]["project"].replace("both", "") or None,
+        )
+        for one in json.loads((folder / "sessions.json").read_text())
+    ]
+    questions = [
+        Asked(one["question"], frozenset(one["haystackSessionIds"]), one["questionType"])
+        for one in json.loads((folder / "questions-dev.json").read_text())
+        if one["haystackSessionIds"]
+    ]
+    return QuestionSet("DevMemBench sessions", "devmembench", documents, questions)
+
+
+def own(name: str) -> QuestionSet:
+    """A set of our own: `{"documents": {name: text}, "questions": {half: [[text, names, type]]}}`.
+
+    Halves are `dev`, which may be looked at, and `held_out`, which only counts.
+    """
+    read = json.loads((OWN / f"{name}.json").read_text(encoding="utf-8"))
+    return QuestionSet(
+        name.capitalize(),
+        name,
+        [Document(one, text) for one, text in read["documents"].items()],
+        [
+            Asked(text, frozenset(gold), type_, half.replace("_", " "))
+            for half, asked in read["questions"].items()
+            for text, gold, type_ in asked
+        ],
+    )

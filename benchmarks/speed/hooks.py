@@ -1,0 +1,143 @@
+"""Measures how long an agent waits for its hooks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.support.common import Measured, Running, running, show
+from benchmarks.support.generated_texts import memory, question
+
+SEEDED = 300
+IDLE = ("reverie_memories_unenriched", "reverie_outbox_waiting")
+
+
+def main() -> None:
+    """Prints the table; the goal of each hook is 150 ms at p95 where nothing else runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--calls", type=int, default=60)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds before each call")
+    asked = parser.parse_args()
+    calls: int = asked.calls
+    with running() as system, tempfile.TemporaryDirectory() as folder:
+        fill(system)
+        agent = Agent(system, Path(folder))
+        rows = [
+            row("python -c pass", measured([sys.executable, "-c", "pass"], [""] * calls, {}, 0.0))
+        ]
+        rows += [row(event, agent.measured(event, calls, asked.pause)) for event in EVENTS]
+    columns = ["", "p50 ms", "p95 ms", "processor ms"]
+    show(f"Hooks, {calls} calls each, {asked.pause} s between, {SEEDED} memories", columns, rows)
+
+
+def row(name: str, found: tuple[Measured, float]) -> list[str]:
+    each, processor = found
+    return [name, f"{each.at(0.5):.0f}", f"{each.at(0.95):.0f}", f"{processor * 1000:.0f}"]
+
+
+EVENTS = (
+    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+    *("PreCompact", "SubagentStop", "Stop", "SessionEnd"),
+)
+
+
+class Agent:
+    """One session of an agent in a folder; it grows by a message with each call."""
+
+    def __init__(self, system: Running, folder: Path) -> None:
+        self._folder = folder
+        self._session = str(uuid4())
+        self._env = {"REVERIE_HOME": str(system.home), "REVERIE_PROJECT": "bench"}
+
+    def measured(self, event: str, calls: int, pause: float) -> tuple[Measured, float]:
+        """How long each call took, and the processor time of one, in seconds."""
+        command = [str(Path(sys.executable).with_name("reverie")), "hook", event]
+        return measured(command, [self._payload(event, n) for n in range(calls)], self._env, pause)
+
+    def _payload(self, event: str, number: int) -> str:
+        transcript = self._folder / "session.jsonl"
+        said = {"role": "user", "content": f"Message {number} before {event}."}
+        entry = {"type": "user", "uuid": str(uuid4()), "message": said}
+        with transcript.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+        tool = {"file_path": str(self._folder / f"src/module_{number}.py")}
+        return json.dumps({
+            "session_id": self._session,
+            "transcript_path": str(transcript),
+            "cwd": str(self._folder),
+            "hook_event_name": event,
+            "source": "startup",
+            "prompt": question(number),
+            "tool_name": "Edit",
+            "tool_input": tool,
+            "tool_response": {"success": True},
+        })  # fmt: skip
+
+
+def measured(
+    command: Sequence[str], inputs: Sequence[str], env: dict[str, str], pause: float
+) -> tuple[Measured, float]:
+    """Runs the command with each input, one after another, `pause` seconds before each."""
+    each: list[float] = []
+    processor = 0.0
+    for text in inputs:
+        time.sleep(pause)
+        begun = time.perf_counter()
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, **env},
+        )
+        assert child.stdin is not None
+        child.stdin.write(text.encode())
+        child.stdin.close()
+        _, status, used = os.wait4(child.pid, 0)
+        each.append(time.perf_counter() - begun)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        processor += used.ru_utime + used.ru_stime
+    return Measured(each, sum(each)), processor / len(inputs)
+
+
+def fill(system: Running) -> None:
+    """Remembers what the hooks may find, and waits until that is at rest."""
+    items = [
+        {"scope": "project/bench", "content": f"src/module_{n % 60}.py: {memory(n)}"}
+        for n in range(SEEDED)
+    ]
+    for begin in range(0, SEEDED, 50):
+        post(system, "/v1/remember/batch", {"items": items[begin : begin + 50]})
+    while not caught_up(system):
+        time.sleep(0.5)
+
+
+def caught_up(system: Running) -> bool:
+    """Whether nothing is left to be derived from what was remembered."""
+    with urllib.request.urlopen(system.urls["ingest"] + "/metrics") as answer:
+        lines = [line.split() for line in answer.read().decode().splitlines()]
+    return all(float(line[1]) == 0 for line in lines if line and line[0] in IDLE)
+
+
+def post(system: Running, path: str, body: dict[str, Any]) -> None:
+    request = urllib.request.Request(
+        system.gateway + path,
+        json.dumps(body).encode(),
+        {"Authorization": f"Bearer {system.key}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status < 300
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Writes the Markdown report of a run and puts it into its page of docs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from chaos.result import BACK, TENANTS, Result
+
+PAGE = Path(__file__).parents[1] / "docs" / "chaos.md"
+
+
+def report(result: Result) -> str:
+    """What was done, what struck, how long doors were shut, and what does not hold."""
+    failures = result.failures()
+    verdict = "Nothing lost, doubled, invented or leaked; every door back in time."
+    lines = [
+        _what(result),
+        "",
+        *table(("operation", "acknowledged", "refused", "unknown"), _operations(result)),
+        "",
+        *table(
+            ("fault", "alone", "beside another", "all doors back, median", "at most"),
+            [
+                (name, alone, beside, f"{middle:.1f} s", f"{most:.1f} s")
+                for name, (alone, beside, middle, most) in result.recoveries().items()
+            ],
+        ),
+        "",
+        *table(
+            ("door", "back after a fault, at most", "without an answer, at most", "else"),
+            [
+                (
+                    *(door, f"{result.back().get(door, 0):.1f} s", f"{most:.1f} s"),
+                    ", ".join(f"{why} {n}" for why, n in sorted(result.refused[door].items())),
+                )
+                for door, most in result.shut.items()
+            ],
+        ),
+        "",
+        f"Answers: {', '.join(f'{n} {t}' for n, t in sorted(result.log.answers.items()))}.",
+        *([f"Could not be done here: {', '.join(result.missing)}."] if result.missing else []),
+        "",
+        *([f"- {failure}" for failure in failures[:50]] or [verdict]),
+    ]
+    return "\n".join(lines)
+
+
+def _what(result: Result) -> str:
+    log, plan = result.log, result.plan
+    where = "three NATS servers, Postgres with a standby" if plan.several else "one of each server"
+    return (
+        f"{log.acknowledged:,} operations acknowledged in {result.seconds:.0f} s "
+        f"by {plan.clients * len(TENANTS)} clients of {len(TENANTS)} tenants; "
+        f"{result.struck.total()} faults in {len(result.strikes)} strikes, on {where}. "
+        f"What was queued in the end was done {result.settled:.0f} s later. "
+        f"A door must be back {BACK:.0f} s after a fault. {machine()}; `{command(result)}`."
+    )
+
+
+def machine() -> str:
+    """What it ran on."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    python = platform.python_version()
+    return f"{platform.system()} {platform.machine()}, {cores} cores, Python {python}"
+
+
+def command(result: Result) -> str:
+    """What repeats it."""
+    plan = result.plan
+    several = " --several" if plan.several else ""
+    size = f"--operations {plan.operations} --faults {plan.faults} --clients {plan.clients}"
+    strikes = "".join(f" --strike {one!r}" for one in plan.strikes)
+    return f"python -m chaos.run --seed {plan.seed} {size}{several}{strikes}"
+
+
+def _operations(result: Result) -> list[tuple[object, ...]]:
+    acts: dict[str, Counter[str]] = {}
+    for deed in result.log.deeds:
+        acts.setdefault(deed.act, Counter())[deed.outcome] += 1
+    rows = [(act, n["done"], n["refused"], n["unknown"]) for act, n in sorted(acts.items())]
+    return [*rows, ("read, recall", len(result.log.sights), "", "")]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    lines: list[Sequence[object]] = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(map(str, line))} |" for line in lines]
+
+
+def put(name: str, text: str, page: Path = PAGE) -> None:
+    """Puts the text between the marks of that name in the page, in place of what was there."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    between = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    told, times = between.subn(lambda _: f"{begin}\n\n{text.strip()}\n\n{end}", page.read_text())
+    if times != 1:
+        raise ValueError(f"{page} must hold {begin} and {end} once, and does {times} times")
+    page.write_text(told)

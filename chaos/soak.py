@@ -1,0 +1,302 @@
+"""Runs the system for a long time and reports what grows."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import linear_regression, median
+from typing import Any
+
+import aiohttp
+import psutil  # type: ignore[import-untyped, unused-ignore]
+
+from chaos.clients import Client, Log
+from chaos.history import Violation
+from chaos.report import machine, put, table
+from chaos.result import TENANTS
+from chaos.run import settled, told
+from chaos.system import SERVICES, System, running_system
+from reverie.embedded.reporting import DERIVE
+from tests.support.tables import rows
+
+EVERY = 5.0
+SETTLING = 900.0
+"""Seconds for what is under way in the end: deriving gives way to whatever else is done."""
+MOST_GROWTH = 1.0
+"""MB in ten minutes that a process may grow."""
+MORE = 1.25
+"""How many times as many connections, files and tasks there may be at the end as in the middle."""
+SMALL = ("recall_vector_cache_mb=0", "recall_term_cache_mb=0", "embedding_cache_size=256")
+"""What would else fill for hours, up to its bound: off, or full long before growth counts."""
+GAUGES = {
+    "memory": "process_resident_memory_bytes",
+    "files": "process_open_fds",
+    "tasks": "reverie_tasks",
+}
+COUNTS = ("files", "threads", "tasks")
+NAMES = ("open files", "threads", "tasks")
+THIRD = 3
+
+
+@dataclass(frozen=True)
+class Load:
+    """`clients` of each tenant act for so long, each at most so many times a second.
+
+    Growth counts in the `minutes` after those that caches and pools have to fill (`warm`).
+    """
+
+    minutes: float = 30.0
+    warm: float = 15.0
+    clients: int = 2
+    pace: float = 2.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """At so many seconds: what a process says of itself."""
+
+    at: float
+    memory: float
+    files: float
+    tasks: float
+    threads: float
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of the processes of the services, and where it answers."""
+
+    seen: psutil.Process
+    url: str
+
+
+@dataclass
+class Soaked:
+    """What was seen of each process, and how many connections Postgres had."""
+
+    load: Load
+    log: Log = field(default_factory=Log)
+    samples: dict[str, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    connections: list[float] = field(default_factory=list)
+    wrong: list[Violation] = field(default_factory=list)
+
+    def failures(self) -> list[str]:
+        """All that grew or was lost."""
+        grown = [
+            f"{name} grows by {slope:.1f} MB in ten minutes"
+            for name, seen in self.samples.items()
+            if (slope := growth(seen, self.load.warm)) > MOST_GROWTH
+        ]
+        for name, seen in self.samples.items():
+            for what in COUNTS:
+                counts = [getattr(one, what) for one in seen]
+                if _more(counts):
+                    grown.append(f"{name} has more {what} in the end: {_thirds(counts)}")
+        if _more(self.connections):
+            grown.append(f"Postgres has more connections in the end: {_thirds(self.connections)}")
+        return [*grown, *map(str, self.wrong), *self.log.strange]
+
+
+def growth(samples: list[Sample], warm: float) -> float:
+    """MB in ten minutes by least squares, of the time after the first `warm` minutes."""
+    late = [one for one in samples if one.at >= warm * 60]
+    if len(late) < 3:
+        return 0.0
+    slope = linear_regression([s.at for s in late], [s.memory for s in late]).slope
+    return float(slope * 600 / 1e6)
+
+
+def _more(counts: list[float]) -> bool:
+    """Whether the last third has clearly more than the middle one."""
+    _, middle, last = _medians(counts)
+    return last > middle * MORE + 2
+
+
+def _medians(counts: list[float]) -> tuple[float, ...]:
+    size = max(len(counts) // THIRD, 1)
+    parts = (counts[n * size : (n + 1) * size] for n in range(THIRD))
+    return tuple(median(part) if part else 0.0 for part in parts)
+
+
+def _thirds(counts: list[float]) -> str:
+    return ", ".join(f"{count:g}" for count in _medians(counts))
+
+
+async def soak(folder: Path, load: Load) -> Soaked:
+    """Clients at work for so long, and what was seen meanwhile."""
+    found = Soaked(load)
+    # As `reverie up` has it: ingest answers in one process and derives in another.
+    running = running_system(folder, TENANTS, settings=SMALL)
+    async with running as system, aiohttp.ClientSession() as http:
+        agents = [
+            Client(http, system.gateway, key, tenant, n, found.log, Random(f"{tenant}{n}"))
+            for tenant, key in system.keys.items()
+            for n in range(load.clients)
+        ]
+        await _worked(system, http, agents, found)
+        found.wrong = [*await settled(system, SETTLING), *await told(system, http, found.log)]
+    return found
+
+
+async def _worked(
+    system: System, http: aiohttp.ClientSession, agents: list[Client], found: Soaked
+) -> None:
+    began, over, processes = time.monotonic(), asyncio.Event(), processes_of(system)
+    async with asyncio.TaskGroup() as group:
+        for agent in agents:
+            group.create_task(_acting(agent, 1 / found.load.pace, over))
+        whole = found.load.warm + found.load.minutes
+        while (passed := time.monotonic() - began) < whole * 60:
+            await asyncio.sleep(EVERY)
+            for name, process in processes.items():
+                found.samples[name].append(await _sample(http, process, passed))
+            found.connections.append(await asyncio.to_thread(_connections, system))
+            _progress(passed, found)
+        over.set()
+
+
+def processes_of(system: System) -> dict[str, Process]:
+    """Those of the services by their names; ingest is two."""
+    return {
+        name: Process(psutil.Process(pid), system.urls.get(name) or _address(pid))
+        for name, pid in system.up.pids().items()
+        if name in (*SERVICES, DERIVE)
+    }
+
+
+def _address(pid: int) -> str:
+    """Of the one door that a process has."""
+    [door] = [
+        one.laddr
+        for one in psutil.Process(pid).net_connections("tcp4")
+        if one.status == psutil.CONN_LISTEN
+    ]
+    return f"http://{door.ip}:{door.port}"
+
+
+async def _sample(http: aiohttp.ClientSession, process: Process, at: float) -> Sample:
+    """What `/metrics` of a process says, and the system of its threads."""
+    async with http.get(f"{process.url}/metrics") as answer:
+        text = await answer.text()
+    told = {
+        what: float(line[1])
+        for what, name in GAUGES.items()
+        if (line := re.search(rf"^{name} (\S+)$", text, re.M))
+    }
+    return Sample(at, threads=process.seen.num_threads(), **told)
+
+
+async def _acting(agent: Client, pause: float, over: asyncio.Event) -> None:
+    """At most one deed in each pause: who is late does not make up for it."""
+    while not over.is_set():
+        next_at = time.monotonic() + pause
+        await agent.act()
+        await asyncio.sleep(max(0.0, next_at - time.monotonic()))
+
+
+def _connections(system: System) -> float:
+    admin = system.admin_url
+    counted = rows(admin, "select count(*) from pg_stat_activity where datname is not null")
+    return float(counted[0][0])
+
+
+def report(found: Soaked) -> str:
+    """What was seen, in Markdown."""
+    load = found.load
+    lines = table(
+        ("process", "MB: first, second, last third", "MB in ten minutes", *NAMES),
+        [
+            (
+                f"ingest, {name}s" if name == DERIVE else name,
+                ", ".join(f"{m / 1e6:.1f}" for m in _medians([one.memory for one in seen])),
+                f"{growth(seen, load.warm):+.2f}",
+                *(_thirds([getattr(one, what) for one in seen]) for what in COUNTS),
+            )
+            for name, seen in found.samples.items()
+        ],
+    )
+    failures = found.failures()
+    return "\n".join(
+        [
+            f"{found.log.acknowledged:,} operations in {load.warm + load.minutes:g} minutes by "
+            f"{load.clients * len(TENANTS)} clients of {len(TENANTS)} tenants, each at most "
+            f"{load.pace:g} a second. Each figure is the median of a third of the time; the slope "
+            f"is that of the last {load.minutes:g} minutes, by least squares: until then caches "
+            f"fill, of which the largest are off or kept small "
+            f"(`{'`, `'.join(SMALL)}`). {machine()}; `python -m chaos.soak --minutes "
+            f"{load.minutes:g} --warm {load.warm:g} --clients {load.clients} "
+            f"--pace {load.pace:g}`.",
+            "",
+            *lines,
+            "",
+            f"Connections at Postgres: {_thirds(found.connections)}; "
+            f"at most {max(found.connections, default=0):g}.",
+            "",
+            *([f"- {one}" for one in failures[:50]] or ["Nothing grew, and nothing was lost."]),
+        ]
+    )
+
+
+def _progress(passed: float, found: Soaked) -> None:
+    """In one line of a terminal, else a line each minute or so."""
+    seen = sys.stderr.isatty()
+    if not seen and len(found.connections) % 12 != 1:
+        return
+    memory = ", ".join(
+        f"{name} {all_of[-1].memory / 1e6:.0f}" for name, all_of in found.samples.items()
+    )
+    line = (
+        f"{passed / 60:.1f} of {found.load.warm + found.load.minutes:g} min, "
+        f"{found.log.acknowledged} operations; MB: {memory}"
+    )
+    print(
+        f"\r\033[K{line}" if seen else line, end="" if seen else "\n", file=sys.stderr, flush=True
+    )
+
+
+async def _until_told(work: Coroutine[Any, Any, Soaked]) -> Soaked:
+    """Told to end (SIGTERM, Ctrl-C), what was started is taken down."""
+    task = asyncio.ensure_future(work)
+    for sent in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(sent, task.cancel)
+    return await task
+
+
+def main() -> None:
+    """As a command."""
+    usual = Load()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--minutes", type=float, default=usual.minutes, help="in which it counts")
+    parser.add_argument("--warm", type=float, default=usual.warm, help="minutes before those")
+    parser.add_argument("--clients", type=int, default=usual.clients, help="of each tenant")
+    parser.add_argument("--pace", type=float, default=usual.pace, help="of a client, per second")
+    parser.add_argument("--page", action="store_true", help="put the report into docs/chaos.md")
+    given = vars(parser.parse_args())
+    page = given.pop("page")
+    folder = Path(tempfile.mkdtemp(prefix="reverie-soak-"))
+    folder.chmod(0o711)
+    try:
+        found = asyncio.run(_until_told(soak(folder, Load(**given))))
+    except asyncio.CancelledError:
+        sys.exit("broken off before its time: nothing is told of it")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(report(found))
+    if page:
+        put("soak", report(found))
+    sys.exit(1 if found.failures() else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""A short chaos run finds no violation."""
+
+from __future__ import annotations
+
+from chaos.report import report
+from chaos.result import Plan, Result
+from chaos.run import break_it
+from reverie.testing.servers import TestRun
+
+STRIKES = (
+    "kill -9 of ingest+kill -9 of dream+kill -9 of nats-server+the embedder hangs",
+    "Postgres cut off+the embedder fails",
+)
+
+
+async def test_what_clients_did_while_services_were_killed_and_cut_off_is_there_once(
+    test_run: TestRun,
+) -> None:
+    plan = Plan(
+        seed=3, operations=120, faults=6, clients=2, calm=0.5, clock=False, strikes=STRIKES
+    )  # fmt: skip
+    result = Result(plan)
+    await break_it(test_run.new_folder("chaos-run"), result, test_run)
+    print(report(result))
+    assert result.wrong == []
+    assert result.log.strange == []
+    assert result.checked
+    assert result.log.acknowledged >= plan.operations
+    assert result.struck.total() >= plan.faults

@@ -1,0 +1,1 @@
+"""Reads commits of a clone and announces what they changed."""

@@ -1,0 +1,164 @@
+"""State of announcements in a clone: last announced commits, and a spool of unsent changes.
+
+`.git/reverie/announced.json` holds the last announced commit by project and branch;
+`.git/reverie/spool/` holds changes that no gateway accepted yet, oldest first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from filelock import AsyncFileLock, Timeout
+
+from reverie.agent.git.repository import GitRepository
+from reverie.contracts.git import GitChange
+from reverie.domain.core.errors import Conflict, ReverieError, Unavailable
+
+MAX_SPOOLED: Final = 500
+LOCK_TIMEOUT_SECONDS: Final = 60.0
+_KEY_ERRORS: Final = frozenset({401, 403, "unauthenticated", "forbidden"})
+
+JsonDocument = dict[str, Any]
+SendChange = Callable[[JsonDocument], Awaitable[bool]]
+"""Hands a change to a gateway; whether it was known there. Raises `Unavailable` where it may be
+sent again, any other error where it was refused."""
+
+
+@dataclass(frozen=True)
+class RefusedChange:
+    """A change that waited and was refused for good when its turn came."""
+
+    after: str
+    why: str
+
+
+@dataclass(frozen=True)
+class AnnouncementOutcome:
+    """What became of a change, and which that waited before it were `refused`.
+
+    `kept`: it waits in the spool; `reason` then says for what.
+    """
+
+    change: GitChange
+    state: Literal["announced", "known", "kept"]
+    reason: str = ""
+    refused: tuple[RefusedChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnnouncedHead:
+    """The last commit of a branch that was announced, and uncommitted edits after it."""
+
+    head: str
+    edits: str | None = None
+
+
+class AnnouncementLog:
+    """The memory of one clone; use it inside `locked`, which keeps others out."""
+
+    def __init__(self, repo: GitRepository) -> None:
+        self.folder = repo.git_folder / "reverie"
+        self._file = self.folder / "announced.json"
+        self._spool = self.folder / "spool"
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[AnnouncementLog]:
+        """Only one process announces from a clone at a time. Raises `Conflict`."""
+        self._spool.mkdir(parents=True, exist_ok=True)
+        try:
+            async with AsyncFileLock(self.folder / "lock", timeout=LOCK_TIMEOUT_SECONDS):
+                yield self
+        except Timeout:
+            raise Conflict("another process announces from this clone: try again") from None
+
+    def last_announced(self, project: str, branch: str) -> AnnouncedHead | None:
+        """What was last announced of a branch."""
+        entry = self._load().get(project, {}).get(branch)
+        return AnnouncedHead(entry["head"], entry.get("edits")) if entry else None
+
+    def announced_heads(self, project: str) -> list[str]:
+        """The last announced commits of all branches."""
+        return [entry["head"] for entry in self._load().get(project, {}).values()]
+
+    def record(self, project: str, branch: str, head: AnnouncedHead | None) -> None:
+        """Remembers what was announced last; None forgets the branch."""
+        announced = self._load()
+        branches = announced.setdefault(project, {})
+        if head is None:
+            branches.pop(branch, None)
+        else:
+            branches[branch] = {"head": head.head} | ({"edits": head.edits} if head.edits else {})
+        _write_atomically(self._file, announced)
+
+    def _load(self) -> dict[str, dict[str, Any]]:
+        try:
+            announced = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            return {}
+        return announced if isinstance(announced, dict) else {}
+
+    def spooled_files(self) -> list[Path]:
+        """The spooled changes, the oldest first."""
+        return sorted(self._spool.glob("*.json"))
+
+    def spool_change(self, document: JsonDocument) -> None:
+        """Spools a change; of too many the oldest goes."""
+        name = f"{time.time_ns():020}-{str(document.get('after'))[:12]}.json"
+        _write_atomically(self._spool / name, document)
+        for path in self.spooled_files()[:-MAX_SPOOLED]:
+            path.unlink(missing_ok=True)
+
+    async def flush(self, send: SendChange, refused: list[RefusedChange]) -> None:
+        """Sends what waits, in order, and notes what is `refused` for good.
+
+        Raises what the first met that may be sent again, with another key or later.
+        """
+        for path in self.spooled_files():
+            try:
+                document = json.loads(path.read_text())
+                await send(document)
+            except (ReverieError, ValueError) as error:
+                if isinstance(error, Unavailable) or _is_key_error(error):
+                    raise
+                refused.append(RefusedChange(path.stem.partition("-")[2], str(error)))
+            path.unlink(missing_ok=True)
+
+
+async def announce(
+    log: AnnouncementLog, change: GitChange, send: SendChange
+) -> AnnouncementOutcome:
+    """Sends a change after those that wait; where no gateway takes it now, it waits with them.
+
+    Raises what refused it.
+    """
+    document = change.model_dump(mode="json", exclude_defaults=True)
+    refused: list[RefusedChange] = []
+    try:
+        await log.flush(send, refused)
+        is_duplicate = await send(document)
+    except Unavailable as error:
+        log.spool_change(document)
+        return AnnouncementOutcome(change, "kept", str(error), tuple(refused))
+    return AnnouncementOutcome(change, "known" if is_duplicate else "announced", "", tuple(refused))
+
+
+def _is_key_error(error: Exception) -> bool:
+    """Whether it was the key that was refused, and not the change."""
+    return (
+        getattr(error, "status", None) in _KEY_ERRORS or getattr(error, "code", None) in _KEY_ERRORS
+    )
+
+
+def _write_atomically(path: Path, value: object) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(value))
+    temporary.replace(path)

@@ -1,0 +1,112 @@
+"""Finds the project and branch of a folder from git's own files, without running git."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ProjectLocation:
+    """The top folder of a clone (or the folder itself), its project and branch."""
+
+    def __init__(self, root: str, project: str, branch: str | None) -> None:
+        self.root = root
+        self.project = project
+        self.branch = branch
+
+
+def detect_project(
+    folder: str, override: str | None, environ: Mapping[str, str]
+) -> ProjectLocation:
+    """Whose memories a folder's are: as it is named, here, in the environment, in the project's
+    `reverie.toml` or in git's configuration (`reverie.project`); else the repository's or the
+    folder's name."""
+    root = _find_root(folder)
+    project = (
+        override
+        or environ.get("REVERIE_PROJECT")
+        or _project_from_toml(os.path.abspath(folder), root)
+    )
+    if root is None:
+        return ProjectLocation(
+            folder, project or os.path.basename(folder.rstrip("/")) or "home", None
+        )
+    git_folder = _find_git_folder(root)
+    common_folder = _read_text(os.path.join(git_folder, "commondir"))
+    shared_folder = (
+        os.path.normpath(os.path.join(git_folder, common_folder)) if common_folder else git_folder
+    )
+    settings = _read_git_config(os.path.join(shared_folder, "config"))
+    name = (
+        project
+        or settings.get("reverie.project")
+        or _repository_name(settings.get("remote.origin.url", ""))
+    )
+    return ProjectLocation(root, name or os.path.basename(root) or "home", _read_branch(git_folder))
+
+
+def _project_from_toml(folder: str, root: str | None) -> str | None:
+    """The project that the nearest `reverie.toml` names, up to the top of the clone."""
+    text = _read_text(os.path.join(folder, "reverie.toml"))
+    if not text:
+        return None if root in {None, folder} else _project_from_toml(os.path.dirname(folder), root)
+    import tomllib
+
+    try:
+        project = tomllib.loads(text).get("project")
+    except tomllib.TOMLDecodeError:
+        return None
+    return str(project) if project else None
+
+
+def _find_root(folder: str) -> str | None:
+    directory = os.path.abspath(folder)
+    while not os.path.exists(os.path.join(directory, ".git")):
+        parent = os.path.dirname(directory)
+        if parent == directory:
+            return None
+        directory = parent
+    return directory
+
+
+def _find_git_folder(root: str) -> str:
+    """Git's own folder of a work tree: a linked one names it in a file."""
+    path = os.path.join(root, ".git")
+    if os.path.isdir(path):
+        return path
+    return os.path.normpath(os.path.join(root, _read_text(path).removeprefix("gitdir:").strip()))
+
+
+def _read_branch(git_folder: str) -> str | None:
+    head = _read_text(os.path.join(git_folder, "HEAD"))
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
+
+
+def _read_git_config(path: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    section = ""
+    for line in _read_text(path).splitlines():
+        line = line.strip()
+        if line.startswith("["):
+            name, _, subsection = line.strip("[]").partition(" ")
+            section = f"{name.lower()}.{subsection.strip().strip(chr(34))}".rstrip(".")
+        elif "=" in line and line[0] not in "#;":
+            name, _, value = line.partition("=")
+            values[f"{section}.{name.strip().lower()}"] = value.strip().strip('"')
+    return values
+
+
+def _repository_name(url: str) -> str:
+    """The repository's name in the address that is fetched from."""
+    return url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

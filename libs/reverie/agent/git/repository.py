@@ -1,0 +1,205 @@
+"""A git repository, read through the git command. Nothing in the work tree is changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+
+GIT_TIMEOUT_SECONDS: Final = 300.0
+ZERO_SHA: Final = "0" * 40
+UNSHALLOW_HINT: Final = (
+    "fetch all of it: `git fetch --unshallow`, in CI `fetch-depth: 0` or GIT_DEPTH=0"
+)
+_GIT_HOOK_VARIABLES: Final = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
+    *("GIT_PREFIX", "GIT_NAMESPACE", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_SHALLOW_FILE"),
+)
+"""What git sets for its hooks: a clone is found by its folder alone."""
+_GIT_ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+_ATTRIBUTES_FILE: Final = Path(__file__).with_name("git_attributes.txt")
+
+
+@dataclass(frozen=True)
+class GitRepository:
+    """A clone by its top folder; a bare one by git's own."""
+
+    root: Path
+
+    def run(self, *args: str, exit_codes: Sequence[int] = (0,), stdin: bytes = b"") -> bytes:
+        """What git prints, of what is given to it. Raises `Conflict` with git's own words,
+        `Unavailable` without git."""
+        return _run_git(self.root, args, exit_codes, stdin)
+
+    def run_text(self, *args: str) -> str:
+        """What git prints, without the last line end."""
+        return self.run(*args).decode(errors="replace").rstrip("\n")
+
+    def resolve_commit(self, name: str, field: str = "range") -> str:
+        """The commit of a name. Raises `NotFound` that says what to do in a shallow clone."""
+        output = self.run(
+            "rev-parse", "-q", "--verify", f"{name}^{{commit}}", exit_codes=(0, 1, 128)
+        )
+        if not output:
+            hint = f"; this clone is shallow: {UNSHALLOW_HINT}" if self.is_shallow else ""
+            raise CommitNotFound(field, name, hint)
+        return output.decode().strip()
+
+    def has_commit(self, commit: str) -> bool:
+        """Whether the commit is in this clone."""
+        return bool(
+            self.run("rev-parse", "-q", "--verify", f"{commit}^{{commit}}", exit_codes=(0, 1, 128))
+        )
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the clone holds only the end of the history."""
+        return self.run_text("rev-parse", "--is-shallow-repository") == "true"
+
+    @property
+    def current_branch(self) -> str | None:
+        """The branch that is checked out; None where none is."""
+        return (
+            self.run("symbolic-ref", "-q", "--short", "HEAD", exit_codes=(0, 1)).decode().strip()
+            or None
+        )
+
+    @property
+    def head_commit(self) -> str | None:
+        """The commit that is checked out; None before the first."""
+        return (
+            self.run("rev-parse", "-q", "--verify", "HEAD", exit_codes=(0, 1, 128)).decode().strip()
+            or None
+        )
+
+    def config_value(self, name: str) -> str | None:
+        """What git's configuration says, as `reverie.project`."""
+        return self.run("config", "--get", name, exit_codes=(0, 1)).decode().strip() or None
+
+    @property
+    def remote_name(self) -> str | None:
+        """`owner/name` or the like, of the address that is fetched from."""
+        url = self.config_value("remote.origin.url") or ""
+        path = url.rstrip("/").removesuffix(".git").rpartition("://")[2].rpartition(":")[2]
+        return "/".join(path.split("/")[-2:]) or None
+
+    @property
+    def default_branch(self) -> str | None:
+        """The branch that `origin` calls its own; else `main` or `master`, if there is one."""
+        output = self.run(
+            "symbolic-ref", "-q", "--short", "refs/remotes/origin/HEAD", exit_codes=(0, 1)
+        )
+        if output:
+            return output.decode().strip().removeprefix("origin/")
+        heads = self.run_text("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+        return next((name for name in ("main", "master") if name in heads), None)
+
+    @property
+    def git_folder(self) -> Path:
+        """Git's own folder, shared by all work trees."""
+        path = Path(self.run_text("rev-parse", "--git-common-dir"))
+        return path if path.is_absolute() else self.root / path
+
+    @property
+    def empty_tree(self) -> str:
+        """Git's name of nothing, to compare a first commit with."""
+        return self.run_text("hash-object", "-t", "tree", os.devnull)
+
+    def is_ancestor(self, old: str, new: str) -> bool:
+        """Whether everything of `old` is in `new`."""
+        return self.run("merge-base", old, new, exit_codes=(0, 1)).decode().strip() == old
+
+    def merge_base(self, first: str, second: str) -> str | None:
+        """The last commit that two have in common."""
+        return (
+            self.run("merge-base", first, second, exit_codes=(0, 1, 128)).decode().strip() or None
+        )
+
+    def last_commit_before(self, at: datetime, head: str) -> str | None:
+        """The last commit on the way to `head_commit` that was made before a time."""
+        option = f"--before={at.isoformat()}"
+        return self.run_text("rev-list", "-1", "--first-parent", option, head) or None
+
+    def tree_id(self, commit: str) -> str:
+        """Git's name of all content at a commit."""
+        return self.run_text("rev-parse", f"{commit}^{{tree}}")
+
+    def snapshot_uncommitted(self) -> str | None:
+        """A commit of what the work tree's known files hold now; None where nothing differs.
+
+        It is made beside all branches and changes neither index nor files.
+        """
+        if self.run("ls-files", "--unmerged"):
+            return None
+        identity = ("-c", "user.name=reverie", "-c", "user.email=reverie@localhost")
+        return self.run_text(*identity, "stash", "create", "Uncommitted edits") or None
+
+    def diff(self, old: str, new: str) -> bytes:
+        """The changes between two trees: names, a NUL, hunks without context."""
+        return self.run(
+            "-c", f"core.attributesFile={_ATTRIBUTES_FILE}", "diff-tree", "-r", "--raw", "-p", "-z",
+            "--unified=0", "-M", "-C", "-l2000", "--full-index", "--no-ext-diff",
+            "--no-textconv", "--no-color", old, new,
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class CommitNotFound(NotFound):
+    """{what}: no commit {id} in this clone{hint}"""
+
+    hint: str = ""
+
+
+def open_repository(path: Path) -> GitRepository:
+    """The clone that a folder lies in. Raises `InvalidInput`."""
+    try:
+        is_bare, folder = (
+            _run_git(path, ("rev-parse", "--is-bare-repository", "--absolute-git-dir"), (0,))
+            .decode()
+            .splitlines()
+        )
+        if is_bare == "true":
+            return GitRepository(Path(folder))
+        return GitRepository(
+            Path(_run_git(path, ("rev-parse", "--show-toplevel"), (0,)).decode().rstrip("\n"))
+        )
+    except Conflict as error:
+        raise InvalidInput("repo", f"{path}: {error}") from None
+
+
+def _run_git(
+    folder: Path, args: Sequence[str], exit_codes: Sequence[int], stdin: bytes = b""
+) -> bytes:
+    try:
+        completed = subprocess.run(  # noqa: S603
+            ["git", *args],  # noqa: S607
+            cwd=folder,
+            capture_output=True,
+            input=stdin,
+            env={
+                **{k: v for k, v in os.environ.items() if k not in _GIT_HOOK_VARIABLES},
+                **_GIT_ENVIRONMENT,
+            },
+            timeout=GIT_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except FileNotFoundError:
+        if not folder.is_dir():
+            raise InvalidInput("repo", f"{folder} is no folder") from None
+        raise Unavailable("git", "install it, or put it on the PATH") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(
+            f"git {args[0]}", f"it took more than {GIT_TIMEOUT_SECONDS:g} seconds"
+        ) from None
+    if completed.returncode not in exit_codes:
+        error_lines = completed.stderr.decode(errors="replace").strip().splitlines() or [
+            "it failed"
+        ]
+        raise Conflict(f"git {args[0]}: {error_lines[0]}")
+    return completed.stdout

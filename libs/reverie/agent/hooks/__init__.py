@@ -1,0 +1,1 @@
+"""The hooks that a coding agent calls."""

@@ -1,0 +1,311 @@
+"""The command `reverie hook EVENT`, called by a coding agent's hooks.
+
+Reads the event as JSON on standard input and prints what the agent should know. Failures never
+stop the agent: the exit code is 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from reverie.agent.hooks.delivery import (
+    deliver_pending,
+    deliver_session,
+    post_in_session,
+    run_in_background,
+    start_session,
+)
+from reverie.agent.hooks.gateway_client import (
+    HookCallRefused,
+    HookGateway,
+    HookGatewayUnavailable,
+    find_gateway,
+    resolve_home,
+)
+from reverie.agent.hooks.session_state import HookSessionState, prune_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+DEFAULT_TIMEOUT_SECONDS = 3.0
+"""What an agent may be kept waiting."""
+BACKGROUND_TIMEOUT_SECONDS = 30.0
+"""How long a call may take that nobody waits for."""
+MAX_QUERY_CHARS = 8_000
+"""Of what the user says, taken to look for memories."""
+TRANSCRIPT_AGENT = "claude-code"
+"""The agent whose transcripts can be read as they grow."""
+PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
+READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
+TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
+MAX_WARNED_FILES = 200
+USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
+
+Answers a hook of a coding agent: reads its JSON on standard input, prints what the agent shall
+know. `reverie setup` writes the configuration. EVENT is one of
+{events}.
+
+  --project  whose memories; unset: REVERIE_PROJECT, project in reverie.toml, git config
+             reverie.project, else the repository's name
+  --agent    the agent's name (default claude-code)
+  --seconds  how long the agent may be kept waiting (default {seconds:g})
+
+Example: reverie hook SessionStart --project shop < event.json
+
+Exit codes: 0, also where Reverie is away (it answers nothing, and sends later); 1 wrong usage.
+"""
+
+
+class HookCall:
+    """One call: the event's payload, the notes of its session, the gateway if there is one."""
+
+    def __init__(self, event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
+        self.event = event
+        self.payload = payload
+        self.folder = os.path.join(resolve_home(os.environ), "hooks")
+        self.timeout = float(options.get("seconds") or DEFAULT_TIMEOUT_SECONDS)
+        agent = options.get("agent") or TRANSCRIPT_AGENT
+        self.state = HookSessionState(
+            self.folder, agent, self.text_field("session_id") or "unnamed"
+        )
+        self.gateway = find_gateway(os.environ, self.timeout)
+        self._project = options.get("project")
+
+    def text_field(self, name: str) -> str:
+        """A field of the payload; empty where it is missing or no text."""
+        value = self.payload.get(name)
+        return value if isinstance(value, str) else ""
+
+    def update_session_facts(self) -> None:
+        """Notes the place and the transcript of the session, where they are new."""
+        facts, path = self.state.facts, self.text_field("transcript_path")
+        changes: dict[str, Any] = {}
+        if "project" not in facts or self.event == "SessionStart":
+            from reverie.agent.git.project_detection import detect_project
+
+            location = detect_project(
+                self.text_field("cwd") or os.getcwd(), self._project, os.environ
+            )
+            changes = {
+                "root": location.root,
+                "project": location.project,
+                "branch": location.branch,
+            }
+        if (
+            self.state.agent == TRANSCRIPT_AGENT
+            and path
+            and path not in facts.get("transcripts", ())
+        ):
+            changes["transcripts"] = [*facts.get("transcripts", ()), path]
+        if changes:
+            self.state.save(**changes)
+
+
+def handle_session_start(hook: HookCall) -> str:
+    """Starts the session or takes it up again; answers what to know before starting."""
+    hook.state.save(ended=False, compacted=hook.text_field("source") == "compact", warned=[])
+    return str(start_session(hook.state, hook.gateway)["context"]) if hook.gateway else ""
+
+
+def handle_user_prompt(hook: HookCall) -> str:
+    """Answers what the session needs for this message and was not given yet."""
+    prompt = hook.text_field("prompt").strip()
+    if not prompt or is_command(prompt) or hook.gateway is None:
+        return ""
+    compacted = bool(hook.state.facts.get("compacted"))
+    body = {"query": prompt[:MAX_QUERY_CHARS], "compacted": compacted}
+    response = post_in_session(hook.state, hook.gateway, "/v1/preflow", body)
+    if compacted and "session" not in response["degraded"]:
+        hook.state.save(compacted=False)
+    return str(response["markdown"])
+
+
+def is_command(prompt: str) -> bool:
+    """Whether it is for the program (`/clear`), rather than about a path (`/etc/hosts`)."""
+    return prompt.startswith("/") and "/" not in prompt.split()[0][1:]
+
+
+def handle_edit(hook: HookCall) -> str:
+    """Answers what leans on the file that is about to change; of each file once."""
+    arguments = hook.payload.get("tool_input")
+    path = (
+        next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
+        if isinstance(arguments, dict)
+        else ""
+    )
+    facts = hook.state.facts
+    file = os.path.relpath(os.path.join(hook.text_field("cwd"), str(path)), facts["root"])
+    if not path or hook.gateway is None or file.startswith("..") or file in facts.get("warned", ()):
+        return ""
+    from reverie.agent.hooks.impact_warning import build_impact_warning
+
+    block = build_impact_warning(hook.gateway, file, facts["project"])
+    hook.state.save(warned=[*facts.get("warned", ())[-MAX_WARNED_FILES:], file])
+    return block
+
+
+def handle_compact(hook: HookCall) -> str:
+    """Notes that what was given so far will be gone."""
+    hook.state.save(compacted=True, warned=[])
+    return ""
+
+
+def handle_nothing(hook: HookCall) -> str:
+    """Answers nothing: what there is to do, nobody waits for."""
+    return ""
+
+
+def handle_subagent_stop(hook: HookCall) -> str:
+    """Takes a sub-agent's transcript for a session of its own, which is over."""
+    path = hook.text_field("agent_transcript_path")
+    if path:
+        kind = hook.text_field("agent_type") or "subagent"
+        sub_agent = hook.text_field("agent_id") or os.path.basename(path)
+        name = f"{hook.text_field('session_id')}/{sub_agent}"
+        facts = {name: hook.state.facts.get(name) for name in ("project", "branch", "root")}
+        hook.state = HookSessionState(hook.folder, f"{hook.state.agent}/sub/{kind}", name)
+        hook.state.save(**facts, transcripts=[path], ended=True)
+    return ""
+
+
+def handle_session_end(hook: HookCall) -> str:
+    """Notes the end, which is told beside."""
+    hook.state.save(ended=True)
+    return ""
+
+
+EVENT_HANDLERS: dict[str, Callable[[HookCall], str]] = {
+    "SessionStart": handle_session_start,
+    "UserPromptSubmit": handle_user_prompt,
+    "PreToolUse": handle_edit,
+    "PostToolUse": handle_nothing,
+    "PreCompact": handle_compact,
+    "SubagentStop": handle_subagent_stop,
+    "Stop": handle_nothing,
+    "SessionEnd": handle_session_end,
+}
+
+
+EVENT_ALIASES = {
+    "BeforeAgent": "UserPromptSubmit",
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "AfterAgent": "Stop",
+    "PreCompress": "PreCompact",
+}
+"""What Gemini CLI calls the same."""
+
+
+def handle_event(
+    event: str, payload: dict[str, Any], options: Mapping[str, str], agent_event: str = ""
+) -> None:
+    """Answers an event, and leaves the rest of the work to a process beside.
+
+    `agent_event`: what the agent calls the event, where that is another name.
+    """
+    hook = HookCall(event, payload, options)
+    if not hook.text_field("session_id") or _is_read_only(event, payload):
+        return
+    hook.update_session_facts()
+    try:
+        context = EVENT_HANDLERS[event](hook)
+    except (HookGatewayUnavailable, HookCallRefused) as error:
+        _log_debug(error)
+        context = ""
+    if context:
+        _write_response(agent_event or event, context)
+    if event != "PreToolUse":
+        run_in_background(lambda: _deliver_in_background(hook))
+
+
+def _is_read_only(event: str, payload: Mapping[str, Any]) -> bool:
+    """Whether an agent only looked around."""
+    return event == "PostToolUse" and payload.get("tool_name") in READ_TOOLS
+
+
+def _deliver_in_background(hook: HookCall) -> None:
+    gateway = find_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS)
+    if deliver_session(hook.state, gateway, _turn_from_event(hook)) and gateway is not None:
+        deliver_pending(hook.folder, gateway)
+        if hook.event == "SessionStart":
+            _announce_commits(gateway, hook.state.facts["root"], hook.state.facts["project"])
+            prune_sessions(hook.folder)
+
+
+def _announce_commits(gateway: HookGateway, root: str, project: str) -> None:
+    """Tells of a clone what was committed; for a folder that is none, nothing is loaded."""
+    if os.path.exists(os.path.join(root, ".git")):
+        from reverie.agent.hooks.clone_sync import announce_clone
+
+        announce_clone(gateway, root, project)
+
+
+def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
+    """What the event tells of, where no transcript tells it."""
+    if hook.state.facts.get("transcripts") or hook.event not in TURN_EVENTS:
+        return None
+    from reverie.agent.hooks.turn_spool import build_turn
+
+    return build_turn(hook.event, hook.payload, f"{hook.event}:{time.time_ns()}")
+
+
+def _write_response(event: str, context: str) -> None:
+    specific = {"hookEventName": event, "additionalContext": context}
+    json.dump({"suppressOutput": True, "hookSpecificOutput": specific}, sys.stdout)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def resolve_event_name(event: str) -> str | None:
+    """The event as agents write it, or as people do on a command line (`session-start`)."""
+    plain = event.replace("-", "").replace("_", "").lower()
+    return next((name for name in (*EVENT_HANDLERS, *EVENT_ALIASES) if name.lower() == plain), None)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Reads the event, answers it; 0 whatever happens, 1 where the call itself is wrong.
+
+    Not 2: to Claude Code that means to stop.
+    """
+    arguments = list(sys.argv[2:] if argv is None else argv)
+    if not arguments or arguments[0] in {"-h", "--help"}:
+        sys.stdout.write(
+            USAGE.format(events=", ".join(EVENT_HANDLERS), seconds=DEFAULT_TIMEOUT_SECONDS)
+        )
+        return 0 if arguments else 1
+    event, options = resolve_event_name(arguments[0]), _parse_options(arguments[1:])
+    if event is None or options is None:
+        sys.stderr.write(f"reverie: no such hook: {' '.join(arguments)}; see reverie hook --help\n")
+        return 1
+    try:
+        payload = json.load(sys.stdin)
+        canonical_event = EVENT_ALIASES.get(event, event)
+        handle_event(canonical_event, payload if isinstance(payload, dict) else {}, options, event)
+    except Exception as error:
+        _log_debug(error)
+    return 0
+
+
+def _parse_options(arguments: Sequence[str]) -> dict[str, str] | None:
+    """`--name value` and `--name=value`; None where something else stands there."""
+    options: dict[str, str] = {}
+    words = [part for word in arguments for part in word.split("=", 1)]
+    for name, value in zip(words[::2], words[1::2], strict=False):
+        if name not in {"--project", "--agent", "--seconds"}:
+            return None
+        options[name[2:]] = value
+    return options if len(words) % 2 == 0 else None
+
+
+def _log_debug(error: Exception) -> None:
+    if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
+        sys.stderr.write(f"reverie hook: {type(error).__name__}: {error}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

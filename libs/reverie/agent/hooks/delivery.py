@@ -1,0 +1,235 @@
+"""Delivers a session in the background: turns, bug fixes, corrections and its end.
+
+Runs in its own process, one at a time for each session. What cannot be sent stays pending for a
+later hook; external ids make repeated deliveries harmless.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from reverie.agent.hooks.gateway_client import HookCallRefused, HookGateway, HookGatewayUnavailable
+from reverie.agent.hooks.session_state import HookSessionState, iter_pending_sessions
+from reverie.agent.transcripts.batch_limits import MAX_BATCH_BYTES, MAX_BATCH_TURNS, encoded_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from reverie.agent.transcripts.turns import ParsedTurn
+
+MAX_REFUSED_SESSIONS = 3
+"""Sessions that one hook asks for again in vain; those behind them have their turn later."""
+REJECTED_STATUSES = frozenset({400, 413, 422})
+"""What the gateway cannot take, however often it is sent."""
+
+
+def run_in_background(work: Callable[[], None]) -> None:
+    """Does the work in a process of its own, which outlives this one and says nothing."""
+    sys.stdout.flush()
+    if os.fork():
+        return
+    code = 1
+    try:
+        os.setsid()
+        null_fd = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null_fd, fd)
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def start_session(state: HookSessionState, gateway: HookGateway) -> dict[str, Any]:
+    """Starts the session, or finds it again; the answer has its `context`."""
+    body = {
+        "agent": state.agent,
+        "external_id": state.external_id,
+        "project": state.facts["project"],
+    }
+    if branch := state.facts.get("branch"):
+        body["branch"] = branch
+    response: dict[str, Any] = gateway.request("POST", "/v1/sessions/start", body)
+    state.save(session=response["session"], scope=response["scope"])
+    return response
+
+
+def post_in_session(
+    state: HookSessionState,
+    gateway: HookGateway,
+    path: str,
+    body: dict[str, Any],
+    headers: dict[str, str] | None = None,
+) -> Any:
+    """A POST that names the session, which is started where that was not done or it is gone.
+
+    `{session}` in the path stands for it; else it goes into the body.
+    """
+    for may_retry in (True, False):
+        session = state.facts.get("session") or start_session(state, gateway)["session"]
+        session_field = {} if "{session}" in path else {"session": session}
+        try:
+            target = path.replace("{session}", session)
+            return gateway.request("POST", target, {**body, **session_field}, headers)
+        except HookCallRefused as error:
+            if error.status != 404 or not may_retry:
+                raise
+            state.save(session=None)
+    raise AssertionError
+
+
+def deliver_session(
+    state: HookSessionState, gateway: HookGateway | None, turn: dict[str, Any] | None = None
+) -> bool | None:
+    """Sends what is new of a session, a turn of no transcript, and its end.
+
+    Whether all is sent: False where the gateway refuses it, None where none answers.
+    """
+    delivered: bool | None = None
+    lock_fd = state.acquire_lock()
+    try:
+        if gateway is not None:
+            _deliver_all(
+                HookSessionState(state.folder, state.agent, state.external_id), gateway, turn
+            )
+            delivered = True
+    except HookCallRefused:
+        delivered = False
+    except (HookGatewayUnavailable, OSError):
+        delivered = None
+    finally:
+        if not delivered and turn is not None:
+            from reverie.agent.hooks.turn_spool import spool_turn
+
+            spool_turn(state.spool_path, turn)
+        state.set_pending(not delivered)
+        os.close(lock_fd)
+    return delivered
+
+
+def deliver_pending(folder: str, gateway: HookGateway) -> None:
+    """Sends what could not be sent before, as long as the gateway answers."""
+    refused_count = 0
+    for state in iter_pending_sessions(folder):
+        delivered = deliver_session(state, gateway)
+        refused_count += delivered is False
+        if delivered is None or refused_count == MAX_REFUSED_SESSIONS:
+            return
+
+
+def _deliver_all(
+    state: HookSessionState, gateway: HookGateway, turn: dict[str, Any] | None
+) -> None:
+    sent_turns = _send_spooled(state, gateway, turn)
+    for path in state.facts.get("transcripts", ()):
+        sent_turns += _send_transcript(state, gateway, path)
+    if sent_turns:
+        _request_corrections(state, gateway, sent_turns)
+    if state.facts.get("ended"):
+        post_in_session(state, gateway, "/v1/sessions/{session}/end", {})
+
+
+def _send_spooled(
+    state: HookSessionState, gateway: HookGateway, turn: dict[str, Any] | None
+) -> list[dict[str, Any]]:
+    sent_turns: list[dict[str, Any]] = []
+    if turn is None and not os.path.exists(state.spool_path):
+        return sent_turns
+    from reverie.agent.hooks.turn_spool import read_spooled_turns
+
+    for batch in _split_batches([*read_spooled_turns(state.spool_path), *([turn] if turn else [])]):
+        if _send_turns(state, gateway, batch):
+            sent_turns += batch
+    if os.path.exists(state.spool_path):
+        os.remove(state.spool_path)
+    return sent_turns
+
+
+def _send_transcript(
+    state: HookSessionState, gateway: HookGateway, path: str
+) -> list[dict[str, Any]]:
+    from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending, read_new_turns
+
+    sent_turns: list[dict[str, Any]] = []
+    has_more = os.path.exists(path)
+    while has_more:
+        cursors = state.delivery_state.get("cursors", {})
+        turns, cursor, has_more = read_new_turns(path, int(cursors.get(path, 0)))
+        for batch in _split_batches(
+            [encode_turn(turn) for turn in turns if is_worth_sending(turn)]
+        ):
+            if _send_turns(state, gateway, batch):
+                sent_turns += batch
+        failed = _remember_fixes(state, gateway, turns)
+        state.save_delivery_state(cursors={**cursors, path: cursor}, failed=failed)
+    return sent_turns
+
+
+def _remember_fixes(
+    state: HookSessionState, gateway: HookGateway, turns: list[ParsedTurn]
+) -> dict[str, Any]:
+    """Remembers which edits made a command go through; answers those that still fail."""
+    failed: dict[str, Any] = state.delivery_state.get("failed", {})
+    if not any(turn.role == "tool" for turn in turns):
+        return failed
+    from reverie.agent.hooks.bug_fixes import find_fixes
+
+    for fix in find_fixes(turns, failed, str(state.facts.get("root", ""))):
+        headers = {"Idempotency-Key": f"fix-{fix.pop('external_id')}"}
+        scope = {"scope": state.facts["scope"]} if state.facts.get("scope") else {}
+        try:
+            post_in_session(state, gateway, "/v1/remember", {**fix, **scope}, headers)
+        except HookCallRefused as error:
+            # A transcript that goes on from another repeats its calls: the other told of them.
+            if error.status not in REJECTED_STATUSES:
+                raise
+    return failed
+
+
+def _send_turns(state: HookSessionState, gateway: HookGateway, turns: list[dict[str, Any]]) -> bool:
+    """Whether some were new. Turns that the gateway cannot take are not sent again; those beside
+    them are."""
+    try:
+        response = post_in_session(state, gateway, "/v1/turns", {"turns": turns})
+    except HookCallRefused as error:
+        if error.status not in REJECTED_STATUSES:
+            raise
+        half = len(turns) // 2
+        accepted = [
+            _send_turns(state, gateway, part) for part in (turns[:half], turns[half:]) if half
+        ]
+        return any(accepted)
+    return bool(response["accepted"])
+
+
+def _split_batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for turn in turns:
+        turn_size = encoded_size(turn)
+        if batch and (len(batch) >= MAX_BATCH_TURNS or size + turn_size > MAX_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(turn)
+        size += turn_size
+    if batch:
+        yield batch
+
+
+def _request_corrections(
+    state: HookSessionState, gateway: HookGateway, turns: list[dict[str, Any]]
+) -> None:
+    """Lets what the user corrected step down at once, not only with the next dream."""
+    messages = [
+        {"role": turn["role"], "content": turn["content"]}
+        for turn in turns[-MAX_BATCH_TURNS:]
+        if turn["role"] in {"user", "assistant"}
+    ]
+    if any(turn["role"] == "user" for turn in messages):
+        try:
+            post_in_session(state, gateway, "/v1/sessions/{session}/adjust", {"messages": messages})
+        except HookCallRefused:
+            return

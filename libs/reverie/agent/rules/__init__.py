@@ -1,0 +1,1 @@
+"""Keeps rule files such as CLAUDE.md in step with memory."""

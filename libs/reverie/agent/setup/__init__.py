@@ -1,0 +1,1 @@
+"""Writes Reverie into the configuration of coding agents."""

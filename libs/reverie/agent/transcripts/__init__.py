@@ -1,0 +1,1 @@
+"""Readers of the transcripts that coding agents write."""

@@ -1,0 +1,268 @@
+"""Parses SpecStory Markdown v2 into turns, line by line.
+
+Message headers are numbered from 0 in file order; the number is the turn's external id, with
+`.1`, `.2` for further parts of a message. Thinking is dropped. A header inside a code fence or tool
+output is content, unless the fence or output never ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from reverie.agent.transcripts.turns import ParsedTurn, Transcript, TurnRole
+from reverie.domain.core.errors import MalformedInput
+
+# How many lines may follow a look-alike header before its fence counts as never closed.
+MAX_LOOKAHEAD_LINES = 1500
+
+_HEADER = re.compile(
+    r"_\*\*(?P<role>User|Agent)(?P<side> - sidechain)?"
+    r"(?: \((?:(?P<model>[^()\s]+) )??(?P<at>[^()]*)\))?\*\*_\s*"
+)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_TOOL = re.compile(r"<tool-use(?P<attributes>[^>]*)><details>\s*")
+_ATTRIBUTE = re.compile(r'data-tool-(type|name)="([^"]*)"')
+_START_THINK = "<think><details>"
+_END_TOOL = "</details></tool-use>"
+_END_THINK = "</details></think>"
+_SUMMARY = re.compile(r"<summary>[^\n]*</summary>")
+_SESSION = re.compile(r"<!--\s*(?:.*\s)?Session\s+(\S+)\s+\(([^)]*)\)\s*-->")
+
+
+@dataclass(frozen=True)
+class _MessageHeader:
+    role: TurnRole
+    at: datetime | None
+    sidechain: bool
+
+
+@dataclass
+class _MessagePart:
+    """A run of lines of one sort: text, think or tool."""
+
+    kind: str
+    attributes: str = ""
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _MessageBlock:
+    """The message being read: its parts, and what is open in the last one."""
+
+    header: _MessageHeader
+    parts: list[_MessagePart] = field(default_factory=lambda: [_MessagePart("text")])
+    fence: str = ""
+    depth: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.fence) or self.parts[-1].kind != "text"
+
+    def add_line(self, line: str) -> None:
+        """Adds one line, following what it opens and closes."""
+        if self.parts[-1].kind == "text":
+            self._add_text_line(line)
+        else:
+            self._add_inner_line(line)
+
+    def _add_text_line(self, line: str) -> None:
+        tool = None if self.fence else _TOOL.match(line)
+        if tool:
+            self.parts.append(_MessagePart("tool", tool["attributes"], [line[tool.end() :]]))
+            self.depth = 1
+        elif not self.fence and line.startswith(_START_THINK):
+            self.parts.append(_MessagePart("think"))
+            self.depth = 1
+            self._add_inner_line(line[len(_START_THINK) :])
+        else:
+            self.parts[-1].lines.append(line)
+            self.fence = advance_fence(self.fence, line)
+
+    def _add_inner_line(self, line: str) -> None:
+        part = self.parts[-1]
+        end = _END_TOOL if part.kind == "tool" else _END_THINK
+        if part.kind == "tool" and _TOOL.match(line):
+            self.depth += 1
+        elif line.startswith(end):
+            self.depth -= 1
+        if self.depth:
+            part.lines.append(line)
+        else:
+            self.parts.append(_MessagePart("text"))
+
+
+def parse_markdown(lines: Iterable[str]) -> Iterator[ParsedTurn]:
+    """The turns of a transcript, in file order. Never raises, whatever the lines hold.
+
+    Holds one message at a time in memory; what stands before the first header is skipped.
+    """
+    block: _MessageBlock | None = None
+    number = -1
+    for line in _separate_headers(lines):
+        if isinstance(line, _MessageHeader):
+            yield from _block_turns(block, number)
+            block, number = _MessageBlock(line), number + 1
+        elif block is not None:
+            block.add_line(line)
+    yield from _block_turns(block, number)
+
+
+def read_transcript(path: Path) -> Transcript:
+    """The session in a file. Raises `MalformedInput` where it holds no message."""
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        lines = iter(file)
+        head: list[str] = []
+        for line in lines:
+            head.append(line)
+            if _HEADER.fullmatch(line.rstrip("\r\n")):
+                break
+        turns = tuple(parse_markdown(chain(head, lines)))
+    if not turns:
+        raise MalformedInput(f"{path.name} holds no SpecStory message (`_**User ...**_`)")
+    session_id, started_at = parse_session_comment(head)
+    first = next((turn.at for turn in turns if turn.at), None)
+    return Transcript(session_id or path.stem, started_at or first, turns)
+
+
+def parse_session_comment(head: list[str]) -> tuple[str, datetime | None]:
+    """The session that a file's first lines name, and when it began."""
+    for line in head:
+        if match := _SESSION.match(line):
+            return match[1], _parse_time(match[2])
+    return "", None
+
+
+def _separate_headers(lines: Iterable[str]) -> Iterator[_MessageHeader | str]:
+    """Headers as `_MessageHeader`, all else as text without its line end.
+
+    A header inside an open fence or tool output is held with what follows. When the fence
+    closes, all of it was content; when it does not, the header was real and reading resumes
+    behind it.
+    """
+    source = _PushbackLines(lines)
+    state: _MessageBlock | None = None
+    buffered: list[str] = []
+    while (line := source.next()) is not None or buffered:
+        if line is None or len(buffered) > MAX_LOOKAHEAD_LINES:
+            first, remaining = buffered[0], buffered[1:] + ([] if line is None else [line])
+            buffered = []
+            source.push(remaining)
+            state = _MessageBlock(_parse_header(first) or _MessageHeader("assistant", None, False))
+            yield state.header
+            continue
+        header = _parse_header(line)
+        if header and (state is None or not state.is_open):
+            state = _MessageBlock(header)
+            yield header
+            continue
+        if state is not None:
+            _discard_content(state)
+            state.add_line(line)
+        if buffered or (header and state is not None):
+            buffered.append(line)
+            if state is not None and not state.is_open:
+                yield from buffered
+                buffered = []
+        else:
+            yield line
+
+
+def _discard_content(state: _MessageBlock) -> None:
+    """Keeps only the last part, empty: here the state matters, not the text."""
+    state.parts = [_MessagePart(state.parts[-1].kind)]
+
+
+class _PushbackLines:
+    """Lines without their ends, some of which can be given back."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._pending: deque[str] = deque()
+
+    def next(self) -> str | None:
+        if self._pending:
+            return self._pending.popleft()
+        line = next(self._lines, None)
+        return None if line is None else line.rstrip("\r\n")
+
+    def push(self, lines: list[str]) -> None:
+        self._pending.extendleft(reversed(lines))
+
+
+def advance_fence(fence: str, line: str) -> str:
+    """The fence that is open after this line (CommonMark 0.31, 4.5), or an empty string."""
+    match = _FENCE.fullmatch(line)
+    if not match:
+        return fence
+    marker, info = match[1], match[2]
+    if not fence:
+        return "" if marker[0] == "`" and "`" in info else marker
+    closes = marker[0] == fence[0] and len(marker) >= len(fence) and not info.strip()
+    return "" if closes else fence
+
+
+def _parse_header(line: str) -> _MessageHeader | None:
+    match = _HEADER.fullmatch(line) if line.startswith("_**") else None
+    if not match:
+        return None
+    sidechain = bool(match["side"])
+    is_user = match["role"] == "User" and not sidechain
+    return _MessageHeader(
+        "user" if is_user else "assistant", _parse_time(match["at"] or ""), sidechain
+    )
+
+
+def _parse_time(text: str) -> datetime | None:
+    """The time at the end of a header's parentheses; UTC where it names no zone."""
+    words = text.split()
+    for tail in (words[-1:], words[-2:], words[-3:]):
+        try:
+            at = datetime.fromisoformat(" ".join(tail).replace(" +", "+"))
+        except ValueError:
+            continue
+        return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return None
+
+
+def _block_turns(block: _MessageBlock | None, number: int) -> Iterator[ParsedTurn]:
+    if block is None:
+        return
+    count = 0
+    for part in block.parts:
+        turn = _build_turn(block.header, part, f"{number:05d}{f'.{count}' if count else ''}")
+        if turn is not None:
+            count += 1
+            yield turn
+
+
+def _build_turn(header: _MessageHeader, part: _MessagePart, external_id: str) -> ParsedTurn | None:
+    content = _part_content(part)
+    if part.kind == "think" or (part.kind == "text" and not content):
+        return None
+    if part.kind == "text":
+        return ParsedTurn(external_id, header.role, content, header.at, sidechain=header.sidechain)
+    attributes = dict(_ATTRIBUTE.findall(part.attributes))
+    tool = attributes.get("name") or "unknown"
+    return ParsedTurn(
+        external_id,
+        "tool",
+        content or tool,
+        header.at,
+        tool,
+        attributes.get("type"),
+        header.sidechain,
+    )
+
+
+def _part_content(part: _MessagePart) -> str:
+    text = "\n".join(part.lines).strip()
+    if part.kind == "tool":
+        return _SUMMARY.sub("", text, count=1).strip()
+    # Messages are set apart by a rule, which belongs to neither.
+    return text.removesuffix("\n---").rstrip() if text != "---" else ""

@@ -1,0 +1,62 @@
+"""Parsed turns and transcripts: the common output of all transcript parsers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+TurnRole = Literal["user", "assistant", "tool"]
+
+MAX_PENDING_CALLS: Final = 500
+"""Tool calls without a result that a reader remembers."""
+_TRUNCATION_MARK = "\n[…]\n"
+
+
+@dataclass(frozen=True)
+class ParsedTurn:
+    """One message, or one tool call with its output.
+
+    `external_id` is the same whenever the same file is read, so that sending it twice is
+    harmless. `at` is what the file says, not sorted; None where it says nothing.
+    """
+
+    external_id: str
+    role: TurnRole
+    content: str
+    at: datetime | None = None
+    tool: str | None = None
+    tool_type: str | None = None
+    sidechain: bool = False
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A whole session as its file tells it."""
+
+    session_id: str
+    started_at: datetime | None
+    turns: tuple[ParsedTurn, ...]
+
+
+def truncate_middle(content: str, limit: int) -> str:
+    """At most `limit` bytes of UTF-8: the beginning and the end, where the meaning is."""
+    raw = content.encode(errors="replace")
+    if len(raw) <= limit:
+        return content
+    available = max(limit - len(_TRUNCATION_MARK.encode()), 0)
+    head, tail = available - available // 3, available // 3
+    start = raw[:head].decode(errors="ignore")
+    stop = raw[len(raw) - tail :].decode(errors="ignore") if tail else ""
+    return f"{start}{_TRUNCATION_MARK if available else ''}{stop}"
+
+
+def text_or_empty(value: object) -> str:
+    """What a field says that holds one of a few words; empty where it holds something else."""
+    return value if isinstance(value, str) else ""
+
+
+def drop_oldest_calls(calls: dict[str, Any]) -> None:
+    """Forgets the oldest calls: most of those that have no result by then never get one."""
+    while len(calls) > MAX_PENDING_CALLS:
+        del calls[next(iter(calls))]

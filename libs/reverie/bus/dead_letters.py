@@ -1,0 +1,228 @@
+"""Dead letters: messages that no worker could handle are stored, listed and replayed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import NAMESPACE_URL, uuid5
+
+import structlog
+
+from reverie.bus.interface import Message, MessageBus, Reject, StoredMessage
+from reverie.bus.streams import CONSUMERS, QUEUES
+from reverie.contracts.events import DEAD_LETTER_STREAM, OutgoingEvent, build_outgoing_event
+from reverie.domain.core.errors import Conflict, NotFound
+
+HEADER_PREFIX: Final = "Reverie-Dead-"
+REASON_HEADER: Final = HEADER_PREFIX + "Reason"
+STREAM_HEADER: Final = HEADER_PREFIX + "Stream"
+CONSUMER_HEADER: Final = HEADER_PREFIX + "Consumer"
+SUBJECT_HEADER: Final = HEADER_PREFIX + "Subject"
+REF_HEADER: Final = HEADER_PREFIX + "Ref"
+DELIVERIES_HEADER: Final = HEADER_PREFIX + "Deliveries"
+TIME_HEADER: Final = HEADER_PREFIX + "At"
+DROPPED_BYTES_HEADER: Final = HEADER_PREFIX + "Dropped-Bytes"
+
+_OWN_CONSUMERS: Final = frozenset((spec.stream, spec.name) for spec in CONSUMERS)
+
+log = structlog.get_logger("reverie.bus")
+
+
+@dataclass(frozen=True)
+class DeadLetterOrigin:
+    """Where a message died: the stream, who gave it up, and its number (or row) there."""
+
+    stream: str
+    consumer: str
+    ref: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """One buried message; `seq` is its number in `DEAD_LETTER_STREAM`.
+
+    `dropped_bytes`: the size in bytes of a body that was too large to keep, else 0.
+    """
+
+    seq: int
+    origin: DeadLetterOrigin
+    subject: str
+    reason: str
+    deliveries: int
+    at: datetime
+    dropped_bytes: int
+    data: bytes
+    headers: Mapping[str, str]
+
+
+async def publish_dead_letter(
+    bus: MessageBus, origin: DeadLetterOrigin, message: Message, reason: str
+) -> None:
+    """Copy a message to `DEAD_LETTER_STREAM`, once per origin. Raises `Unavailable`."""
+    origin_headers = _dead_letter_headers(origin, message.subject, message.deliveries, reason)
+    message_id = uuid5(
+        NAMESPACE_URL, f"{origin.stream}/{origin.consumer}/{origin.ref}/{message.subject}"
+    )
+    data, extra_headers = _fit_payload(message.data, bus.max_payload)
+    headers = {
+        **_sender_headers(message.headers),
+        **origin_headers,
+        **extra_headers,
+        "Nats-Msg-Id": str(message_id),
+    }
+    await bus.send(f"dead.{origin.stream}.{message.subject}", data, headers)
+
+
+def build_dead_letter_event(
+    tenant: int, origin: DeadLetterOrigin, event: OutgoingEvent, deliveries: int, reason: str
+) -> OutgoingEvent:
+    """The dead letter of an event, to be stored with whatever gives it up and published after."""
+    origin_headers = _dead_letter_headers(origin, event.subject, deliveries, reason)
+    subject = f"dead.{origin.stream}.{event.subject}"
+    body = json.loads(event.payload)
+    return build_outgoing_event(
+        tenant, subject, body, {**_sender_headers(event.headers), **origin_headers}, event.id
+    )
+
+
+def _dead_letter_headers(
+    origin: DeadLetterOrigin, subject: str, deliveries: int, reason: str
+) -> dict[str, str]:
+    return {
+        REASON_HEADER: reason,
+        STREAM_HEADER: origin.stream,
+        CONSUMER_HEADER: origin.consumer,
+        REF_HEADER: origin.ref,
+        SUBJECT_HEADER: subject,
+        DELIVERIES_HEADER: str(deliveries),
+        TIME_HEADER: datetime.now(UTC).isoformat(),
+    }
+
+
+def _fit_payload(data: bytes, limit: int) -> tuple[bytes, dict[str, str]]:
+    """A body that only a foreign publisher can have sent is dropped, and its size told."""
+    return (data, {}) if len(data) <= limit else (b"", {DROPPED_BYTES_HEADER: str(len(data))})
+
+
+def _sender_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The sender's headers, without those that steered or described an earlier delivery."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if not name.startswith(("Nats-", HEADER_PREFIX))
+    }
+
+
+async def list_dead_letters(
+    bus: MessageBus, stream: str | None = None, limit: int = 50, after: int = 0
+) -> list[DeadLetter]:
+    """Up to `limit` dead letters in order, those after number `after`; of one stream if named."""
+    letters: list[DeadLetter] = []
+    async for letter in _iterate_dead_letters(bus, stream, after):
+        letters.append(letter)
+        if len(letters) >= limit:
+            break
+    return letters
+
+
+async def _iterate_dead_letters(
+    bus: MessageBus, stream: str | None, after: int
+) -> AsyncIterator[DeadLetter]:
+    subject = f"dead.{stream}.>" if stream else "dead.>"
+    while stored := await bus.read(DEAD_LETTER_STREAM, after + 1, subject):
+        yield _parse_dead_letter(stored)
+        after = stored.seq
+
+
+def _parse_dead_letter(stored: StoredMessage) -> DeadLetter:
+    headers = stored.headers
+    stream, subject = stored.subject.split(".", 2)[1:]
+    return DeadLetter(
+        seq=stored.seq,
+        origin=DeadLetterOrigin(
+            stream, headers.get(CONSUMER_HEADER, ""), headers.get(REF_HEADER, "")
+        ),
+        subject=headers.get(SUBJECT_HEADER, subject),
+        reason=headers.get(REASON_HEADER, ""),
+        deliveries=int(headers.get(DELIVERIES_HEADER, "0")),
+        at=datetime.fromisoformat(headers[TIME_HEADER]) if TIME_HEADER in headers else stored.at,
+        dropped_bytes=int(headers.get(DROPPED_BYTES_HEADER, "0")),
+        data=stored.data,
+        headers=_sender_headers(headers),
+    )
+
+
+async def replay_dead_letters(
+    bus: MessageBus, seq: int | None = None, stream: str | None = None
+) -> int:
+    """Send dead letters to where they came from and take them off `DEAD_LETTER_STREAM`; how many.
+
+    By number, or all of one stream, or all; those whose body was dropped stay. After a crash
+    between the two steps the next replay is recognised as a repetition.
+    Raises `NotFound` for an unknown number, `Conflict` for one without its body, `Unavailable`.
+    """
+    if seq is not None:
+        await _republish(bus, await _load_dead_letter(bus, seq))
+        return 1
+    # Those that die again meanwhile get new numbers, which are not in this list.
+    sequences = [
+        letter.seq
+        async for letter in _iterate_dead_letters(bus, stream, 0)
+        if not letter.dropped_bytes
+    ]
+    for sequence in sequences:
+        await _republish(bus, await _load_dead_letter(bus, sequence))
+    return len(sequences)
+
+
+async def _load_dead_letter(bus: MessageBus, seq: int) -> DeadLetter:
+    stored = await bus.read(DEAD_LETTER_STREAM, seq)
+    if stored is None:
+        raise NotFound("dead letter", str(seq))
+    letter = _parse_dead_letter(stored)
+    if letter.dropped_bytes:
+        raise Conflict(f"its body of {letter.dropped_bytes} bytes was not kept: publish it again")
+    return letter
+
+
+async def _republish(bus: MessageBus, letter: DeadLetter) -> None:
+    message_id = uuid5(NAMESPACE_URL, f"replay/{letter.seq}/{letter.at.isoformat()}")
+    await bus.send(letter.subject, letter.data, {**letter.headers, "Nats-Msg-Id": str(message_id)})
+    await bus.remove(DEAD_LETTER_STREAM, letter.seq)
+
+
+async def handle_max_deliveries(bus: MessageBus, advisory: Message) -> None:
+    """Handle the advisory that a consumer gave a message up (its last worker was killed).
+
+    A work queue keeps such a message, and with one message per subject that subject refuses all
+    others: so it is buried, then removed. Other streams keep it for their other consumers.
+    Run it with `consume(bus, DEAD_WATCH, partial(rescue, bus))`; several may run at once.
+    """
+    stream, consumer, seq, deliveries = _parse_advisory(advisory.data)
+    if (stream, consumer) not in _OWN_CONSUMERS:
+        return
+    stored = await bus.read(stream, seq)
+    if stored is None:
+        return
+    message = Message(stored.subject, stored.data, stored.headers, deliveries)
+    reason = f"no worker answered for any of {deliveries} deliveries"
+    log.error("message_rescued", stream=stream, consumer=consumer, seq=seq, deliveries=deliveries)
+    await publish_dead_letter(bus, DeadLetterOrigin(stream, consumer, str(seq)), message, reason)
+    if stream in QUEUES:
+        await bus.remove(stream, seq)
+
+
+def _parse_advisory(data: bytes) -> tuple[str, str, int, int]:
+    try:
+        advisory = json.loads(data)
+        return (
+            advisory["stream"],
+            advisory["consumer"],
+            int(advisory["stream_seq"]),
+            int(advisory["deliveries"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise Reject("not a max-deliveries advisory") from error

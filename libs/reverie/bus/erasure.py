@@ -1,0 +1,137 @@
+"""Deletes the messages of an erased tenant or scope from the streams."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from reverie.bus.interface import MessageBus, StoredMessage
+from reverie.bus.streams import STREAMS
+from reverie.contracts import events
+from reverie.domain.access.scopes import scope_matches
+
+PAGE = 500
+MAX_CONCURRENT_DELETES = 50
+_STREAM_STRIDE = 2**56
+_EDGE_FIELDS = ("from", "to")
+_RELATED_FIELDS = ("merged", "by", "into")
+
+ExistingMemoriesLookup = Callable[[Sequence[UUID]], Awaitable[set[UUID]]]
+
+
+@dataclass(frozen=True)
+class ErasureTarget:
+    """What was deleted: all that lies in scopes, perhaps a project, memories that do not stand."""
+
+    patterns: Sequence[str]
+    project: str | None
+    find_existing: ExistingMemoriesLookup
+
+
+def tenant_subjects(tenant: str) -> list[tuple[str, str]]:
+    """Every stream with the filter of the messages of a tenant, whose name is the second token.
+
+    A dead letter's subject is that of the message behind `dead.<stream>`; advisories name none.
+    Dead letters come last, for what dies meanwhile goes there.
+    """
+    filters = []
+    for spec in STREAMS:
+        prefixes = [s.split(".")[0] for s in spec.subjects if s.split(".")[1] == "*"]
+        filters += [(spec.name, f"{prefix}.{tenant}.>") for prefix in prefixes]
+    return [*filters, (events.DEAD_LETTER_STREAM, f"dead.*.*.{tenant}.>")]
+
+
+async def erase_tenant_messages(bus: MessageBus, tenant: str) -> dict[str, int]:
+    """Deletes all messages of a tenant; how many of each stream. Raises `Unavailable`."""
+    deleted: dict[str, int] = {}
+    for stream, subject in tenant_subjects(tenant):
+        deleted[stream] = deleted.get(stream, 0) + await bus.purge(stream, subject)
+    return deleted
+
+
+async def erase_scope_messages(
+    bus: MessageBus, tenant: str, target: ErasureTarget, start: int = 0
+) -> AsyncGenerator[tuple[Counter[str], int], None]:
+    """Deletes a tenant's messages about what is lost, dead letters included, a page at a time.
+
+    Yields how many went of each stream, and the place from which another call goes on
+    (`start`; 0 is the beginning). Raises `Unavailable`.
+    """
+    first, after = divmod(start, _STREAM_STRIDE)
+    for index, (stream, subject) in enumerate(tenant_subjects(tenant)):
+        if index < first:
+            continue
+        while page := await bus.read_page(stream, subject, after, PAGE):
+            after = page[-1].seq
+            deleted = await _matching_sequences(page, target)
+            await _delete_messages(bus, stream, deleted)
+            yield Counter({stream: len(deleted)}), index * _STREAM_STRIDE + after
+        after = 0
+
+
+async def _matching_sequences(page: Sequence[StoredMessage], target: ErasureTarget) -> list[int]:
+    """The numbers of the messages that speak of what is lost."""
+    parsed = {
+        message.seq: (body, _mentioned_memories(message.subject, body))
+        for message in page
+        for body in [_parse_body(message)]
+    }
+    mentioned = {memory for _, memories in parsed.values() for memory in memories}
+    missing = mentioned - await target.find_existing(list(mentioned))
+    return [
+        seq
+        for seq, (body, memories) in parsed.items()
+        if missing & memories or _is_targeted(body, target)
+    ]
+
+
+async def _delete_messages(bus: MessageBus, stream: str, sequences: Sequence[int]) -> None:
+    for offset in range(0, len(sequences), MAX_CONCURRENT_DELETES):
+        await asyncio.gather(
+            *(
+                bus.remove(stream, seq)
+                for seq in sequences[offset : offset + MAX_CONCURRENT_DELETES]
+            )
+        )
+
+
+def _is_targeted(body: dict[str, Any], target: ErasureTarget) -> bool:
+    """Whether a message names a scope or the project that is lost."""
+    scope, project = body.get("scope"), body.get("project")
+    return (target.project is not None and project == target.project) or (
+        isinstance(scope, str) and any(scope_matches(pattern, scope) for pattern in target.patterns)
+    )
+
+
+def _mentioned_memories(subject: str, body: dict[str, Any]) -> set[UUID]:
+    """The memories that an event tells of: of an edge its ends, else its own and the others."""
+    tokens = subject.split(".")
+    if tokens[2 if tokens[0] == "dead" else 0] != "memory":
+        return set()
+    fields = [name for name in _EDGE_FIELDS if name in body] or ["id"]
+    return {
+        memory_id
+        for name in [*fields, *_RELATED_FIELDS]
+        if (memory_id := _parse_uuid(body.get(name)))
+    }
+
+
+def _parse_uuid(value: object) -> UUID | None:
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _parse_body(message: StoredMessage) -> dict[str, Any]:
+    """What a message says; nothing where it is none of ours."""
+    try:
+        parsed = json.loads(message.data)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

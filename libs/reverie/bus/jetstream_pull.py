@@ -1,0 +1,184 @@
+"""Pull subscriptions of JetStream: stream reads, durable consumers and message deliveries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, Protocol, TypeVar
+
+import nats.errors
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext, api
+
+from reverie.bus.interface import Message, StoredMessage
+from reverie.bus.streams import ConsumerSpec
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.ids import new_id
+
+T = TypeVar("T")
+
+PULL_TIMEOUT: Final = 5.0
+"""Seconds that one pull waits for a message; a missing consumer is noticed after it."""
+INACTIVE_SECONDS: Final = 60.0
+"""After so long without a pull the server drops a consumer whose watcher died."""
+
+
+class JetStreamSession(Protocol):
+    """A connection; `run` raises `Unavailable` as soon as it ends."""
+
+    @property
+    def js(self) -> JetStreamContext: ...
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+
+async def watch_messages(
+    session: JetStreamSession, stream: str, subject: str, after: int
+) -> AsyncGenerator[StoredMessage, None]:
+    """Messages in order, until one is missing or the connection ends: begin anew after the last."""
+    async with _ephemeral_consumer(session, stream, subject, after) as (subscription, _):
+        expected = 1
+        while True:
+            try:
+                [raw] = await session.run(subscription.fetch(1, timeout=PULL_TIMEOUT))
+            except nats.errors.TimeoutError:
+                continue
+            metadata = raw.metadata
+            # Nothing is acknowledged, so the server does not send again what got lost on the way.
+            if metadata.sequence.consumer != expected:
+                return
+            expected += 1
+            yield _to_stored_message(raw)
+
+
+async def fetch_page(
+    session: JetStreamSession, stream: str, subject: str, after: int, limit: int
+) -> list[StoredMessage]:
+    """Up to `limit` messages that lie in a stream, in order; fewer where some go meanwhile."""
+    async with _ephemeral_consumer(session, stream, subject, after) as (subscription, pending):
+        if not pending:
+            return []
+        messages = await session.run(subscription.fetch(min(limit, pending), timeout=PULL_TIMEOUT))
+    return [_to_stored_message(raw) for raw in messages]
+
+
+def _to_stored_message(raw: Msg) -> StoredMessage:
+    metadata, headers = raw.metadata, dict(raw.headers or {})
+    return StoredMessage(
+        metadata.sequence.stream, raw.subject, raw.data, headers, metadata.timestamp
+    )
+
+
+@asynccontextmanager
+async def _ephemeral_consumer(
+    session: JetStreamSession, stream: str, subject: str, after: int
+) -> AsyncIterator[tuple[JetStreamContext.PullSubscription, int]]:
+    """A consumer of its own, and how many messages it found."""
+    name = f"watch-{new_id()}"
+    config = api.ConsumerConfig(
+        name=name,
+        filter_subject=subject,
+        deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=after + 1,
+        ack_policy=api.AckPolicy.NONE,
+        inactive_threshold=INACTIVE_SECONDS,
+        num_replicas=1,
+        mem_storage=True,
+    )
+    consumer_info = await session.run(session.js.add_consumer(stream, config))
+    subscription = await session.run(session.js.pull_subscribe_bind(consumer=name, stream=stream))
+    try:
+        yield subscription, consumer_info.num_pending or 0
+    finally:
+        with suppress(Unavailable, nats.errors.Error, OSError, TimeoutError):
+            await session.run(subscription.unsubscribe())
+            await session.run(session.js.delete_consumer(stream, name))
+
+
+DRIVER_ERRORS: Final = (nats.errors.Error, OSError, TimeoutError)
+
+
+@asynccontextmanager
+async def open_pull_subscription(
+    session: JetStreamSession, spec: ConsumerSpec
+) -> AsyncIterator[JetStreamContext.PullSubscription]:
+    """A pull on a durable consumer; what came too late for it is handed back at its end."""
+    subscription = await session.run(
+        session.js.pull_subscribe_bind(consumer=spec.name, stream=spec.stream)
+    )
+    try:
+        yield subscription
+    finally:
+        with suppress(Unavailable, *DRIVER_ERRORS):
+            await _release_pending(session, subscription)
+
+
+async def _release_pending(
+    session: JetStreamSession, subscription: JetStreamContext.PullSubscription
+) -> None:
+    """Messages that came too late for this worker go to another one at once."""
+    await session.run(subscription.unsubscribe())
+    while subscription.pending_msgs:
+        for raw in await session.run(subscription.fetch(1, timeout=0.1)):
+            await session.run(raw.nak())
+
+
+async def fetch_next(
+    session: JetStreamSession, subscription: JetStreamContext.PullSubscription, prefetch: int = 1
+) -> Msg | None:
+    """The next message; None where there is none in time.
+
+    Where others wait on the server, up to `prefetch` are sent for with it, to be here by then.
+    """
+    none_pending = not subscription.pending_msgs
+    try:
+        [raw] = await session.run(subscription.fetch(1, timeout=PULL_TIMEOUT))
+    except nats.errors.TimeoutError:
+        return None
+    if none_pending and (extra := min(raw.metadata.num_pending, prefetch - 1)) > 0:
+        with suppress(Unavailable, *DRIVER_ERRORS):
+            await session.run(_request_more(subscription, extra))
+    return raw
+
+
+async def _request_more(subscription: JetStreamContext.PullSubscription, count: int) -> None:
+    """Asks for messages, without waiting for them: the next fetches find them here.
+
+    The driver's own way to fetch several waits until all came.
+    """
+    payload = json.dumps({"batch": count, "no_wait": True}).encode()
+    await subscription._nc.publish(subscription._nms, payload, subscription._deliver)
+
+
+class _AckSender(Protocol):
+    async def send_ack(self, reply: str, payload: bytes, timeout_seconds: float) -> None: ...
+
+    async def send_progress(self, reply: str, payload: bytes) -> None: ...
+
+
+class NatsDelivery:
+    """Settles through the bus, not the connection it came by: an acknowledgement of work that
+    outlived a reconnect still counts."""
+
+    def __init__(self, bus: _AckSender, spec: ConsumerSpec, raw: Msg):
+        self._bus = bus
+        self._ack_timeout = spec.ack_wait
+        self._reply = raw.reply
+        self.seq = raw.metadata.sequence.stream
+        self.message = Message(
+            raw.subject, raw.data, dict(raw.headers or {}), raw.metadata.num_delivered
+        )
+
+    async def ack(self) -> None:
+        await self._bus.send_ack(self._reply, Msg.Ack.Ack, self._ack_timeout)
+
+    async def nak(self, delay: float) -> None:
+        detail = b" " + json.dumps({"delay": int(delay * 1e9)}).encode() if delay > 0 else b""
+        await self._bus.send_ack(self._reply, Msg.Ack.Nak + detail, self._ack_timeout)
+
+    async def term(self) -> None:
+        await self._bus.send_ack(self._reply, Msg.Ack.Term, self._ack_timeout)
+
+    async def progress(self) -> None:
+        await self._bus.send_progress(self._reply, Msg.Ack.Progress)

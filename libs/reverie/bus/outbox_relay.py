@@ -1,0 +1,125 @@
+"""The transactional outbox: publish after a write, and sweep the rows that were left."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.dead_letters import DeadLetterOrigin, publish_dead_letter
+from reverie.bus.interface import Message, MessageBus
+from reverie.contracts.events import OutgoingEvent
+from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, Unavailable
+
+log = structlog.get_logger("reverie.bus")
+
+
+class OutboxBatch(Protocol):
+    """Outbox rows that are this relay's while the claim is open."""
+
+    @property
+    def rows(self) -> Sequence[OutgoingEvent]:
+        """The oldest first."""
+
+    async def done(self, ids: Sequence[UUID]) -> None:
+        """Delete these rows when the claim closes: they are on the bus."""
+
+
+class Outbox(Protocol):
+    """Where a write leaves its events, in its own transaction."""
+
+    def claim(self, limit: int, older_than: float) -> AbstractAsyncContextManager[OutboxBatch]:
+        """Lock up to `limit` rows of any tenant older than `older_than` seconds.
+
+        Rows that another relay holds are passed over (`for update skip locked`); rows not
+        reported done are free again when the claim closes.
+        """
+
+    async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
+        """Delete a tenant's rows that their writer has published itself."""
+
+
+async def publish_now(
+    bus: MessageBus, outbox: Outbox, tenant: int, outgoing: Sequence[OutgoingEvent]
+) -> None:
+    """Publish what a write just stored and delete it from the outbox; never raises for a bus or
+    a store that is away: the relay does it later."""
+    try:
+        for event in outgoing:
+            await bus.publish(event)
+        await outbox.delete([event.id for event in outgoing], tenant)
+    except (Unavailable, PayloadTooLarge, InvalidInput) as error:
+        log.info("publish_left_to_relay", events=len(outgoing), error=type(error).__name__)
+
+
+async def relay(
+    bus: MessageBus, outbox: Outbox, interval: float = 1.0, grace: float = 5.0, batch: int = 100
+) -> None:
+    """Sweep the outbox for ever: every `interval` seconds, rows older than `grace` seconds,
+    `batch` at a time until none is left; only while the bus is there. Cancel it to stop."""
+    while True:
+        if bus.connected:
+            await _sweep(bus, outbox, grace, batch)
+        await asyncio.sleep(interval)
+
+
+async def _sweep(bus: MessageBus, outbox: Outbox, grace: float, batch: int) -> None:
+    # A background loop must outlive whatever the store raises while it is away.
+    try:
+        published = await drain_outbox(bus, outbox, grace, batch)
+    except Exception as error:
+        log.warning("outbox_sweep_failed", error=type(error).__name__, exc_info=error)
+    else:
+        if published:
+            log.info("outbox_swept", events=published)
+
+
+async def drain_outbox(bus: MessageBus, outbox: Outbox, grace: float, batch: int) -> int:
+    """Publish every row older than `grace` seconds, or all until the bus fails; how many."""
+    published = 0
+    while True:
+        async with outbox.claim(batch, grace) as claim:
+            rows = claim.rows
+            results = await asyncio.gather(*(_publish_row(bus, row) for row in rows))
+            published_ids = [
+                row.id for row, is_published in zip(rows, results, strict=True) if is_published
+            ]
+            if published_ids:
+                await claim.done(published_ids)
+        published += len(published_ids)
+        if len(published_ids) < len(rows) or len(rows) < batch:
+            return published
+
+
+async def _publish_row(bus: MessageBus, row: OutgoingEvent) -> bool:
+    """Whether the row is on the bus, or, being poison, among the dead letters."""
+    try:
+        await bus.publish(row)
+    except Unavailable:
+        return False
+    except (PayloadTooLarge, InvalidInput) as error:
+        return await _dead_letter_row(bus, row, str(error))
+    return True
+
+
+async def _dead_letter_row(bus: MessageBus, row: OutgoingEvent, reason: str) -> bool:
+    """A row that no server takes would be claimed first for ever, and block the ones behind."""
+    log.error("outbox_row_buried", id=str(row.id), reason=reason)
+    message = Message(_sanitize_subject(row.subject), row.payload.encode(), {}, 0)
+    try:
+        await publish_dead_letter(
+            bus, DeadLetterOrigin("OUTBOX", "relay", str(row.id)), message, reason
+        )
+    except Unavailable:
+        return False
+    return True
+
+
+def _sanitize_subject(subject: str) -> str:
+    tokens = (re.sub(r"[^\w-]", "_", token) for token in subject.split("."))
+    return ".".join(token or "_" for token in tokens)

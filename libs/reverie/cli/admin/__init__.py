@@ -1,0 +1,1 @@
+"""Commands for operators: keys, tenants, backups, audit."""

@@ -1,0 +1,132 @@
+"""`reverie admin backup` and `restore`: the database and the streams as a folder."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reverie.cli.app.common import Home, Json, Sets, err, out, print_json, resolve_settings
+from reverie.domain.core.errors import Conflict, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from reverie.runtime.settings.settings import Settings
+
+DUMP_FILE, MANIFEST_FILE, STREAMS_FOLDER = "reverie.dump", "backup.json", "streams"
+
+Folder = Annotated[str, typer.Argument(help="The folder of the backup.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = False) -> None:
+    """Write the database and the streams to a new folder, while services go on.
+
+    Secrets are in none of it: keep the folder of secrets, or vault_key, elsewhere.
+
+    Example: [bold]reverie admin backup ~/backups/monday[/]
+    """
+    import asyncio
+    from datetime import UTC, datetime
+    from json import dumps
+    from pathlib import Path
+
+    from reverie.bus.stream_backup import backup_streams
+    from reverie.cli.app.operator_access import (
+        build_bus_credentials,
+        resolve_bus_url,
+        resolve_database_url,
+    )
+    from reverie.runtime.http.health import package_version
+    from reverie.store.db.dump import dump
+
+    settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
+    if root.exists() and any(root.iterdir()):
+        raise InvalidInput("folder", f"{root} is not empty: name a new one")
+    (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
+    root.chmod(0o700)
+    # The streams first: what they tell of is in the database then, or it is told again.
+    message_counts = asyncio.run(
+        backup_streams(
+            resolve_bus_url(settings), root / STREAMS_FOLDER, build_bus_credentials(settings)
+        )
+    )
+    dump(resolve_database_url(settings), _postgres_programs(settings), root / DUMP_FILE)
+    manifest = {
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": package_version(),
+        "bytes": (root / DUMP_FILE).stat().st_size,
+        "messages": message_counts,
+    }
+    (root / MANIFEST_FILE).write_text(dumps(manifest, indent=2) + "\n")
+    if json:
+        print_json({"folder": str(root), **manifest})
+    else:
+        summary = f"{root}: {manifest['bytes']} bytes, {sum(message_counts.values())} messages"
+        out().print(summary, markup=False)
+
+
+def restore(
+    folder: Folder, yes: Yes = False, home: Home = None, sets: Sets = None, json: Json = False
+) -> None:
+    """Put a backup in place of the database and the streams. Services must be stopped.
+
+    With the embedded servers, they are started for it and stopped again. A backup of an
+    older version is brought up to date.
+
+    Example: [bold]reverie admin restore ~/backups/monday --yes[/]
+    """
+    import asyncio
+    from pathlib import Path
+
+    from reverie.bus.stream_backup import restore_streams
+    from reverie.cli.app.operator_access import build_bus_credentials
+    from reverie.store.db.dump import restore as put_back
+
+    settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
+    if not (root / DUMP_FILE).exists() or not (root / MANIFEST_FILE).exists():
+        raise InvalidInput("folder", f"{root} holds no whole backup")
+    if not yes and not typer.confirm(f"Replace all memories of {settings.home}?"):
+        raise typer.Exit(1)
+    with _open_servers(settings) as (database, bus):
+        applied = put_back(database, _postgres_programs(settings), root / DUMP_FILE)
+        message_counts = asyncio.run(
+            restore_streams(bus, root / STREAMS_FOLDER, build_bus_credentials(settings))
+        )
+    if json:
+        print_json({"folder": str(root), "applied": applied, "messages": message_counts})
+        return
+    out().print(f"restored from {root}: {sum(message_counts.values())} messages", markup=False)
+    err().print("Start the services again: `reverie up`.")
+
+
+@contextmanager
+def _open_servers(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The addresses of Postgres and NATS; embedded ones run while it is open."""
+    import asyncio
+
+    from reverie.embedded.backends import NatsBackend, PostgresBackend, open_backends
+    from reverie.embedded.home import open_home
+    from reverie.embedded.lock import hold_home_lock, is_home_locked
+
+    home = open_home(settings.home)
+    if is_home_locked(home):
+        raise Conflict(f"Reverie is up on {home.root}: end it by `reverie down` first")
+    with hold_home_lock(home):
+        database, bus = PostgresBackend(settings, home), NatsBackend(settings, home)
+        try:
+            asyncio.run(open_backends(database, bus))
+            yield database.admin_url, bus.url
+        finally:
+            for component in (*database.processes, *bus.processes):
+                component.stop()
+
+
+def _postgres_programs(settings: Settings) -> Path:
+    """The folder of Postgres' programs."""
+    from reverie.embedded.binaries import find_postgres_bin
+
+    return find_postgres_bin(settings.postgres_bin)

@@ -1,0 +1,82 @@
+"""`reverie admin settings`: shows and changes the settings of a tenant or a project."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from reverie.cli.app.common import Home, Json, Sets
+from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.output import JsonObject, print_result
+from reverie.domain.core.errors import InvalidInput
+
+Project = Annotated[str | None, typer.Option("--project", "-p", help="Of this project alone.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--change", "-c", metavar="PART[.NAME]=VALUE", help="One setting; null: the default again."
+    ),
+]
+
+
+def edit_settings(
+    change: Changes = None,
+    project: Project = None,
+    home: Home = None,
+    sets: Sets = None,
+    json: Json = False,
+) -> None:
+    """Show or change what the key's tenant has set: when it dreams, its
+    language model, its limits; or a project: its context, when it dreams.
+
+    Example: [bold]reverie admin settings -c dream.turns=40 -c llm=null --project shop[/]
+    """
+    client = create_client(home, sets)
+    path = f"/v1/projects/{quote_segment(project)}/settings" if project else "/v1/admin/settings"
+    response = (
+        client.request("PATCH", path, body=_parse_changes(change))
+        if change
+        else client.request("GET", path)
+    )
+    print_result(response, json, "\n".join(_format_settings(response)))
+
+
+def _parse_changes(changes: Sequence[str]) -> dict[str, Any]:
+    """The body that says them. Raises `InvalidInput` naming what cannot be read."""
+    body: dict[str, Any] = {}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        owner, dot, inner = name.strip().partition(".")
+        try:
+            value = jsonlib.loads(text)
+        except ValueError:
+            equals = ""
+        if not equals or not owner or (dot and not inner):
+            raise InvalidInput(
+                "--change", f"expected PART.NAME=NUMBER or PART=null, not {change!r}"
+            )
+        if not dot:
+            body[owner] = value
+        elif isinstance(body.setdefault(owner, {}), dict):
+            body[owner][inner] = value
+    return body
+
+
+def _format_settings(document: JsonObject) -> Iterator[str]:
+    for name, value in document.items():
+        if not isinstance(value, Mapping):
+            yield f"{name:10} {value}"
+            continue
+        entries = ((key, setting) for key, setting in value.items() if setting not in ({}, []))
+        yield (
+            f"{name:10} {', '.join(f'{key} {_format_value(setting)}' for key, setting in entries)}"
+        )
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{name} {item}" for name, item in value.items()) + ")"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""Commands that connect coding agents and clones."""

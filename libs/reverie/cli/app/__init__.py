@@ -1,0 +1,1 @@
+"""Entry points, the command table and what all commands share."""

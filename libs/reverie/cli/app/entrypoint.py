@@ -1,0 +1,31 @@
+"""The console script: runs a hook with few imports, and any other command through `main`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+
+def main() -> None:
+    """Runs a hook with next to nothing imported, and any other command as ever."""
+    if sys.argv[1:2] == ["hook"]:
+        from reverie.agent.hooks.command import main as hook
+
+        code = hook()
+        atexit.register(_exit_at_once, code)
+        sys.exit(code)
+    from reverie.cli.app.main import main as command
+
+    command()
+
+
+def _exit_at_once(code: int) -> None:
+    """Ends the process at once: to take all apart that is gone anyway, an agent would wait."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

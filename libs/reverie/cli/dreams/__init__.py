@@ -1,0 +1,1 @@
+"""Commands on dreams, maintenance and reviews."""

@@ -1,0 +1,1 @@
+"""Commands on memories, sessions, tasks and the vault."""

@@ -1,0 +1,148 @@
+"""What `reverie up` prints while it starts: for a terminal, or as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+from rich.table import Table
+
+from reverie.cli.app.common import abbreviate_home, err, out, print_json
+from reverie.contracts.tls import LOCAL_CA_PATH
+from reverie.embedded.reporting import GATEWAY, Addresses
+
+MEGABYTE = 1_000_000
+
+TRY_IT = """\
+[dim]export REVERIE_API_KEY={key}
+{curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
+  -d '{{"content": "We deploy on Thursdays, never on Fridays."}}' {gateway}/v1/remember
+{curl} -H "Authorization: Bearer $REVERIE_API_KEY" -H "Content-Type: application/json" \\
+  -d '{{"query": "When do we deploy?"}}' {gateway}/v1/recall[/]"""
+
+
+class UpDisplay:
+    """A report for a person: a line that moves while things start, then a short summary."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or out()
+        self._status = Status("Starting", console=self.console)
+
+    def __enter__(self) -> Self:
+        self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._status.stop()
+
+    def step(self, text: str) -> None:
+        """What is being done now."""
+        self._status.update(f"Starting {text}")
+
+    def migrating(self, name: str, number: int, of: int) -> None:
+        """Which of how many steps of the schema."""
+        self._status.update(f"Bringing the schema up to date, {number} of {of}: {escape(name)}")
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Megabytes of a download."""
+        share = f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB" if total else ""
+        self._status.update(f"Fetching {escape(what)} {share}")
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+        self.console.print(f"[yellow]note[/]  {escape(text)}")
+
+    def failed(self, name: str, log: Path, lines: str) -> None:
+        """The end of the log of a part that did not come up."""
+        self._status.stop()
+        self.console.print(f"[red]{name} did not come up.[/] The end of {abbreviate_home(log)}:")
+        self.console.print(lines or "(it is empty)", markup=False, style="dim")
+
+    def up(self, addresses: Addresses) -> None:
+        """The summary."""
+        self._status.stop()
+        self.console.print("\n[bold green]Reverie is up.[/]\n")
+        self.console.print(_address_table(addresses))
+        self._print_key(addresses)
+        self.console.print("\n[dim]Ctrl-C stops everything.[/]")
+
+    def stopping(self) -> None:
+        """The end has begun."""
+        self._status.update("Stopping")
+        self._status.start()
+
+    def _print_key(self, addresses: Addresses) -> None:
+        if addresses.new_key:
+            location = (
+                f", kept in {abbreviate_home(addresses.key_file)}" if addresses.key_file else ""
+            )
+            self.console.print(f"\nYour key, shown this once{location}:\n")
+            self.console.print(f"  [bold]{addresses.api_key}[/]\n\nTry it:\n")
+        else:
+            self.console.print("\nTry it:\n")
+        key = f"$(cat {abbreviate_home(addresses.key_file)})" if addresses.key_file else "..."
+        curl = "curl"
+        if addresses.gateway.startswith("https"):
+            curl += f" --cacert {abbreviate_home(addresses.home / LOCAL_CA_PATH)}"
+        self.console.print(TRY_IT.format(key=key, gateway=addresses.gateway, curl=curl))
+
+
+def _address_table(addresses: Addresses) -> Table:
+    table = Table.grid(padding=(0, 3))
+    table.add_row("  [bold]gateway[/]", f"[bold]{addresses.gateway}[/]", "point your agent here")
+    for name, url in addresses.services.items():
+        if name != GATEWAY:
+            table.add_row(f"  {name}", url)
+    table.add_row("  postgres", addresses.postgres)
+    table.add_row("  nats", addresses.nats)
+    table.add_row("  data", abbreviate_home(addresses.home))
+    return table
+
+
+class JsonUpDisplay:
+    """A report for scripts: one JSON document once all is ready; the rest on standard error."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Nothing to put away."""
+
+    def step(self, text: str) -> None:
+        """Not said."""
+
+    def migrating(self, name: str, number: int, of: int) -> None:
+        """Not said."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Not said."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+        err().print(text, markup=False)
+
+    def failed(self, name: str, log: Path, lines: str) -> None:
+        """The end of the log of a part that did not come up."""
+        err().print(f"{name} did not come up; the end of {log}:\n{lines}", markup=False)
+
+    def up(self, addresses: Addresses) -> None:
+        """The addresses, and where the key is kept."""
+        key_file = str(addresses.key_file) if addresses.key_file else None
+        print_json(addresses.to_dict() | {"key_file": key_file})
+
+    def stopping(self) -> None:
+        """Not said."""

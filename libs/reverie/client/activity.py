@@ -1,0 +1,258 @@
+"""Calls about tasks, facts, sessions, turns, dreams, git changes and traces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
+
+from reverie.client.base import ClientBase, LazyModule, drop_none, quote_segment
+
+if TYPE_CHECKING:
+    from reverie.contracts import dreams as of_dreams
+    from reverie.contracts import dreams as of_tending
+    from reverie.contracts import git as of_git
+    from reverie.contracts import git as of_reviews
+    from reverie.contracts import recall as of_traces
+    from reverie.contracts import sessions as of_sessions
+    from reverie.contracts import typed_memories as of_claims
+    from reverie.contracts import typed_memories as of_tasks
+else:
+    of_claims = LazyModule("reverie.contracts.typed_memories")
+    of_dreams = LazyModule("reverie.contracts.dreams")
+    of_git = LazyModule("reverie.contracts.git")
+    of_reviews = LazyModule("reverie.contracts.git")
+    of_sessions = LazyModule("reverie.contracts.sessions")
+    of_tasks = LazyModule("reverie.contracts.typed_memories")
+    of_tending = LazyModule("reverie.contracts.dreams")
+    of_traces = LazyModule("reverie.contracts.recall")
+
+Id = UUID | str
+
+
+class ActivityCalls(ClientBase):
+    """Calls about what agents do."""
+
+    async def start_session(
+        self,
+        agent: str,
+        *,
+        project: str | None = None,
+        user: str | None = None,
+        branch: str | None = None,
+        external_id: str | None = None,
+    ) -> of_sessions.StartSessionResponse:
+        """Starts a session; with the same `external_id` again, it goes on with that one."""
+        body = drop_none(
+            agent=agent, project=project, user=user, branch=branch, external_id=external_id
+        )
+        return await self.request(
+            of_sessions.StartSessionResponse, "POST", "/v1/sessions/start", body=body
+        )
+
+    async def end_session(
+        self, id: Id, *, summary: str | None = None
+    ) -> of_sessions.EndSessionResponse:
+        """Ends a session; what was said in it is digested soon."""
+        path = f"/v1/sessions/{quote_segment(id)}/end"
+        return await self.request(
+            of_sessions.EndSessionResponse, "POST", path, body=drop_none(summary=summary)
+        )
+
+    def list_sessions(
+        self, *, agent: str | None = None, project: str | None = None
+    ) -> AsyncIterator[of_sessions.SessionBody]:
+        """The sessions whose turns the key may read, the newest first."""
+        query = drop_none(agent=agent, project=project)
+        return self.paginate(of_sessions.SessionPage, "/v1/sessions", query)
+
+    async def append_turns(
+        self, session: Id, turns: Sequence[Mapping[str, Any]]
+    ) -> of_sessions.AppendTurnsResponse:
+        """Adds up to 1000 turns: `role` and `content` each, and `at`, `tool`, `external_id`."""
+        body = {"session": session, "turns": list(turns)}
+        return await self.request(of_sessions.AppendTurnsResponse, "POST", "/v1/turns", body=body)
+
+    def list_turns(self, session: Id) -> AsyncIterator[of_sessions.TurnBody]:
+        """The turns of a session, in order."""
+        return self.paginate(of_sessions.TurnPage, f"/v1/sessions/{quote_segment(session)}/turns")
+
+    async def correct_memories(
+        self,
+        session: Id,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        diff: str | None = None,
+    ) -> of_sessions.CorrectSessionResponse:
+        """Corrects memories by what was said, or changed, in the turn that is over."""
+        body = drop_none(messages=messages, diff=diff)
+        return await self.request(
+            of_sessions.CorrectSessionResponse,
+            "POST",
+            f"/v1/sessions/{quote_segment(session)}/adjust",
+            body=body,
+        )
+
+    def list_tasks(
+        self,
+        *,
+        scope: str | None = None,
+        state: Sequence[str] | None = None,
+        claimable: bool | None = None,
+    ) -> AsyncIterator[of_tasks.TaskBody]:
+        """The tasks that pass, the newest first."""
+        query = drop_none(scope=scope, state=state, claimable=claimable)
+        return self.paginate(of_tasks.TaskPage, "/v1/tasks", query)
+
+    async def move_task(
+        self,
+        id: Id,
+        state: Literal["todo", "doing", "blocked", "done"],
+        *,
+        agent: str | None = None,
+    ) -> of_tasks.TaskChangeResponse:
+        """Moves a task to another state."""
+        body = drop_none(state=state, agent=agent)
+        return await self.request(
+            of_tasks.TaskChangeResponse, "PATCH", f"/v1/tasks/{quote_segment(id)}", body=body
+        )
+
+    async def claim_task(
+        self, id: Id, *, agent: str | None = None, seconds: int = 900
+    ) -> of_tasks.TaskChangeResponse:
+        """Takes a task: for so many seconds nobody else may have it. `conflict`: one has it."""
+        body = drop_none(agent=agent, seconds=seconds)
+        return await self.request(
+            of_tasks.TaskChangeResponse, "POST", f"/v1/tasks/{quote_segment(id)}/claim", body=body
+        )
+
+    async def release_task(
+        self, id: Id, *, agent: str | None = None
+    ) -> of_tasks.TaskChangeResponse:
+        """Gives a task back."""
+        body = drop_none(agent=agent)
+        return await self.request(
+            of_tasks.TaskChangeResponse, "POST", f"/v1/tasks/{quote_segment(id)}/release", body=body
+        )
+
+    async def add_fact(
+        self,
+        topic: str,
+        claim: str,
+        confidence: Literal["high", "medium", "low"],
+        verified: date,
+        *,
+        domains: Sequence[str] | None = None,
+        kind: Literal["lesson", "reference"] = "lesson",
+        scope: str | None = None,
+        session: Id | None = None,
+    ) -> of_claims.AddFactResponse:
+        """Keeps a claim that was verified on a day; `domains`: hosts of pages that say so."""
+        body = drop_none(topic=topic, claim=claim, confidence=confidence, verified=verified)
+        body |= drop_none(domains=domains, kind=kind, scope=scope, session=session)
+        return await self.request(of_claims.AddFactResponse, "POST", "/v1/claims", body=body)
+
+    def list_facts(
+        self, *, topic: str | None = None, scope: str | None = None
+    ) -> AsyncIterator[of_claims.FactBody]:
+        """The claims that were learned, the newest first."""
+        return self.paginate(of_claims.FactPage, "/v1/claims", drop_none(topic=topic, scope=scope))
+
+    async def start_dream(
+        self, *, scope: str | None = None, session: Id | None = None
+    ) -> of_dreams.DreamRequestStatus:
+        """Asks for a scope, or the scope of a session, to be digested now."""
+        body = drop_none(scope=scope, session=session)
+        return await self.request(of_dreams.DreamRequestStatus, "POST", "/v1/dream", body=body)
+
+    def list_undigested(
+        self, *, scope: str | None = None
+    ) -> AsyncIterator[of_dreams.UndigestedScope]:
+        """What waits to be digested, by scope."""
+        return self.paginate(of_dreams.UndigestedPage, "/v1/dream", drop_none(scope=scope))
+
+    def list_dreams(self, *, scope: str | None = None) -> AsyncIterator[of_dreams.DreamRun]:
+        """The dreams there were, the newest first."""
+        return self.paginate(of_dreams.DreamPage, "/v1/dreams", drop_none(scope=scope))
+
+    async def get_dream(self, id: Id, *, cursor: str | None = None) -> of_dreams.DreamDetail:
+        """What one dream did and why; its decisions by the page, `next` is the cursor of more."""
+        return await self.request(
+            of_dreams.DreamDetail,
+            "GET",
+            f"/v1/dreams/{quote_segment(id)}",
+            query=drop_none(cursor=cursor),
+        )
+
+    def list_summaries(self, *, scope: str | None = None) -> AsyncIterator[of_dreams.ScopeSummary]:
+        """What stands in each scope, and the memories that it rests on."""
+        return self.paginate(of_dreams.SummaryPage, "/v1/dream/summaries", drop_none(scope=scope))
+
+    def list_summary_versions(self, scope: str) -> AsyncIterator[of_dreams.ScopeSummary]:
+        """The versions of a scope's summary, the newest first."""
+        path = "/v1/dream/summaries/history"
+        return self.paginate(of_dreams.SummaryPage, path, drop_none(scope=scope))
+
+    async def run_maintenance(
+        self, *, only: Sequence[str] | None = None, dry_run: bool = False
+    ) -> of_tending.MaintenanceResponse:
+        """Tends the graph of the tenant now: archives, promotes, merges, ranks.
+
+        `only`: these passes, as `archive` and `collect`; `dry_run`: counts what would be done by
+        the passes that can tell, and changes nothing. Raises `Refused` with `forbidden` where the
+        key may not.
+        """
+        query = {"dry_run": dry_run, **drop_none(only=only)}
+        return await self.request(
+            of_tending.MaintenanceResponse, "POST", "/v1/dream/tend", query=query
+        )
+
+    async def announce_git_change(
+        self, change: of_git.GitChange | Mapping[str, Any]
+    ) -> of_git.GitChangeResponse:
+        """Tells what a push changed; the same change told again is a duplicate."""
+        return await self.request(of_git.GitChangeResponse, "POST", "/v1/git/changes", body=change)
+
+    def list_stale(
+        self, *, project: str | None = None, scope: str | None = None
+    ) -> AsyncIterator[of_git.StaleMemoryBody]:
+        """The memories that commits made doubtful, with the evidence."""
+        return self.paginate(of_git.StalePage, "/v1/stale", drop_none(project=project, scope=scope))
+
+    def list_reviews(self, *, state: str | None = None) -> AsyncIterator[of_reviews.ReviewBody]:
+        """What a language model says of memories in doubt; without a `state`, what is open."""
+        return self.paginate(of_reviews.ReviewPage, "/v1/reviews", drop_none(state=state))
+
+    async def accept_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
+        """Does to the memory what a review says."""
+        return await self.request(
+            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/accept"
+        )
+
+    async def reject_review(self, id: Id) -> of_reviews.ReviewDecisionResponse:
+        """Leaves the memory as it is."""
+        return await self.request(
+            of_reviews.ReviewDecisionResponse, "POST", f"/v1/reviews/{quote_segment(id)}/refuse"
+        )
+
+    def list_unanchored(self, project: str) -> AsyncIterator[of_git.UnanchoredMemory]:
+        """Memories of which the files are known, but nothing in them."""
+        return self.paginate(of_git.UnanchoredPage, "/v1/git/anchors", {"project": project})
+
+    async def set_anchors(
+        self, project: str, anchors: Sequence[Mapping[str, Any]]
+    ) -> of_git.AnchorMemoriesResponse:
+        """Says where memories belong in the code: `memory` and `git` each, at most 200."""
+        body = {"project": project, "anchors": list(anchors)}
+        return await self.request(
+            of_git.AnchorMemoriesResponse, "POST", "/v1/git/anchors", body=body
+        )
+
+    def list_traces(self, *, session: Id | None = None) -> AsyncIterator[of_traces.TraceSummary]:
+        """The recalls there were, the newest first."""
+        return self.paginate(of_traces.TracePage, "/v1/traces", drop_none(session=session))
+
+    async def get_trace(self, id: str) -> of_traces.TraceDetail:
+        """How one recall came to its answer."""
+        return await self.request(of_traces.TraceDetail, "GET", f"/v1/traces/{quote_segment(id)}")

@@ -1,0 +1,103 @@
+"""Streaming calls: the event stream, export and import."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from reverie.client.base import ClientBase, LazyModule, drop_none
+from reverie.domain.core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from reverie.contracts import export_import as of_carry
+else:
+    of_carry = LazyModule("reverie.contracts.export_import")
+
+_MAX_RECONNECT_DELAY = 5.0
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """Something happened; `cursor` is where to resume from.
+
+    The event `reset` says that events are lost for good: what is known should be read anew.
+    """
+
+    event: str
+    cursor: str
+    data: dict[str, Any]
+
+
+class StreamCalls(ClientBase):
+    """Calls that go on for long."""
+
+    async def stream_events(
+        self,
+        *,
+        scope: Sequence[str] | None = None,
+        kind: Sequence[str] | None = None,
+        event: Sequence[str] | None = None,
+        after: str | None = None,
+    ) -> AsyncIterator[StreamEvent]:
+        """What happens to memories, from now on or from the place `after`, without an end.
+
+        A connection that breaks is made anew and goes on where it was. Raises `Unavailable` once
+        as many tries as the client has failed in a row.
+        """
+        from reverie.contracts.event_stream import read_server_sent_events
+
+        query, failures = drop_none(scope=scope, kind=kind, event=event), 0
+        while True:
+            try:
+                headers = {"Last-Event-ID": after} if after else {}
+                async with self._transport.stream("GET", "/v1/events", query, headers) as stream:
+                    async for message in read_server_sent_events(stream):
+                        after, failures = message.id, 0
+                        if message.data:
+                            yield StreamEvent(message.event, message.id, json.loads(message.data))
+            except Unavailable:
+                failures += 1
+                if failures >= self._transport.max_attempts:
+                    raise
+            await asyncio.sleep(random.uniform(0.05, min(0.2 * 2**failures, _MAX_RECONNECT_DELAY)))  # noqa: S311
+
+    async def export_memories(
+        self,
+        *,
+        format: Literal["jsonl", "markdown", "obsidian"] = "jsonl",
+        scope: Sequence[str] | None = None,
+    ) -> AsyncIterator[bytes]:
+        """All that the key may read, in pieces: JSON lines, or a tar of Markdown files.
+
+        Raises `Unavailable` where it breaks off: what came is not whole then.
+        """
+        query = drop_none(format=format, scope=scope)
+        async with self._transport.stream("GET", "/v1/export", query) as stream:
+            async for piece in stream.iter_any():
+                yield piece
+
+    async def import_memories(
+        self,
+        source: bytes | IO[bytes],
+        *,
+        strategy: Literal["merge", "replace", "skip"] = "merge",
+        scope: str | None = None,
+        dry_run: bool = False,
+        media_type: str = "application/x-ndjson",
+        timeout_seconds: float = 3600.0,
+    ) -> of_carry.ImportResponse:
+        """Takes in an export: bytes, or a file that is read while it is sent.
+
+        `media_type`: its media type, `text/markdown` and `application/x-tar` too;
+        `timeout_seconds`: what it may take. It is sent once; sent again, it changes nothing that
+        it changed before.
+        """
+        query = drop_none(strategy=strategy, scope=scope, dry_run=dry_run)
+        response = await self._transport.upload(
+            "/v1/import", query, source, media_type, timeout_seconds
+        )
+        return of_carry.ImportResponse.model_validate(response.body)

@@ -1,0 +1,273 @@
+"""Sends one HTTP call to a gateway, with the API key, a timeout and safe retries."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, TypeAlias
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import aiohttp
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from reverie.client.errors import build_api_error
+from reverie.contracts.tls import create_tls_context
+from reverie.domain.core.consistency import later_lsn
+from reverie.domain.core.errors import Unavailable
+
+Scalar: TypeAlias = str | int | float | bool
+Query: TypeAlias = Mapping[str, Scalar | Sequence[Scalar] | None]
+
+_READ_METHODS = frozenset({"GET", "HEAD"})
+_READ_PATHS = frozenset({"/v1/recall"})
+"""POST calls that only read."""
+_UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
+_CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
+"""Before the answer came, or in the midst of it."""
+_POSITION_HEADER = "Reverie-Position"
+"""Where a write stands, which reads name so that they see it, whichever server answers them."""
+_MAX_RETRY_AFTER = 10.0
+_CONNECT_TIMEOUT = 5.0
+_STREAM_READ_TIMEOUT = 60.0
+"""A stream that is alive says so more often."""
+_JITTER = wait_random_exponential(multiplier=0.1, max=2.0)
+
+
+@dataclass(frozen=True)
+class ApiResponse:
+    """What came back. `body` is decoded JSON, or text where it is none."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+
+class _ResponseLost(Exception):
+    """The call may have arrived; it may be made again."""
+
+
+class HttpTransport:
+    """Calls one gateway.
+
+    `timeout`: seconds for one try. `max_attempts`: how often at most a call is made. A call is
+    made again where the gateway does not answer: what changes something carries an
+    `Idempotency-Key`, so that its effects happen once. What is too many (429) is asked again
+    where there is room within ten seconds. `ca`: a PEM file with authorities to trust beside the
+    system's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = 30.0,
+        max_attempts: int = 4,
+        agent: str = "reverie",
+        ca: Path | str | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._key = key
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeout, sock_connect=min(timeout, _CONNECT_TIMEOUT)
+        )
+        self.max_attempts = max_attempts
+        self._agent = agent
+        self._ca = ca
+        self._http: aiohttp.ClientSession | None = None
+        self._write_position: str | None = None
+
+    async def __aenter__(self) -> HttpTransport:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Gives back the connections."""
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ApiResponse:
+        """The gateway's answer, a refusal too. Raises `Unavailable` where there is none."""
+        is_read = method in _READ_METHODS or path in _READ_PATHS
+        request_headers = dict(headers or {})
+        if not is_read:
+            request_headers.setdefault("Idempotency-Key", str(uuid4()))
+        elif self._write_position is not None:
+            request_headers.setdefault(_POSITION_HEADER, self._write_position)
+        url = f"{self.url}{path}{_encode_query(query)}"
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self.max_attempts),
+            wait=_retry_delay,
+            retry=retry_if_exception_type(_ResponseLost) | retry_if_result(_is_retryable),
+            retry_error_callback=_last_outcome,
+        )
+        try:
+            return await retrying(self._send_once, method, url, body, request_headers)
+        except (_ResponseLost, aiohttp.ClientError, OSError) as error:
+            raise self._unavailable_error() from error
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[aiohttp.StreamReader]:
+        """A good answer, read as it comes. Raises `Refused`, and `Unavailable` where it breaks."""
+        timeout = aiohttp.ClientTimeout(
+            sock_connect=_CONNECT_TIMEOUT, sock_read=_STREAM_READ_TIMEOUT
+        )
+        url = f"{self.url}{path}{_encode_query(query)}"
+        try:
+            async with self._session().request(
+                method, url, headers=headers, timeout=timeout
+            ) as response:
+                if response.status in _UNAVAILABLE_STATUSES:
+                    raise self._unavailable_error()
+                if response.status >= 400:
+                    raise build_api_error(
+                        response.status, _decode_body(await response.read()), f"{method} {path}"
+                    )
+                yield response.content
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unavailable_error() from error
+
+    async def upload(
+        self, path: str, query: Query, source: bytes | IO[bytes], content_type: str, seconds: float
+    ) -> ApiResponse:
+        """Sends a file, once. Raises `Refused` and `Unavailable`."""
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=_CONNECT_TIMEOUT)
+        url, headers = f"{self.url}{path}{_encode_query(query)}", {"Content-Type": content_type}
+        data = io.BytesIO(source) if isinstance(source, bytes) else source
+        try:
+            async with self._session().post(
+                url, data=data, headers=headers, timeout=timeout
+            ) as response:
+                result = ApiResponse(
+                    response.status, _decode_body(await response.read()), response.headers
+                )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unavailable_error() from error
+        if result.status >= 400:
+            raise build_api_error(result.status, result.body, f"POST {path}")
+        return result
+
+    def _unavailable_error(self) -> Unavailable:
+        return Unavailable(f"the gateway at {self.url}", "does `reverie up` run?")
+
+    async def _send_once(
+        self, method: str, url: str, body: Any, headers: Mapping[str, str]
+    ) -> ApiResponse:
+        data = None if body is None else json.dumps(body).encode()
+        type_header = {"Content-Type": "application/json"} if data is not None else {}
+        try:
+            async with self._session().request(
+                method,
+                url,
+                data=io.BytesIO(data) if data else None,
+                headers={**type_header, **headers},
+            ) as response:
+                self._write_position = later_lsn(
+                    self._write_position, response.headers.get(_POSITION_HEADER)
+                )
+                return ApiResponse(
+                    response.status, _decode_body(await response.read()), response.headers
+                )
+        except (*_CONNECTION_ERRORS, TimeoutError) as error:
+            raise _ResponseLost from error
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None or self._http.closed:
+            headers = {"Authorization": f"Bearer {self._key}", "User-Agent": self._agent}
+            self._http = aiohttp.ClientSession(
+                headers=headers,
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                connector=aiohttp.TCPConnector(
+                    ssl=create_tls_context(self._ca) if self._ca else True
+                ),
+            )
+        return self._http
+
+
+def _encode_query(query: Query | None) -> str:
+    """The parameters as they stand in the address; what is None is left out, lists repeat."""
+    pairs = [
+        (name, _to_text(item))
+        for name, value in (query or {}).items()
+        if value is not None
+        for item in ([value] if isinstance(value, Scalar) else value)
+    ]
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def _to_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _decode_body(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return data.decode("utf-8", "replace")
+
+
+def _is_retryable(response: ApiResponse) -> bool:
+    """Whether the same call may be answered in a moment.
+
+    409 where its twin is still under way, 429 where there is room again soon.
+    """
+    is_in_flight = response.status == 409 and "Retry-After" in response.headers
+    is_soon = response.status == 429 and _retry_after(response) <= _MAX_RETRY_AFTER
+    return is_in_flight or is_soon or response.status in _UNAVAILABLE_STATUSES
+
+
+def _retry_after(response: ApiResponse) -> float:
+    """The seconds that the gateway asks to wait; 0 where it does not."""
+    header = response.headers.get("Retry-After", "0")
+    return float(header) if header.isdigit() else 0.0
+
+
+def _retry_delay(state: RetryCallState) -> float:
+    """What the gateway asks for (`Retry-After`, seconds), and never all clients at once."""
+    outcome = state.outcome
+    requested = 0.0
+    if outcome is not None and not outcome.failed:
+        requested = min(_retry_after(outcome.result()), _MAX_RETRY_AFTER)
+    return requested + _JITTER(state)
+
+
+def _last_outcome(state: RetryCallState) -> ApiResponse:
+    """The last answer, or what the last try failed with."""
+    assert state.outcome is not None
+    response: ApiResponse = state.outcome.result()
+    return response

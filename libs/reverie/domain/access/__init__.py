@@ -1,0 +1,1 @@
+"""Scopes, principals, grants and the audit log's entries."""

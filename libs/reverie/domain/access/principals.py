@@ -1,0 +1,202 @@
+"""Principals: the holder of an API key with its role, scope grants and usage limits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from reverie.domain.access.scopes import (
+    GLOBAL_SCOPE,
+    intersect_patterns,
+    restrict_to_agent,
+    scope_matches,
+)
+from reverie.domain.core.errors import Forbidden
+
+REQUESTS_A_MINUTE = "requests_a_minute"
+REQUESTS_A_DAY = "requests_a_day"
+MEMORIES_A_DAY = "memories_a_day"
+BYTES_A_DAY = "bytes_a_day"
+LLM_TOKENS_A_DAY = "llm_daily_tokens"
+TENANT_QUOTA_HOLDER = UUID(int=0)
+"""Holder of what all keys of a tenant use together."""
+
+
+@dataclass(frozen=True)
+class UsageLimits:
+    """Each a number, None for no limit. Days begin at midnight (UTC).
+
+    `bytes_a_day`: of the bodies of writes. `llm_daily_tokens`: sent and received by a language
+    model on behalf of a key's own calls.
+    """
+
+    requests_a_minute: int | None = None
+    requests_a_day: int | None = None
+    memories_a_day: int | None = None
+    bytes_a_day: int | None = None
+    llm_tokens_a_day: int | None = None
+
+    def get(self, name: str) -> int | None:
+        """The limit of that name."""
+        limit: int | None = getattr(self, name)
+        return limit
+
+
+NO_LIMITS = UsageLimits()
+LIMIT_NAMES = tuple(one.name for one in fields(UsageLimits))
+
+
+def combine_limits(*sources: Mapping[str, Any] | UsageLimits) -> UsageLimits:
+    """The strictest of several: each limit is the least that is given; 0 and above count."""
+    mappings = [vars(source) if isinstance(source, UsageLimits) else source for source in sources]
+    values_by_name = {
+        name: [source[name] for source in mappings if source.get(name) is not None]
+        for name in LIMIT_NAMES
+    }
+    return UsageLimits(**{name: min(values) for name, values in values_by_name.items() if values})
+
+
+def quota_holder_of(key_id: str) -> UUID:
+    """The number under which a key's use is counted: its own, where it has one."""
+    try:
+        return UUID(key_id)
+    except ValueError:
+        return uuid5(NAMESPACE_URL, f"key:{key_id}")
+
+
+class KeyRole(StrEnum):
+    """What a key is for."""
+
+    ADMIN = "admin"
+    WRITER = "writer"
+    READER = "reader"
+    CI = "ci"
+
+
+TENANT_DELETION_PATTERN = "!"
+"""What alone the last key of a tenant may write while that is deleted: it covers no scope."""
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The holder of a key: its tenant, its role, and grant patterns per direction.
+
+    A key that is bound to an agent covers no other agent's scopes, whatever its patterns say:
+    `reads` and `writes` are what is left of them. `limits`: what this key may do, `tenant_limits`:
+    what all keys of its tenant may do together.
+    """
+
+    tenant: int
+    tenant_name: str
+    key_id: str
+    role: KeyRole
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    project: str | None = None
+    agent: str | None = None
+    limits: UsageLimits = NO_LIMITS
+    tenant_limits: UsageLimits = NO_LIMITS
+
+    def __post_init__(self) -> None:
+        for name in ("reads", "writes"):
+            restricted = restrict_to_agent(getattr(self, name), self.agent)
+            object.__setattr__(self, name, restricted)
+
+    @property
+    def actor(self) -> str:
+        """Who does something, as histories name it: the agent, else the key."""
+        return self.agent or f"key {self.key_id[-8:]}"
+
+    @property
+    def writable_patterns(self) -> tuple[str, ...]:
+        """The patterns whose memories the holder may change; none for a role that does not."""
+        return self.writes if self.role in {KeyRole.ADMIN, KeyRole.WRITER} else ()
+
+    def may_read(self, scope: str) -> bool:
+        """Whether a read grant covers the scope."""
+        return any(scope_matches(pattern, scope) for pattern in self.reads)
+
+    def may_write(self, scope: str) -> bool:
+        """Whether the role writes at all and a write grant covers the scope."""
+        return any(scope_matches(pattern, scope) for pattern in self.writable_patterns)
+
+    def check_read(self, scopes: Iterable[str]) -> None:
+        """Raises `Forbidden` naming the first scope that may not be read."""
+        for scope in scopes:
+            if not self.may_read(scope):
+                raise Forbidden("read", scope)
+
+    def check_write(self, scope: str) -> None:
+        """Raises `Forbidden` if the scope may not be written."""
+        if not self.may_write(scope):
+            raise Forbidden("write", scope)
+
+    def check_git(self, project_scope: str) -> None:
+        """Raises `Forbidden` unless the key may announce changes of this project."""
+        has_role = self.role in {KeyRole.ADMIN, KeyRole.WRITER, KeyRole.CI}
+        if not has_role or not any(
+            scope_matches(pattern, project_scope) for pattern in self.writes
+        ):
+            raise Forbidden("announce git changes of", project_scope)
+
+    def narrow_to_readable(self, patterns: Iterable[str]) -> list[str]:
+        """The patterns, narrowed to what may be read."""
+        return intersect_patterns(self.reads, patterns)
+
+    def check_role(self, role: KeyRole) -> None:
+        """Raises `Forbidden` unless the key has that very role."""
+        if self.role is not role:
+            raise Forbidden(f"do what only a key of role {role.value} may in", "*")
+
+    def check_admin(self, scope: str = "*") -> None:
+        """Raises `Forbidden` unless this is an admin's key that may write all of the pattern."""
+        self.check_role(KeyRole.ADMIN)
+        if not any(scope_matches(pattern, scope) for pattern in self.writes):
+            raise Forbidden("administer", scope)
+
+    def check_tenant_deletion(self) -> None:
+        """Raises `Forbidden` unless this key may delete its tenant, or go on with that."""
+        if self.writes == (TENANT_DELETION_PATTERN,):
+            self.check_role(KeyRole.ADMIN)
+        else:
+            self.check_admin("*")
+        self.check_read(["*"])
+
+    def check_grant(self, reads: Iterable[str], writes: Iterable[str], agent: str | None) -> None:
+        """Raises `Forbidden` naming the first pattern that this key does not hold itself."""
+        for action, granted, requested in (
+            ("read", self.reads, reads),
+            ("write", self.writes, writes),
+        ):
+            for pattern in restrict_to_agent(requested, agent):
+                if not any(scope_matches(granted_pattern, pattern) for granted_pattern in granted):
+                    raise Forbidden(f"let another {action}", pattern)
+        if self.agent and not (agent and scope_matches(f"{self.agent}/*", agent)):
+            raise Forbidden("make a key for another agent in", f"agent/{agent or '*'}")
+
+    def default_scope(self) -> str:
+        """Where a write goes that names no scope: the key's project, else global."""
+        return f"project/{self.project}" if self.project else GLOBAL_SCOPE
+
+
+_CURRENT_PRINCIPAL: ContextVar[Principal | None] = ContextVar("acting", default=None)
+
+
+def set_current_principal(principal: Principal | None) -> None:
+    """What is done from here on in this task is done for the holder of a key, or for nobody."""
+    _CURRENT_PRINCIPAL.set(principal)
+
+
+def get_current_principal() -> Principal | None:
+    """For whom this task does what it does; None: nobody asked for it by a key."""
+    return _CURRENT_PRINCIPAL.get()
+
+
+def hash_key(key: str) -> bytes:
+    """What is stored of a key. Keys are random and long, so one round of SHA-256 is enough."""
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,274 @@
+"""Scopes: their grammar, canonical form and display names, and matching by grant patterns.
+
+`global`, `user/<u>`, `agent/<a>`, `agent/<a>/sub/<s>`, `session/<s>`, `project/<p>`,
+`project/<p>/feature/<f>`, `project/<p>/topic/<l1>[/<l2>]`, `feature/<f>`, `topic/<l1>[/<l2>]`;
+`vp/` is an alias of `agent/`, `group/` of `session/`.
+
+Only the name of a feature may contain `/`. In the canonical form each name is a slug.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.characters import is_blank
+
+GLOBAL_SCOPE = "global"
+MAX_SLUG_LENGTH = 64
+MAX_NAME_LENGTH = 200
+"""Characters of a name before it is made a slug."""
+
+ScopeLevels = Sequence[tuple[str, str]]
+"""A scope by its words, each with a name; the word is empty for the second level of a topic."""
+
+_WORD_ALIASES = {"vp": "agent", "group": "session"}
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_SCOPE_PATTERN = re.compile(
+    r"global|user/(?P<user>[^/]+)|session/(?P<session>[^/]+)"
+    r"|agent/(?P<agent>[^/]+)(?:/sub/(?P<sub>[^/]+))?"
+    r"|(?:project/(?P<project>[^/]+)(?:/(?=feature/|topic/)|\Z))?"
+    r"(?:feature/(?P<feature>.+)|topic/(?P<topic>[^/]+)(?:/(?P<below>[^/]+))?)?",
+    re.DOTALL,
+)
+_SCOPE_HELP = (
+    "use global, user/<u>, agent/<a>[/sub/<s>], session/<s>, "
+    "project/<p>[/feature/<f> or /topic/<t>[/<t>]], feature/<f> or topic/<t>[/<t>]; "
+    "only the name of a feature may hold a /"
+)
+_NAME_HELP = (
+    f"a name is 1 to {MAX_NAME_LENGTH} characters in one line, no *, and not . or .., "
+    "nor is any part "
+    "of a feature's between its /"
+)
+_NON_AGENT_PATTERNS = (GLOBAL_SCOPE, "user/*", "session/*", "project/*", "feature/*", "topic/*")
+MAIN_BRANCHES = frozenset({"main", "master", "trunk", "develop", "dev"})
+"""Branches that everyone works on."""
+_UNSAFE_CHARS = re.compile(r"[^a-z0-9_-]+")
+_FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+def slugify(name: str) -> str:
+    """A name that is safe in paths and bus subjects, and holds no credential.
+
+    A name that had to be changed gets six digits of its hash, so that `feat/login.v2`
+    and `feat-login-v2` stay two. Raises `InvalidInput` on a name with no content.
+    """
+    text = format_display_name(name)
+    if is_blank(text):
+        raise InvalidInput("scope", "a name in the scope is empty")
+    if _is_slug(text):
+        return text
+    safe = _UNSAFE_CHARS.sub("-", text.lower()).strip("-_")
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:6]
+    return f"{safe[: MAX_SLUG_LENGTH - 7].strip('-_')}-{digest}".lstrip("-")
+
+
+def _is_slug(text: str) -> bool:
+    return len(text) <= MAX_SLUG_LENGTH and _SLUG.fullmatch(text) is not None
+
+
+def format_display_name(name: str) -> str:
+    """A name as people read it: in one Unicode form, without credentials."""
+    return redact(unicodedata.normalize("NFKC", name)).text.strip()
+
+
+def parse_scope(text: str) -> str:
+    """The canonical form of a scope. Raises `InvalidInput` naming the grammar."""
+    return build_scope(_parse_levels(text))
+
+
+def parse_pattern(text: str) -> str:
+    """A grant in its canonical form: `*`, a scope, or `/*` after a scope or after what one may
+    begin with, as `project/*`. Raises `InvalidInput`."""
+    text = text.strip()
+    if text == "*" or not text.endswith("/*"):
+        return text if text == "*" else parse_scope(text)
+    with suppress(InvalidInput):
+        first = parse_scope(f"{text[:-1]}x")
+        if first.endswith("/x"):
+            return f"{first[:-1]}*"
+    levels = _parse_levels(text[:-2])
+    if levels[-1][0] == "feature":
+        raise InvalidInput(
+            "scope", f"{text[:80]!r}: nothing lies below a feature, leave out the /*"
+        )
+    return f"{build_scope(levels)}/*"
+
+
+def parse_display_names(text: str) -> dict[str, str]:
+    """What people call the scopes along a path, by canonical form; a name that is its own slug is
+    left out. Raises as `parse_scope`."""
+    return display_names_at(_parse_levels(text))
+
+
+def build_scope(levels: ScopeLevels) -> str:
+    """The canonical scope of a path given as its words, each with a name."""
+    return "/".join(
+        part for word, name in levels for part in (word, name and slugify(name)) if part
+    )
+
+
+def display_names_at(levels: ScopeLevels) -> dict[str, str]:
+    """As `parse_display_names`, of a path given as its words, each with a name."""
+    if all(_is_slug(name) for _, name in levels):
+        return {}
+    paths = {
+        build_scope(levels[: n + 1]): format_display_name(levels[n][1]) for n in range(len(levels))
+    }
+    return {path: name for path, name in paths.items() if is_display_name(path, name)}
+
+
+def is_display_name(scope: str, name: str) -> bool:
+    """Whether a name is fit to be shown for a scope: its slug, which is another, ends it."""
+    last_slug = scope.rpartition("/")[2]
+    return name not in {"", last_slug} and _is_valid_name(name) and slugify(name) == last_slug
+
+
+def list_named_prefixes(scope: str) -> list[str]:
+    """A canonical scope and the prefixes of it that may bear a name."""
+    parts = scope.split("/")
+    return ["/".join(parts[:n]) for n in range(2, len(parts) + 1)]
+
+
+def format_scope(scope: str, names: Mapping[str, str]) -> str:
+    """A canonical scope as people read it, with names for slugs: `parse_scope` reads it too."""
+    parts = scope.split("/")
+    for index, path in enumerate(list_named_prefixes(scope), 1):
+        parts[index] = names.get(path, parts[index])
+    formatted = "/".join(parts)
+    with suppress(InvalidInput):
+        return formatted if parse_scope(formatted) == scope else scope
+    return scope
+
+
+def _parse_levels(text: str) -> ScopeLevels:
+    """The words and names of a scope. Raises `InvalidInput`."""
+    head, _, rest = text.strip().partition("/")
+    path = "/".join(filter(None, (_WORD_ALIASES.get(head.lower(), head.lower()), rest)))
+    found = _SCOPE_PATTERN.fullmatch(path)
+    if not path or not found:
+        raise InvalidInput("scope", f"{text[:80]!r} is not a scope: {_SCOPE_HELP}")
+    if redact(path).count:
+        raise InvalidInput("scope", "holds a credential: scopes are shown, name it otherwise")
+    levels = [(word, name) for word, name in found.groupdict().items() if name is not None]
+    for _, name in levels:
+        if not _is_valid_name(name):
+            raise InvalidInput("scope", f"{name[:40]!r} is no name: {_NAME_HELP}")
+    return [("" if word == "below" else word, name) for word, name in levels] or [
+        (GLOBAL_SCOPE, "")
+    ]
+
+
+def _is_valid_name(name: str) -> bool:
+    """Whether a name can be told from a path, a pattern and the text around it."""
+    if _is_slug(name):
+        return True
+    if "*" in name or any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in name):
+        return False
+    parts = [part.strip() for part in name.split("/")]
+    return len(name) <= MAX_NAME_LENGTH and not any(is_blank(p) or p in {".", ".."} for p in parts)
+
+
+def project_of_scope(scope: str) -> str | None:
+    """The project name a scope lies in, if any."""
+    parts = scope.split("/")
+    return parts[1] if parts[0] == "project" else None
+
+
+def branch_of_scope(scope: str) -> str | None:
+    """The slug of the branch that a scope of a project belongs to; None for what holds on the
+    main line."""
+    parts = scope.split("/")
+    return parts[3] if len(parts) == 4 and parts[0] == "project" and parts[2] == "feature" else None
+
+
+def home_levels(project: str | None, agent: str | None, branch: str | None = None) -> ScopeLevels:
+    """Where a session's lasting memories go: its project (and feature), else its agent.
+
+    Branches that everyone works on (main, master, trunk, develop) are the project itself.
+    """
+    if project:
+        feature = branch if branch not in MAIN_BRANCHES else None
+        return [("project", project), *([("feature", feature)] if feature else [])]
+    return agent_levels(agent) if agent else [(GLOBAL_SCOPE, "")]
+
+
+def agent_levels(name: str) -> ScopeLevels:
+    """The path of an agent or a sub-agent, as `normalize_agent_name` reads the name."""
+    head, middle, tail = name.strip().partition("/sub/")
+    if middle and "/" not in head and "/" not in tail:
+        return [("agent", head), ("sub", tail)]
+    return [("agent", name)]
+
+
+def normalize_agent_name(text: str) -> str:
+    """An agent's name as it is compared: a slug, or `<a>/sub/<s>` for a sub-agent of another.
+
+    Raises `InvalidInput` where it, or a part of it, is no name.
+    """
+    return "/sub/".join(slugify(name) for _, name in agent_levels(text))
+
+
+def scope_matches(pattern: str, scope: str) -> bool:
+    """Whether a grant pattern covers a scope: `*` covers all, `a/b/*` all below and `a/b`."""
+    if pattern == "*":
+        return True
+    if pattern.endswith("/*"):
+        return scope == pattern[:-2] or scope.startswith(pattern[:-1])
+    return scope == pattern
+
+
+def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
+    """What a session sees by default, as patterns: its home, the project above a feature with all
+    topics of it, its agent's and user's own memory, and global."""
+    project = project_of_scope(home)
+    project_patterns = [f"project/{project}", f"project/{project}/topic/*"] if project else []
+    agent_patterns = [f"agent/{normalize_agent_name(agent)}"] if agent else []
+    user_patterns = [f"user/{slugify(user)}"] if user else []
+    return list(
+        dict.fromkeys([home, *project_patterns, *agent_patterns, *user_patterns, GLOBAL_SCOPE])
+    )
+
+
+def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:
+    """Patterns that cover what both lists cover."""
+    right_patterns = list(right)
+    narrower = [
+        b if scope_matches(a, b) else a
+        for a in left
+        for b in right_patterns
+        if scope_matches(a, b) or scope_matches(b, a)
+    ]
+    return list(dict.fromkeys(narrower))
+
+
+def restrict_to_agent(patterns: Iterable[str], agent: str | None) -> tuple[str, ...]:
+    """The patterns less every scope of another agent than `agent` (None: nothing is taken away).
+
+    An agent keeps what is its own and below it; a sub-agent its own, and its parent's only where
+    a pattern names that.
+    """
+    if agent is None:
+        return tuple(patterns)
+    restricted = [
+        allowed_pattern
+        for pattern in patterns
+        for allowed_pattern in _restrict_pattern(pattern, f"agent/{agent}")
+    ]
+    return tuple(dict.fromkeys(restricted))
+
+
+def _restrict_pattern(pattern: str, agent_scope: str) -> list[str]:
+    if pattern == "*":
+        return [*_NON_AGENT_PATTERNS, f"{agent_scope}/*"]
+    if pattern != "agent" and not pattern.startswith("agent/"):
+        return [pattern]
+    parent = agent_scope.split("/sub/")[0]
+    granted = [parent] if pattern in {parent, f"{parent}/*"} and parent != agent_scope else []
+    return [*granted, *intersect_patterns([pattern], [f"{agent_scope}/*"])]

@@ -1,0 +1,1 @@
+"""What is put before an agent, and within which token budgets."""

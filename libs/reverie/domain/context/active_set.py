@@ -1,0 +1,417 @@
+"""The active memory set of a session: selects what the agent needs now, and what is new to it.
+
+Three layers with a token budget each: resident (lines of scope summaries), recent (important and
+fresh memories) and on demand (recalled for this turn). Only what the session has not received yet
+is rendered. The delivered entries are recorded; beyond a limit, those with the least weight are
+forgotten and
+may be delivered again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from itertools import zip_longest
+from uuid import UUID, uuid5
+from zlib import crc32
+
+from reverie.domain.context.context_block import BLOCK_HEADING
+from reverie.domain.core.ids import short_id
+from reverie.domain.core.kinds import KIND_POLICIES, Kind, Tier
+from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.text.memory_fence import escape_fence_tags, wrap_in_fence
+
+CountTokens = Callable[[str], int]
+
+
+class ActiveSetLayer(StrEnum):
+    """Why something is in the set: it stands, it weighs, or it was asked for."""
+
+    RESIDENT = "resident"
+    RECENT = "recent"
+    ON_DEMAND = "on_demand"
+
+
+LAYER_HEADINGS = {
+    ActiveSetLayer.RESIDENT: "**Where things stand**",
+    ActiveSetLayer.RECENT: "**What to keep in mind**",
+    ActiveSetLayer.ON_DEMAND: "**For this turn**",
+}
+ACTIVE_SET_TITLE = f"{BLOCK_HEADING}\n\n### Memory"
+LINE_CHARS = 400
+REASON_CHARS = 160
+MIN_LINE_TOKENS = 8
+"""Tokens that no line takes less than: its source alone takes more."""
+MAX_MISFITS = 8
+"""After so many lines that were too long for what is left of a budget, no more are tried."""
+MAX_PER_SCOPE = 20
+"""How many recalled memories of one scope may enter."""
+MAX_DELIVERED = 400
+"""How many things given to a session are remembered."""
+DELIVERY_HALF_LIFE_TURNS = 10.0
+"""After so many turns out of the set, what was given weighs half."""
+RECENCY_HALF_LIFE_DAYS = 7.0
+"""After so many days, what is neither pinned nor always needed weighs half as recent."""
+MIN_RECENT_WEIGHT = 0.2
+"""What weighs less is not recent: such a decision is found where a turn is about it."""
+
+
+@dataclass(frozen=True)
+class ActiveSetEntry:
+    """A line that may enter the set.
+
+    `fingerprint` tells what it said last time from what it says now.
+    """
+
+    id: UUID
+    layer: ActiveSetLayer
+    line: str
+    text: str
+    scope: str
+    weight: float
+    why: str
+    fingerprint: int
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True)
+class DeliveredEntry:
+    """What a session was given: what it said, its weight, the last turn it was in the set."""
+
+    fingerprint: int
+    weight: float
+    last_turn: int
+
+
+@dataclass(frozen=True)
+class ActiveMemorySet:
+    """What a session was given, after so many turns. Version 0: nothing is stored yet."""
+
+    version: int = 0
+    turn: int = 0
+    delivered: Mapping[UUID, DeliveredEntry] = field(default_factory=dict)
+
+    def after_compaction(self) -> ActiveMemorySet:
+        """The same where the agent lost what it was given."""
+        return replace(self, delivered={})
+
+    def is_missing(self, entry: ActiveSetEntry) -> bool:
+        """Whether the session was not given this, or something else under its id."""
+        existing = self.delivered.get(entry.id)
+        return existing is None or existing.fingerprint != entry.fingerprint
+
+    def with_entries(
+        self, entries: Iterable[ActiveSetEntry], limit: int = MAX_DELIVERED
+    ) -> ActiveMemorySet:
+        """The set a turn later, when it holds the entries; at most `limit` things given."""
+        turn = self.turn + 1
+        current = {item.id: DeliveredEntry(item.fingerprint, item.weight, turn) for item in entries}
+        all_entries = {**self.delivered, **current}
+        ranked = sorted(
+            all_entries, key=lambda item: (-_current_weight(all_entries[item], turn), item)
+        )
+        return ActiveMemorySet(
+            self.version, turn, {item: all_entries[item] for item in ranked[:limit]}
+        )
+
+
+@dataclass(frozen=True)
+class LayerBudgets:
+    """Tokens by layer. They share a total in proportion; what does not divide is not spent."""
+
+    resident: int
+    recent: int
+    on_demand: int
+
+    @property
+    def total(self) -> int:
+        """What the layers take together at most."""
+        return self.resident + self.recent + self.on_demand
+
+    def tokens_for(self, layer: ActiveSetLayer) -> int:
+        """The tokens of one layer."""
+        return int(getattr(self, layer.value))
+
+    def scale_to(self, total: int) -> LayerBudgets:
+        """The same shares of another total, never more than it together."""
+        current_total, new_total = max(self.total, 1), max(total, 0)
+        return LayerBudgets(
+            *(self.tokens_for(layer) * new_total // current_total for layer in ActiveSetLayer)
+        )
+
+
+@dataclass(frozen=True)
+class ActiveSetSelection:
+    """The set of a turn: its entries by layer, best first, the tokens they take, what fell out."""
+
+    entries: Sequence[ActiveSetEntry]
+    tokens: Mapping[ActiveSetLayer, int]
+    budgets: LayerBudgets
+    omitted: int
+
+    def missing_from(self, active_set: ActiveMemorySet) -> list[ActiveSetEntry]:
+        """The entries that a session was not given yet."""
+        return [entry for entry in self.entries if active_set.is_missing(entry)]
+
+
+@dataclass(frozen=True)
+class RenderedActiveSet:
+    """The block, empty where there is nothing to say, and the tokens it takes."""
+
+    markdown: str
+    tokens: int
+    entries: Sequence[ActiveSetEntry]
+
+
+def select_entries(
+    candidates: Mapping[ActiveSetLayer, Sequence[ActiveSetEntry]],
+    budgets: LayerBudgets,
+    count_tokens: CountTokens,
+) -> ActiveSetSelection:
+    """Fills each layer, in the order given, within its budget; headings count too.
+
+    A memory enters once, as recent before on demand; a line of a summary only where no memory of
+    the set says the same. What does not fit is passed over for what does.
+    """
+    layer_budgets = budgets.scale_to(
+        budgets.total - count_tokens(wrap_in_fence(ACTIVE_SET_TITLE)) - len(ActiveSetLayer)
+    )
+    selected: dict[ActiveSetLayer, list[ActiveSetEntry]] = {}
+    tokens: dict[ActiveSetLayer, int] = {}
+    omitted = 0
+    for layer in (ActiveSetLayer.RECENT, ActiveSetLayer.ON_DEMAND, ActiveSetLayer.RESIDENT):
+        earlier = [entry for entries in selected.values() for entry in entries]
+        new_entries = _drop_repeated(candidates.get(layer, ()), earlier)
+        selected[layer], tokens[layer] = _fill_layer(
+            new_entries, LAYER_HEADINGS[layer], layer_budgets.tokens_for(layer), count_tokens
+        )
+        omitted += len(new_entries) - len(selected[layer])
+    entries = [entry for layer in ActiveSetLayer for entry in selected[layer]]
+    fitting = _fit_total(entries, budgets.total, count_tokens)
+    return ActiveSetSelection(fitting, tokens, layer_budgets, omitted + len(entries) - len(fitting))
+
+
+def render_active_set(
+    entries: Sequence[ActiveSetEntry], count_tokens: CountTokens
+) -> RenderedActiveSet:
+    """The entries under the headings of their layers, fenced."""
+    markdown = _render_markdown(entries)
+    return RenderedActiveSet(markdown, count_tokens(markdown) if entries else 0, entries)
+
+
+def build_resident_entries(
+    session: UUID, summaries: Iterable[tuple[str, str]], home_scope: str
+) -> list[ActiveSetEntry]:
+    """The lines of the summaries, each scope in turn, the session's own scope first."""
+    ordered = sorted(summaries, key=lambda item: (item[0] != home_scope, item[0]))
+    by_scope = [
+        [_build_summary_entry(session, scope, line) for line in _iter_summary_lines(text)]
+        for scope, text in ordered
+    ]
+    rounds = zip_longest(*by_scope)
+    all_entries = (item for entries in rounds for item in entries if item is not None)
+    return list({item.id: item for item in all_entries}.values())
+
+
+def build_recent_entries(memories: Iterable[Memory], now: datetime) -> list[ActiveSetEntry]:
+    """What has priority and is fresh enough, the weightiest first, then the newest."""
+    entries = [
+        _build_memory_entry(
+            item,
+            ActiveSetLayer.RECENT,
+            _compute_recency_weight(item, now),
+            _describe_priority(item),
+        )
+        for item in memories
+    ]
+    relevant = [item for item in entries if item.weight >= MIN_RECENT_WEIGHT]
+    return sorted(relevant, key=lambda item: (-item.weight, -item.id.int))
+
+
+def build_on_demand_entries(
+    hits: Iterable[tuple[Memory, float, str]], shorten_content: Callable[[str], str]
+) -> list[ActiveSetEntry]:
+    """What was recalled, in its order, each once: memory, score, why. At most 20 of a scope.
+
+    `shorten_content` cuts a long content to what answers the question.
+    """
+    per_scope: Counter[str] = Counter()
+    entries: dict[UUID, ActiveSetEntry] = {}
+    for memory, score, why in hits:
+        if memory.id not in entries and per_scope[memory.scope] < MAX_PER_SCOPE:
+            per_scope[memory.scope] += 1
+            entries[memory.id] = _build_memory_entry(
+                memory, ActiveSetLayer.ON_DEMAND, min(score, 1.0), why, shorten_content
+            )
+    return list(entries.values())
+
+
+def _fit_total(
+    entries: list[ActiveSetEntry], total: int, count_tokens: CountTokens
+) -> list[ActiveSetEntry]:
+    """The entries less the last ones that the block as a whole has no room for.
+
+    A counter may find more in the whole than in its parts.
+    """
+    fitting = list(entries)
+    while fitting and count_tokens(_render_markdown(fitting)) > total:
+        fitting.pop()
+    return fitting
+
+
+def _current_weight(delivered: DeliveredEntry, turn: int) -> float:
+    return float(
+        delivered.weight * 0.5 ** ((turn - delivered.last_turn) / DELIVERY_HALF_LIFE_TURNS)
+    )
+
+
+def _drop_repeated(
+    candidates: Iterable[ActiveSetEntry], earlier: Sequence[ActiveSetEntry]
+) -> list[ActiveSetEntry]:
+    """The candidates that no entry taken before is or says."""
+    ids = {entry.id for entry in earlier}
+    texts = [_normalize_text(entry.text) for entry in earlier]
+    return [
+        entry
+        for entry in candidates
+        if entry.id not in ids and not (entry.memory is None and _is_repeated(entry, texts))
+    ]
+
+
+def _is_repeated(entry: ActiveSetEntry, texts: Iterable[str]) -> bool:
+    normalized = _normalize_text(entry.text)
+    return bool(normalized) and any(
+        text.startswith(normalized) or normalized.startswith(text) for text in texts
+    )
+
+
+def _normalize_text(text: str) -> str:
+    return text.casefold().rstrip(" .…")
+
+
+def _fill_layer(
+    candidates: Sequence[ActiveSetEntry], heading: str, budget: int, count_tokens: CountTokens
+) -> tuple[list[ActiveSetEntry], int]:
+    """The entries that fit under their heading, and the tokens of both."""
+    selected: list[ActiveSetEntry] = []
+    used, misfits = count_tokens(heading) + 2, 0
+    for entry in candidates:
+        cost = count_tokens(entry.line) + 1
+        if used + cost <= budget:
+            selected.append(entry)
+            used += cost
+        else:
+            misfits += 1
+        if misfits == MAX_MISFITS or used + MIN_LINE_TOKENS > budget:
+            break
+    return (selected, used) if selected else ([], 0)
+
+
+def _render_markdown(entries: Sequence[ActiveSetEntry]) -> str:
+    if not entries:
+        return ""
+    parts = [ACTIVE_SET_TITLE]
+    for layer, heading in LAYER_HEADINGS.items():
+        lines = [entry.line for entry in entries if entry.layer is layer]
+        if lines:
+            parts.append("\n".join([heading, *lines]))
+    return wrap_in_fence("\n\n".join(parts))
+
+
+def _build_summary_entry(session: UUID, scope: str, text: str) -> ActiveSetEntry:
+    line_text = _flatten_text(text, LINE_CHARS)
+    return ActiveSetEntry(
+        id=uuid5(session, f"{scope}\n{text}"),
+        layer=ActiveSetLayer.RESIDENT,
+        line=f"- [{scope} summary] {line_text}",
+        text=line_text.partition(": ")[2] or line_text,
+        scope=scope,
+        weight=1.0,
+        why="summary of its scope",
+        fingerprint=0,
+    )
+
+
+def _iter_summary_lines(summary: str) -> Iterator[str]:
+    """The lines of a summary, each after the heading it stands under."""
+    heading = ""
+    for line in summary.splitlines():
+        text = line.strip()
+        if text.startswith("#"):
+            heading = text.lstrip("# ").rstrip(":")
+        elif text:
+            text = text.removeprefix("- ")
+            yield f"{heading}: {text}" if heading else text
+
+
+def _build_memory_entry(
+    memory: Memory,
+    layer: ActiveSetLayer,
+    weight: float,
+    why: str,
+    shorten_content: Callable[[str], str] | None = None,
+) -> ActiveSetEntry:
+    """The line of a memory: where it is from, what it says, why it is in doubt where it is."""
+    content = (
+        shorten_content(memory.content)
+        if shorten_content and not memory.summary
+        else memory.content
+    )
+    text = _flatten_text(memory.summary or content, LINE_CHARS)
+    return ActiveSetEntry(
+        id=memory.id,
+        layer=layer,
+        line=f"- [{memory.scope} {short_id(memory.id)}] {text}{_render_staleness(memory)}",
+        text=text,
+        scope=memory.scope,
+        weight=weight,
+        why=why,
+        fingerprint=_compute_fingerprint(memory),
+        memory=memory,
+    )
+
+
+def _compute_fingerprint(memory: Memory) -> int:
+    """Another number where the content, the standing or the doubt is another."""
+    state = (memory.content_hash, memory.summary, memory.status.value, memory.stale_grade)
+    return crc32(repr(state).encode()) & 0x7FFFFFFF
+
+
+def _render_staleness(memory: Memory) -> str:
+    superseded = " (superseded)" if memory.status is MemoryStatus.SUPERSEDED else ""
+    if not memory.stale_grade:
+        return superseded
+    reason = _flatten_text(memory.stale_reason or "", REASON_CHARS)
+    return f"{superseded} (⚠ {memory.stale_grade}: {reason})"
+
+
+def _flatten_text(text: str, chars: int) -> str:
+    """The text on one line, cut at a word, unable to end the fence."""
+    single_line = escape_fence_tags(" ".join(text.split()))
+    if len(single_line) <= chars:
+        return single_line
+    return single_line[:chars].rsplit(" ", 1)[0] + " …"
+
+
+def _compute_recency_weight(memory: Memory, now: datetime) -> float:
+    """Priority by recency, 0..1: what is pinned, of the identity or always needed stays fresh."""
+    if memory.pinned:
+        return 1.0
+    if memory.kind is Kind.IDENTITY:
+        return 0.95
+    policy = KIND_POLICIES[memory.kind]
+    if policy.tier is Tier.HOT or not policy.decays:
+        return 0.9 * memory.confidence
+    days = (now - (memory.valid_from or memory.created_at)).total_seconds() / 86_400
+    return float(0.9 * memory.confidence * 0.5 ** (max(days, 0.0) / RECENCY_HALF_LIFE_DAYS))
+
+
+def _describe_priority(memory: Memory) -> str:
+    if memory.pinned:
+        return "pinned"
+    policy = KIND_POLICIES[memory.kind]
+    fresh = "" if policy.tier is Tier.HOT or not policy.decays else "fresh "
+    return f"{fresh}{memory.kind.value}"

@@ -1,0 +1,301 @@
+"""The lines that compete for a place in the context block, in order of priority."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, ContextBudgets
+from reverie.domain.context.open_files import FileRelatedMemory
+from reverie.domain.core.ids import short_id
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import Memory
+from reverie.domain.text.memory_fence import escape_fence_tags
+
+CountTokens = Callable[[str], int]
+LINE_CHARS = 400
+SESSION_CHARS = 2000
+REASON_CHARS = 200
+MIN_WORDS = 6
+TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘"}
+"""How far a task is. A done one, ✓, has left the block."""
+
+IDENTITY_HEADING = "Identity"
+SESSION_HEADING = "Previous session"
+COMMAND_TAGS = ("command", "commands", "cmd")
+
+_COMMAND_KINDS = frozenset({Kind.CONVENTION, Kind.CONTEXT, Kind.REFERENCE})
+_COMMAND_KEY = re.compile(r"(?:commands?|cmd)(?:[:./_-].*)?")
+_COMMAND_TEXT = re.compile(
+    r"^\s*(?:build|tests?|lint|format|type-?check|run|start|deploy|install|migrate|bench)"
+    r"(?: commands?)?\s*[:=]"
+    r"|`(?:\$ )?(?:make|just|npm|pnpm|yarn|bun|npx|uv|pip|poetry|pytest|tox|ruff|mypy|cargo|go"
+    r"|mvn|gradle|\./gradlew|bazel|docker|kubectl|helm|terraform|rake|bundle|composer|dotnet|swift"
+    r"|cmake|ninja|ctest|eslint|tsc|jest|vitest|mix|sbt|pre-commit)\b[^`]*`",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class ContextInput:
+    """What may be shown, each list the weightiest first; summaries are (scope, text).
+
+    `task_states`: the state of each task; a done one is not shown. `central_ids`: what the graph
+    leans on most. `file_related`: what the open files need. `has_more`: there are older ones of
+    the same kinds that were not read. `budgets`: what the project has set. `stale_causes`: which
+    files made memories doubtful, a sentence each.
+    """
+
+    memories: Sequence[Memory] = ()
+    stale: Sequence[Memory] = ()
+    sessions: Sequence[Memory] = ()
+    summaries: Sequence[tuple[str, str]] = ()
+    task_states: Mapping[UUID, str] = field(default_factory=dict)
+    central_ids: frozenset[UUID] = frozenset()
+    file_related: Sequence[FileRelatedMemory] = ()
+    has_more: bool = False
+    budgets: ContextBudgets = DEFAULT_BUDGETS
+    stale_causes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class LinePlacement:
+    """A heading and the budgets that pay for a line under it, in this order."""
+
+    heading: str
+    sections: tuple[BudgetSection, ...]
+
+
+@dataclass(frozen=True)
+class LineCandidate:
+    """A memory that asks for a line: where, in which words, the first that fit.
+
+    `share_count`: how many that are still to come have the same right to the room, itself included.
+    """
+
+    memory: Memory
+    placements: tuple[LinePlacement, ...]
+    texts: tuple[str, ...]
+    why: str | None = None
+    can_shorten: bool = False
+    is_required: bool = False
+    share_count: int = 1
+
+    def variants(self) -> Iterator[tuple[LinePlacement, str]]:
+        """Each place with each of the texts."""
+        return ((placement, text) for placement in self.placements for text in self.texts)
+
+
+_HOT_SECTIONS, _WARM_SECTIONS = (BudgetSection.HOT,), (BudgetSection.WARM,)
+_KIND_PLACEMENTS = {
+    Kind.CONVENTION: LinePlacement("Conventions (always follow)", _HOT_SECTIONS),
+    Kind.TASK: LinePlacement("Active tasks", _HOT_SECTIONS),
+    Kind.PREFERENCE: LinePlacement("Preferences", _HOT_SECTIONS),
+    Kind.LESSON: LinePlacement("Lessons", _WARM_SECTIONS),
+    Kind.DECISION: LinePlacement("Recent decisions", _WARM_SECTIONS),
+}
+_IDENTITY_PLACEMENT = LinePlacement(
+    IDENTITY_HEADING,
+    (
+        BudgetSection.HOT,
+        BudgetSection.WARM,
+        BudgetSection.SESSION,
+        BudgetSection.STALE,
+        BudgetSection.FILES,
+    ),
+)
+_PINNED_PLACEMENT = LinePlacement("Pinned", (BudgetSection.HOT, BudgetSection.WARM))
+_FILES_PLACEMENT = LinePlacement("For the open files", (BudgetSection.FILES,))
+_STALE_PLACEMENT = LinePlacement("⚠ May be stale", (BudgetSection.STALE,))
+_COMMANDS_PLACEMENT = LinePlacement("Commands", _HOT_SECTIONS)
+_CENTRAL_PLACEMENT = LinePlacement("Much depends on these", _HOT_SECTIONS)
+_BACKGROUND_PLACEMENT = LinePlacement("Background", _WARM_SECTIONS)
+_SESSION_PLACEMENT = LinePlacement(SESSION_HEADING, (BudgetSection.SESSION,))
+_HOT_ORDER = (
+    _KIND_PLACEMENTS[Kind.CONVENTION],
+    _COMMANDS_PLACEMENT,
+    _KIND_PLACEMENTS[Kind.TASK],
+    _KIND_PLACEMENTS[Kind.PREFERENCE],
+)
+_WARM_ORDER = (
+    _KIND_PLACEMENTS[Kind.LESSON],
+    _KIND_PLACEMENTS[Kind.DECISION],
+    _BACKGROUND_PLACEMENT,
+)
+
+
+def iter_line_candidates(context_input: ContextInput) -> Iterator[LineCandidate]:
+    """Every memory once, the weightiest first."""
+    emitted_ids: set[UUID] = set()
+    for candidate in _iter_all_candidates(context_input):
+        state = context_input.task_states.get(candidate.memory.id, "")
+        if candidate.memory.id not in emitted_ids and state != "done":
+            emitted_ids.add(candidate.memory.id)
+            yield _add_task_mark(candidate, state)
+
+
+def is_command_memory(memory: Memory) -> bool:
+    """Whether a memory says how to build, test, lint or run: by tag, key or words."""
+    if set(memory.tags) & set(COMMAND_TAGS) or _COMMAND_KEY.fullmatch(memory.key or ""):
+        return True
+    may_be_command = memory.kind in _COMMAND_KINDS and len(memory.content) <= LINE_CHARS
+    return may_be_command and bool(_COMMAND_TEXT.search(memory.content))
+
+
+def render_line(memory: Memory, why: str | None = None) -> str:
+    """Where a memory is from, what it says, why it is shown, why it is in doubt where it is."""
+    return _render_memory_line(memory, memory.summary or memory.content, LINE_CHARS, why)
+
+
+def render_title(memory: Memory) -> str:
+    """A few words for a memory: its key, or how it begins."""
+    return memory.key or flatten_text(memory.summary or memory.content, 80)
+
+
+def flatten_text(text: str, chars: int) -> str:
+    """The text on one line, cut at a word, unable to end the fence."""
+    single_line = escape_fence_tags(" ".join(text.split()))
+    if len(single_line) <= chars:
+        return single_line
+    return single_line[:chars].rsplit(" ", 1)[0] + " …"
+
+
+def shorten_line(text: str, tokens: int, count_tokens: CountTokens) -> str:
+    """The first words of a line that fit, at least its source and a few."""
+    words = text.split(" ")
+    if len(words) <= MIN_WORDS:
+        return text
+    while len(words) > MIN_WORDS and count_tokens(" ".join(words) + " …") > tokens:
+        words = words[: max(len(words) * 9 // 10, MIN_WORDS)]
+    return " ".join(words) + " …"
+
+
+def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]:
+    memories = context_input.memories
+    yield from _iter_identity_candidates(memories)
+    yield from (_build_candidate(item, _PINNED_PLACEMENT) for item in memories if item.pinned)
+    session_ids = {item.id for item in context_input.sessions}
+    file_related = [
+        item for item in context_input.file_related if item.memory.id not in session_ids
+    ]
+    yield from (
+        _build_candidate(item.memory, _FILES_PLACEMENT, with_fallback=True, why=item.why)
+        for item in file_related
+    )
+    yield from (
+        _build_candidate(item, _STALE_PLACEMENT, with_fallback=True) for item in context_input.stale
+    )
+    by_placement = _group_by_placement(memories, context_input.central_ids)
+    for placement in _HOT_ORDER:
+        sort_key = partial(_sort_key, context_input.central_ids)
+        yield from (
+            _build_candidate(item, placement)
+            for item in sorted(by_placement.get(placement, ()), key=sort_key)
+        )
+    yield from (
+        _build_candidate(item, _CENTRAL_PLACEMENT, with_fallback=True)
+        for item in by_placement.get(_CENTRAL_PLACEMENT, ())
+    )
+    yield from (_build_session_candidate(item) for item in context_input.sessions)
+    for placement in _WARM_ORDER:
+        newest = sorted(by_placement.get(placement, ()), key=_recency_key, reverse=True)
+        yield from (_build_candidate(item, placement) for item in newest)
+
+
+def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandidate]:
+    """Whole where it fits, else its summary, else the beginning of that; the shortest first, so
+    that none is shortened where all of them fit."""
+    identities = (memory for memory in memories if memory.kind is Kind.IDENTITY)
+    by_length = sorted(identities, key=lambda memory: len(memory.content))
+    for index, memory in enumerate(by_length):
+        full_line = _render_memory_line(memory, memory.content, len(memory.content))
+        texts = (
+            [full_line, _render_memory_line(memory, memory.summary, LINE_CHARS)]
+            if memory.summary
+            else [full_line]
+        )
+        yield LineCandidate(
+            memory,
+            (_IDENTITY_PLACEMENT,),
+            tuple(texts),
+            can_shorten=True,
+            is_required=True,
+            share_count=len(by_length) - index,
+        )
+
+
+def _build_session_candidate(memory: Memory) -> LineCandidate:
+    text = _render_memory_line(memory, memory.summary or memory.content, SESSION_CHARS)
+    return LineCandidate(memory, (_SESSION_PLACEMENT,), (text,), can_shorten=True)
+
+
+def _build_candidate(
+    memory: Memory, placement: LinePlacement, with_fallback: bool = False, why: str | None = None
+) -> LineCandidate:
+    """A line at a place;
+
+    with `with_fallback`, else under the heading of its kind, where that has one.
+    """
+    kind_placement = _KIND_PLACEMENTS.get(memory.kind)
+    placements = (
+        (placement, kind_placement)
+        if with_fallback and kind_placement and kind_placement != placement
+        else (placement,)
+    )
+    return LineCandidate(memory, placements, (render_line(memory, why),), why)
+
+
+def _group_by_placement(
+    memories: Iterable[Memory], central_ids: frozenset[UUID]
+) -> dict[LinePlacement, list[Memory]]:
+    groups: dict[LinePlacement, list[Memory]] = {}
+    for memory in memories:
+        groups.setdefault(_choose_placement(memory, central_ids), []).append(memory)
+    return groups
+
+
+def _choose_placement(memory: Memory, central_ids: frozenset[UUID]) -> LinePlacement:
+    if is_command_memory(memory):
+        return _COMMANDS_PLACEMENT
+    kind_placement = _KIND_PLACEMENTS.get(memory.kind, _BACKGROUND_PLACEMENT)
+    return (
+        _CENTRAL_PLACEMENT
+        if memory.id in central_ids and kind_placement in _WARM_ORDER
+        else kind_placement
+    )
+
+
+def _sort_key(central_ids: frozenset[UUID], memory: Memory) -> tuple[bool, float, float, str]:
+    """What the graph leans on first, then the surest, then the newest."""
+    negative_time = -_recency_key(memory)[0].timestamp()
+    return memory.id not in central_ids, -memory.confidence, negative_time, str(memory.id)
+
+
+def _recency_key(memory: Memory) -> tuple[datetime, str]:
+    return memory.valid_from or memory.created_at, str(memory.id)
+
+
+def _add_task_mark(candidate: LineCandidate, state: str) -> LineCandidate:
+    """A task's line with the mark of its state after its source."""
+    mark = TASK_MARKS.get(state)
+    if mark is None:
+        return candidate
+    return replace(
+        candidate, texts=tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)
+    )
+
+
+def _render_memory_line(memory: Memory, text: str, chars: int, why: str | None = None) -> str:
+    source = f"[{memory.scope} {short_id(memory.id)}]"
+    is_redundant = why is None or why.removeprefix("touches ") in text
+    reason = "" if is_redundant else f" — {flatten_text(why or '', REASON_CHARS)}"
+    staleness = ""
+    if memory.stale_grade:
+        staleness = (
+            f" (⚠ {memory.stale_grade}: {flatten_text(memory.stale_reason or '', REASON_CHARS)})"
+        )
+    return f"- {source} {flatten_text(text, chars)}{reason}{staleness}"

@@ -1,0 +1,202 @@
+"""The summary of a scope (Layer A): its current memories by kind, within a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.text.markdown import shorten
+
+MAX_LINE = 280
+
+# Heading, kinds, and the share of the budget a section may take before the others are served.
+_SECTIONS: tuple[tuple[str, frozenset[Kind], float], ...] = (
+    ("Who and what", frozenset({Kind.IDENTITY}), 0.10),
+    ("Conventions", frozenset({Kind.CONVENTION}), 0.20),
+    ("Preferences", frozenset({Kind.PREFERENCE}), 0.15),
+    ("Decisions", frozenset({Kind.DECISION, Kind.SPEC}), 0.25),
+    ("Open tasks", frozenset({Kind.TASK}), 0.10),
+    ("Bugs and fixes", frozenset({Kind.BUG}), 0.20),
+    ("Lessons", frozenset({Kind.LESSON}), 0.15),
+    ("How to", frozenset({Kind.SKILL}), 0.10),
+    ("Context", frozenset({Kind.CONTEXT, Kind.REFERENCE, Kind.HISTORICAL}), 0.10),
+    ("Recent sessions", frozenset({Kind.SESSION}), 0.15),
+)
+
+
+class SummarizableMemory(Protocol):
+    """What the summary reads of a memory."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def updated_at(self) -> datetime: ...
+
+
+MemoryT = TypeVar("MemoryT", bound=SummarizableMemory)
+
+
+class _SummaryLine(NamedTuple, Generic[MemoryT]):
+    """A line and the memories that say it."""
+
+    text: str
+    sources: tuple[MemoryT, ...]
+
+
+@dataclass(frozen=True)
+class ComposedSummary(Generic[MemoryT]):
+    """A summary, and the memories that it rests on in the order of its lines.
+
+    `is_complete`: every memory that it could rest on is in it; none was cut off by the cap.
+    """
+
+    text: str
+    sources: tuple[MemoryT, ...]
+    is_complete: bool
+
+
+@dataclass
+class _SummaryPage(Generic[MemoryT]):
+    """The lines chosen so far under each heading."""
+
+    count_tokens: Callable[[str], int]
+    cap: int
+    selected: dict[str, list[_SummaryLine[MemoryT]]]
+
+    def text(self) -> str:
+        return _render_page((heading, line.text) for heading, line in self.lines())
+
+    def lines(self) -> list[tuple[str, _SummaryLine[MemoryT]]]:
+        """The lines with their headings, in order."""
+        headings = [heading for heading, _, _ in _SECTIONS]
+        return [(heading, line) for heading in headings for line in self.selected.get(heading, [])]
+
+    def add(self, heading: str, line: _SummaryLine[MemoryT]) -> bool:
+        """Takes the line if the whole page stays within the cap."""
+        lines = self.selected.setdefault(heading, [])
+        lines.append(line)
+        if self.count_tokens(self.text()) <= self.cap:
+            return True
+        lines.pop()
+        return False
+
+
+def summarize_memories(
+    memories: Iterable[MemoryT], count_tokens: Callable[[str], int], cap: int = 800
+) -> ComposedSummary[MemoryT]:
+    """Markdown with a section per kind, at most `cap` tokens; empty where nothing fits.
+
+    Within a section: pinned first, then by confidence, then the newest; sessions the newest
+    first. Each section is first served up to its share, then what is left goes round. The
+    same memories in any order give the same text.
+    """
+    groups = _group_by_section(memories)
+    page: _SummaryPage[MemoryT] = _SummaryPage(count_tokens, cap, {})
+    leftovers = {
+        heading: _fill_section(page, heading, groups[heading], share)
+        for heading, _, share in _SECTIONS
+    }
+    is_complete = True
+    for heading, lines in leftovers.items():
+        for line in lines:
+            if not page.add(heading, line):
+                is_complete = False
+                break
+    sources = tuple(memory for _, line in page.lines() for memory in line.sources)
+    return ComposedSummary(page.text(), sources, is_complete)
+
+
+REBUILD_THRESHOLD = 0.9
+"""A summary that was cut is looked for more from this share of its cap on down."""
+
+
+def needs_rebuild(was_complete: bool, weights_changed: bool, tokens: int, cap: int) -> bool:
+    """Whether what was cut off before has to be looked at again: a line was weighed anew, so that
+    another may stand before it, or there is room once more."""
+    return not was_complete and (weights_changed or tokens < REBUILD_THRESHOLD * cap)
+
+
+def render_summary(memories: Iterable[tuple[Kind, str]]) -> str:
+    """A summary of old from kinds and contents, in the order of its lines."""
+    headings = {kind: heading for heading, kinds, _ in _SECTIONS for kind in kinds}
+    lines = [
+        (headings[kind], f"- {_render_line(kind, text)}")
+        for kind, text in memories
+        if kind in headings
+    ]
+    return _render_page(dict.fromkeys(lines))
+
+
+def _render_page(lines: Iterable[tuple[str, str]]) -> str:
+    parts: dict[str, list[str]] = {}
+    for heading, line in lines:
+        parts.setdefault(heading, [f"## {heading}"]).append(line)
+    return "\n\n".join("\n".join(part) for part in parts.values())
+
+
+def remove_lines(summary: str, contents: Iterable[str]) -> str:
+    """The summary less the lines that tell these contents, and headings that nothing follows."""
+    removed = {
+        f"- {_shorten_line(content)}"
+        for text in contents
+        for content in (text, text.split("\n- ")[0])
+    }
+    if not removed:
+        return summary
+    parts = [part.split("\n") for part in summary.split("\n\n")]
+    remaining = [[line for line in part if line not in removed] for part in parts]
+    return "\n\n".join("\n".join(part) for part in remaining if part and not _is_bare_heading(part))
+
+
+def _is_bare_heading(part: Sequence[str]) -> bool:
+    return len(part) == 1 and part[0].startswith("#")
+
+
+def _group_by_section(memories: Iterable[MemoryT]) -> dict[str, list[_SummaryLine[MemoryT]]]:
+    ordered = sorted(memories, key=lambda memory: memory.content)
+    return {
+        heading: _build_lines([memory for memory in ordered if memory.kind in kinds])
+        for heading, kinds, _ in _SECTIONS
+    }
+
+
+def _build_lines(memories: Sequence[MemoryT]) -> list[_SummaryLine[MemoryT]]:
+    by_text: dict[str, list[MemoryT]] = {}
+    for memory in sorted(memories, key=_sort_key, reverse=True):
+        by_text.setdefault(f"- {_render_line(memory.kind, memory.content)}", []).append(memory)
+    return [_SummaryLine(text, tuple(sources)) for text, sources in by_text.items()]
+
+
+def _sort_key(memory: SummarizableMemory) -> tuple[bool, float, datetime]:
+    # A session's worth is its newness; of the rest, how sure we are of it comes first.
+    weight = 0.0 if memory.kind is Kind.SESSION else round(memory.confidence, 2)
+    return (memory.pinned, weight, memory.updated_at)
+
+
+def _render_line(kind: Kind, content: str) -> str:
+    return _shorten_line(content if kind is not Kind.SESSION else content.split("\n- ")[0])
+
+
+def _shorten_line(content: str) -> str:
+    return shorten(" ".join(content.split()), MAX_LINE)
+
+
+def _fill_section(
+    page: _SummaryPage[MemoryT], heading: str, lines: list[_SummaryLine[MemoryT]], share: float
+) -> list[_SummaryLine[MemoryT]]:
+    """Takes lines up to the section's share of the cap; gives back the others."""
+    remaining = int(page.cap * share)
+    for index, line in enumerate(lines):
+        remaining -= page.count_tokens(line.text)
+        if (remaining < 0 and index > 0) or not page.add(heading, line):
+            return lines[index:]
+    return []

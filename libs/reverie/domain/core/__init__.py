@@ -1,0 +1,1 @@
+"""Kinds, edges, memories, identifiers, errors."""

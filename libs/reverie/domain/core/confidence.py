@@ -1,0 +1,105 @@
+"""Confidence of a memory at a given time, computed from its age and its use.
+
+    current = max(floor, (base + boost) * 0.5 ** (days / half-life)), at most 1
+
+`base` is set by writers, `boost` by use. `days` counts from the latest of creation, confirmation
+and use. Superseded memories age twice as fast; unlinked ones 1.5 times as fast after 30 days.
+Pinned memories and kinds that do not decay keep their confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Protocol
+
+from reverie.domain.core.kinds import KIND_POLICIES, Kind, parse_kind
+from reverie.domain.core.memory import MemoryStatus, MemoryUsage
+
+FLOOR = 0.1
+BOOST = 0.2
+NEIGHBOUR_BOOST = 0.05
+SUPERSEDED_RATE = 2.0
+ORPHAN_RATE = 1.5
+ORPHAN_AFTER_DAYS = 30.0
+
+HalfLives = Mapping[Kind, float]
+HALF_LIVES: HalfLives = {kind: how.half_life_days for kind, how in KIND_POLICIES.items()}
+
+
+def parse_half_lives(overrides: Mapping[str, float]) -> HalfLives:
+    """Half-lives in days by kind: those chosen, by kind or alias; `default` is for the others.
+
+    Raises `Invalid` on a name that is no kind.
+    """
+    default_days = overrides.get("default")
+    base = HALF_LIVES if default_days is None else dict.fromkeys(Kind, default_days)
+    by_kind = {parse_kind(name): days for name, days in overrides.items() if name != "default"}
+    return {**base, **by_kind}
+
+
+class DecayingMemory(Protocol):
+    """What the confidence of a memory is reckoned from."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def status(self) -> MemoryStatus: ...
+    @property
+    def pinned(self) -> bool: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def confirmed_at(self) -> datetime | None: ...
+    @property
+    def linked(self) -> bool: ...
+    @property
+    def use(self) -> MemoryUsage: ...
+
+
+def current_confidence(
+    memory: DecayingMemory,
+    now: datetime,
+    half_lives: HalfLives = HALF_LIVES,
+    use: MemoryUsage | None = None,
+) -> float:
+    """The confidence at `now`, 0..1. `use` is by whom it was used, by default as it stands."""
+    usage = memory.use if use is None else use
+    undecayed = min(1.0, memory.confidence + usage.boost)
+    return max(min(FLOOR, undecayed), undecayed * _decay_factor(memory, now, half_lives, usage))
+
+
+def has_decayed(memory: DecayingMemory, now: datetime, half_lives: HalfLives = HALF_LIVES) -> bool:
+    """Whether time took a memory down to the floor. What stays never has."""
+    undecayed = min(1.0, memory.confidence + memory.use.boost)
+    return (
+        not is_permanent(memory)
+        and undecayed * _decay_factor(memory, now, half_lives, memory.use) <= FLOOR
+    )
+
+
+def is_permanent(memory: DecayingMemory) -> bool:
+    """Whether time takes nothing from it."""
+    return memory.pinned or not KIND_POLICIES[memory.kind].decays
+
+
+def _decay_factor(
+    memory: DecayingMemory, now: datetime, half_lives: HalfLives, use: MemoryUsage
+) -> float:
+    if is_permanent(memory):
+        return 1.0
+    return float(0.5 ** (_effective_age_days(memory, now, use) / half_lives[memory.kind]))
+
+
+def _effective_age_days(memory: DecayingMemory, now: datetime, use: MemoryUsage) -> float:
+    """Days since the memory was last known, as they count for it."""
+    last_confirmed = memory.created_at
+    for moment in (memory.confirmed_at, use.last):
+        if moment is not None and moment > last_confirmed:
+            last_confirmed = moment
+    days = max((now - last_confirmed).total_seconds(), 0.0) / 86_400
+    if not memory.linked:
+        days += (ORPHAN_RATE - 1) * max(days - ORPHAN_AFTER_DAYS, 0.0)
+    return days * (SUPERSEDED_RATE if memory.status is MemoryStatus.SUPERSEDED else 1.0)

@@ -1,0 +1,43 @@
+"""Identifiers: new UUIDv7 ids, short ids for people, and parsing of id fragments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+SHORT_LENGTH = 8
+_FRAGMENT = re.compile(r"[0-9a-f]{8,31}")
+
+
+def new_id() -> UUID:
+    """A UUIDv7: sorts by the millisecond it was made in."""
+    return uuid7()
+
+
+def short_id(full: UUID) -> str:
+    """The last eight hex digits: random, unlike the first, which are the time."""
+    return full.hex[-SHORT_LENGTH:]
+
+
+@dataclass(frozen=True)
+class IdFragment:
+    """The end or the beginning of an id; as a beginning it stands for `low` to `high`."""
+
+    digits: str
+    low: UUID
+    high: UUID
+
+    def matches(self, full: UUID) -> bool:
+        """Whether the id begins or ends so."""
+        return self.low <= full <= self.high or full.hex.endswith(self.digits)
+
+
+def parse_id_fragment(text: str) -> IdFragment | None:
+    """The part of an id that `text` is, of eight digits at least; None where it is none."""
+    digits = text.strip().replace("-", "").lower()
+    if _FRAGMENT.fullmatch(digits) is None:
+        return None
+    return IdFragment(digits, UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))

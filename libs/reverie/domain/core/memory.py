@@ -1,0 +1,188 @@
+"""The memory records that are written and read, content hashes, and the check for plain state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.core.kinds import EdgeKind, Kind, Tier
+
+
+class MemoryStatus(StrEnum):
+    """Life of a memory: superseded is found and marked, archived on request, deleted never."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    ARCHIVED = "archived"
+    DELETED = "deleted"
+
+
+class WriteOutcome(StrEnum):
+    """What a write did."""
+
+    CREATED = "created"
+    DUPLICATE = "duplicate"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True)
+class NewEdge:
+    """An edge from the memory being written to one that stands."""
+
+    to: UUID
+    kind: EdgeKind
+    weight: float = 1.0
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """A memory about to be written: validated, redacted and hashed already."""
+
+    id: UUID
+    scope: str
+    kind: Kind
+    content: str
+    content_hash: str
+    words: str
+    tier: Tier
+    confidence: float = 0.8
+    key: str | None = None
+    supersede_reason: str | None = None
+    soft: bool = False
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+    session: UUID | None = None
+    agent: str | None = None
+    source: str = "remember"
+    turns: tuple[UUID, ...] = ()
+    edges: tuple[NewEdge, ...] = ()
+    git: dict[str, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    scope_names: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SupersededMemory:
+    """A memory that a write replaced: its version now, and the outbox row that says so."""
+
+    id: UUID
+    version: int
+    event: UUID
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """The outcome of one write: which memory, its version, and the outbox rows that were made."""
+
+    id: UUID
+    outcome: WriteOutcome
+    version: int
+    event: UUID | None
+    superseded: SupersededMemory | None = None
+
+
+@dataclass(frozen=True)
+class MemoryUsage:
+    """What readers did with a memory: how often, when last, and how much surer that made it."""
+
+    count: int = 0
+    last: datetime | None = None
+    boost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory that stands in the store.
+
+    `confidence` is what writers said; domain.confidence says what time and use left of it.
+    `linked`: it has an edge to more than files and sessions. `settled_use`: its use before this
+    hour.
+    """
+
+    id: UUID
+    scope: str
+    kind: Kind
+    content: str
+    content_hash: str
+    tier: Tier
+    status: MemoryStatus
+    version: int
+    confidence: float
+    pinned: bool
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+    summary: str | None = None
+    tags: tuple[str, ...] = ()
+    session: UUID | None = None
+    agent: str | None = None
+    source: str = "remember"
+    turns: tuple[UUID, ...] = ()
+    git: dict[str, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    enriched: bool = True
+    superseded_by: UUID | None = None
+    staleness: float = 0.0
+    stale_grade: str | None = None
+    stale_reason: str | None = None
+    confirmed_at: datetime | None = None
+    linked: bool = True
+    use: MemoryUsage = MemoryUsage()
+    settled_use: MemoryUsage = MemoryUsage()
+
+
+_WHITESPACE = re.compile(r"\s+")
+
+
+def was_valid_at(memory: Memory, at: datetime) -> bool:
+    """Whether what the memory says was true at that moment."""
+    has_started = memory.valid_from is None or memory.valid_from <= at
+    return has_started and (memory.valid_to is None or at < memory.valid_to)
+
+
+def hash_content(redacted: str) -> str:
+    """SHA-256 of the normalised, redacted content: NFC, white space folded, ends cut."""
+    text = _WHITESPACE.sub(" ", unicodedata.normalize("NFC", redacted)).strip()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+USE_VAULT_HINT = "this is state rather than memory: keep it in the vault (PUT /v1/vault/{key})"
+
+_VALUE_NAME = r"[\w.\-/]{1,60}\s?[=:]\s{0,4}"
+_COUNTER_LABEL = r"[\w \-]{0,40}\b(?:count|counter|total)\b[\w \-]{0,20}[=:]?\s?"
+_COUNTER = re.compile(
+    rf"(?:{_VALUE_NAME}|{_COUNTER_LABEL})?[+-]?\d[\d_.,]{{0,30}}\s?%?", re.IGNORECASE
+)
+
+
+def state_hints(content: str) -> tuple[str, ...]:
+    """The advice to use the vault, where a content is state."""
+    return (USE_VAULT_HINT,) if is_state(content) else ()
+
+
+def is_state(content: str) -> bool:
+    """Whether a content is a number, with a name or without, or a JSON object or array."""
+    text = content.strip()
+    return _COUNTER.fullmatch(text) is not None or _is_json_container(text)
+
+
+def _is_json_container(text: str) -> bool:
+    if text[:1] + text[-1:] not in {"{}", "[]"}:
+        return False
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False

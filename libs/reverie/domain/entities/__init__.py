@@ -1,0 +1,1 @@
+"""Files and named entities that a text mentions."""

@@ -1,0 +1,1 @@
+"""Rules that turn a conversation into candidate memories."""

@@ -1,0 +1,194 @@
+"""Candidate memories: what each message of a conversation states, with a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.entities.file_paths import extract_paths
+from reverie.domain.extraction import discourse_markers, sentence_patterns
+from reverie.domain.extraction.exchanges import Exchange, split_exchanges
+from reverie.domain.extraction.key_statements import KeyStatement, extract_key_statements
+from reverie.domain.extraction.salience import (
+    MIN_SALIENCE,
+    SentenceRating,
+    extract_exact_terms,
+    rate_agent_statement,
+    rate_correction,
+    rate_user_sentence,
+)
+from reverie.domain.extraction.topic_segmentation import TopicSegment
+from reverie.domain.extraction.user_requests import extract_statements, is_slash_command
+from reverie.domain.extraction.work_log import find_reported_writes, find_verification_commands
+from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.markdown import shorten
+from reverie.domain.text.turns import TurnText, trace_status
+
+MAX_CONTENT = 400
+MIN_CONTENT_BYTES = 24
+"""Bytes: eight Chinese characters say as much as a few English words."""
+RULE_SCORE = 4.0
+"""What a user's rule or preference is worth."""
+MIDWAY_EXTRA_SCORE = 0.5
+"""What a report in the middle of the work must be worth beyond one at its end."""
+MAX_SUBJECT_CHARS = 60
+"""Characters of a request that what came of it is told under."""
+OUTCOME_BONUS = 0.5
+"""What the best of a last report is worth beyond its words."""
+
+
+@dataclass
+class ExtractionCandidate:
+    """A memory in the making:
+
+    `statement` is what it says by itself, `write_turns` turns wrote files.
+    """
+
+    content: str
+    turns: list[TurnText]
+    kind: Kind
+    score: float
+    statement: str = ""
+    write_turns: list[TurnText] = field(default_factory=list)
+    request: str = ""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that it says by itself."""
+        return frozenset(index_text(self.statement or self.content).split())
+
+    @cached_property
+    def exact_terms(self) -> frozenset[str]:
+        """The exact things that it names by itself."""
+        return extract_exact_terms(self.statement or self.content)
+
+
+def iter_candidates(segment: TopicSegment) -> Iterator[ExtractionCandidate]:
+    for exchange in split_exchanges(segment):
+        yield from _iter_user_statements(exchange)
+        for turn in exchange.replies:
+            if turn.role == "tool":
+                yield from _iter_user_answers(turn, exchange)
+            elif turn.role == "assistant" and not exchange.refuted:
+                yield from _iter_report_candidates(turn, exchange)
+
+
+def _iter_user_statements(exchange: Exchange) -> Iterator[ExtractionCandidate]:
+    """What the user states, one thing at a time."""
+    if not exchange.opening or is_slash_command(exchange.request):
+        return
+    content = exchange.opening.content
+    is_quoted = bool(sentence_patterns.QUOTED_REVIEW.search(content[:300]))
+    is_correction = bool(
+        exchange.previous_subject and discourse_markers.REFUTATION.search(content[:200])
+    )
+    for statement in extract_statements(content):
+        rating = rate_user_sentence(statement, is_quoted) or (
+            rate_correction(statement) if is_correction else None
+        )
+        if rating and rating.score >= MIN_SALIENCE:
+            subject = (
+                exchange.previous_subject
+                if is_correction or discourse_markers.DANGLING_REFERENCE.match(statement)
+                else ""
+            )
+            text = f"{shorten(subject, 70)}: {statement}" if subject else statement
+            turns = [exchange.opening]
+            yield ExtractionCandidate(
+                shorten(text, MAX_CONTENT), turns, rating.kind, rating.score, statement=statement
+            )
+
+
+def _iter_user_answers(turn: TurnText, exchange: Exchange) -> Iterator[ExtractionCandidate]:
+    """The user's answer to a question, or the reason of a refusal, as a tool's trace has it."""
+    status = trace_status(turn.content)
+    user_text = turn.content.partition("\n")[2].strip()
+    if status == "answered" and user_text:
+        for answer in user_text.splitlines():
+            yield ExtractionCandidate(f"Asked and answered: {answer}", [turn], Kind.DECISION, 3.5)
+    elif status == "rejected" and len(user_text.split()) >= 4:
+        subject_note = f" ({shorten(exchange.subject, 80)})" if exchange.subject else ""
+        yield ExtractionCandidate(
+            f"The user corrected the agent{subject_note}: {user_text}", [turn], Kind.PREFERENCE, 4.0
+        )
+
+
+def _iter_report_candidates(turn: TurnText, exchange: Exchange) -> Iterator[ExtractionCandidate]:
+    """What a message of the agent reports; at the end of an exchange more counts."""
+    is_final = exchange.last_reply is turn
+    key_points = [point for point in extract_key_statements(turn.content) if _is_informative(point)]
+    ratings = [rate_agent_statement(point.text, point.lead) for point in key_points]
+    bonuses = [
+        0.5 * (exchange.assent is not None) + 0.5 * (is_final and index == 0)
+        for index in range(len(key_points))
+    ]
+    scores = [rating.score + bonus for rating, bonus in zip(ratings, bonuses, strict=True)]
+    request_rating = rate_user_sentence(exchange.subject)
+    has_task = exchange.request and not (request_rating and request_rating.score >= RULE_SCORE)
+    for index, point in enumerate(key_points[1:], start=1):
+        # A list that was too long for one point says its first things first.
+        scores[index] -= 0.5 * (point.is_item and point.lead == key_points[index - 1].lead != "")
+    best_index = scores.index(max(scores)) if is_final and scores and has_task else -1
+    for index, (point, rating) in enumerate(zip(key_points, ratings, strict=True)):
+        # What came of a request is kept, if there is anything to it.
+        score = scores[index] + OUTCOME_BONUS * (index == best_index and rating.score > 0)
+        if score >= MIN_SALIENCE + (0 if is_final else MIDWAY_EXTRA_SCORE):
+            yield _build_report_candidate(
+                turn, exchange, point, SentenceRating(rating.kind, score), index == best_index
+            )
+
+
+def _is_informative(point: KeyStatement) -> bool:
+    """Whether a point is no question, and more than a word on how it went."""
+    is_short = len(point.full_text.encode()) < MIN_CONTENT_BYTES
+    return not point.text.endswith(("?", "？")) and not (
+        is_short and not extract_exact_terms(point.text)
+    )
+
+
+def _build_report_candidate(
+    turn: TurnText,
+    exchange: Exchange,
+    point: KeyStatement,
+    rating: SentenceRating,
+    is_outcome: bool,
+) -> ExtractionCandidate:
+    """`is_outcome`: it is what came of the request, under which it is told."""
+    is_final = exchange.last_reply is turn
+    failure = exchange.failure if rating.kind is Kind.BUG else ""
+    text = _make_standalone(point, failure or exchange.subject, bool(failure))
+    if is_outcome and not failure:
+        text = f"{shorten(exchange.subject, MAX_SUBJECT_CHARS)} → {point.full_text}"
+        text = shorten(text if exchange.subject else point.full_text, MAX_CONTENT)
+    candidate = ExtractionCandidate(
+        text, [turn], rating.kind, rating.score + bool(failure), statement=point.full_text
+    )
+    candidate.request = exchange.request
+    if (failure or is_outcome) and exchange.opening:
+        candidate.turns.insert(0, exchange.opening)
+    if is_final and exchange.assent:
+        candidate.turns.append(exchange.assent)
+    candidate.write_turns = find_reported_writes(point.text, exchange.replies, turn, is_final)
+    return candidate
+
+
+def _make_standalone(point: KeyStatement, subject: str, always: bool = False) -> str:
+    """The point so that it stands alone: under its lead, else under what was asked."""
+    text = point.full_text
+    is_standalone = bool(extract_paths(text)) or ("`" in text and not point.lead)
+    if subject and (
+        always or discourse_markers.DANGLING_REFERENCE.match(text) or not is_standalone
+    ):
+        text = f"{shorten(subject, MAX_SUBJECT_CHARS)}: {text}"
+    return shorten(text, MAX_CONTENT)
+
+
+def build_command_candidates(turns: Iterable[TurnText]) -> list[ExtractionCandidate]:
+    return [
+        ExtractionCandidate(
+            f"Command that checks the work here: `{command}`", [turn], Kind.SKILL, 2.0
+        )
+        for command, turn in find_verification_commands(turns)
+    ]

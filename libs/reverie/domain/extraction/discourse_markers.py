@@ -1,0 +1,191 @@
+"""Regular expressions for discourse markers (cause, fix, decision, ...), English and Chinese."""
+
+from __future__ import annotations
+
+import re
+
+CAUSE = re.compile(
+    r"\b(?:because|root cause|the (?:real |actual )?(?:reason|cause|issue|problem|culprit)\b"
+    r"|caused by|causes? an? \w*|due to|turns? out|that'?s why|since (?:the|your|it|we|this|that)\b"
+    r"|so that|in order to|which (?:means|is why|causes?))|因为|由于|原因|根因|导致|所以",
+    re.I,
+)
+FIX = re.compile(
+    r"\b(?:fix(?:es|ed)?|resolv(?:es?|ed)|the (?:cleanest )?(?:fix|solution) is|work(?:s"
+    r"|ed)? around"
+    r"|workaround|repaired|corrected|solv(?:es|ed))\b|修复|解决|改成|修正",
+    re.I,
+)
+FAILURE = re.compile(
+    r"\b(?:bugs?|fail(?:s|ed|ing|ure)?|errors?|crash(?:es|ed)?|broken|breaks?|exception|panics?"
+    r"|regression|race condition|deadlock|leaks?|time[sd]? ?out|does(?:n'?t| not) work"
+    r"|silently|missing|wrong(?:ly)?|incorrect(?:ly)?|can(?:'t|not) find|not found|unused)\b"
+    r"|报错|失败|异常|崩溃|错误|缺陷|泄漏|死锁",
+    re.I,
+)
+DECISION = re.compile(
+    r"\b(?:decid(?:e|ed|ing)|decision|chose|chosen|opt(?:ed)? for|go(?:ing)? with|settled? on"
+    r"|agreed|instead of|rather than|switch(?:ed)? (?:to|from)|replac(?:e|ed) .{1,80} (?:with|by)"
+    r"|renam(?:e|ed)\b|migrat(?:e|ed) (?:to|from)|chang(?:e|ed) .{1,80} (?:to|from)\b"
+    r"|mov(?:e|ed) .{1,80} to\b|revert(?:ed)?|keep(?:ing)?\b|kept|left as[- ]is|no longer"
+    r"|let'?s (?:not|use|go|keep|update|do)|we(?:'ll| will| should| need to) (?:use|keep|change"
+    r"|not))"
+    r"|决定|采用|选用|改用|改为|替换|不再|统一(?:用|使用|为)|迁移到",
+    re.I,
+)
+CONVENTION = re.compile(
+    r"\b(?:always|never|must(?:n'?t| not)?\b|conventions?|by convention|make sure|every time"
+    r"|whenever|do(?: not|n'?t) (?:ever|commit|use|add|run|touch|edit)|only use|should (?:always"
+    r"|never)"
+    r"|we follow|standard (?:is|way)|style guide|guidelines?|policy|from now on|going forward)"
+    r"|必须|务必|不要|禁止|约定|规范|一律|统一|以后|总是|永远",
+    re.I,
+)
+PREFERENCE = re.compile(
+    r"\b(?:i (?:really )?(?:prefer|like|want|hate|dislike|don'?t (?:like|want))|i'?d (?:like"
+    r"|rather|prefer)"
+    r"|we(?:'d| would) (?:also )?like|we (?:also )?(?:prefer|want|don'?t want)"
+    r"|preferred (?:approach|way)"
+    r"|is fine, (?:just|but) not|my preference|please (?:use|don'?t|do not|keep|avoid))"
+    r"|喜欢|偏好|倾向|希望|不想|宁愿",
+    re.I,
+)
+CORRECTION = re.compile(
+    r"^(?:um+|uh|no\b|nope|wait|actually|not (?:quite|what)|that'?s (?:not|wrong)|you(?:'re"
+    r"| are) wrong"
+    r"|wrong|hmm|stop)|(?:is|are|was)n'?t (?:what|right|good|correct)|\bwhat are you doing\b"
+    r"|\bi (?:said|meant)\b|\byou (?:missed|forgot|didn'?t)\b|不对|不是这样|错了|我说的是",
+    re.I,
+)
+# Said of the agent's last report, not of the code.
+REFUTATION = re.compile(
+    r"^(?:um+\b|uh\b|no\b|nope|wait\b|wrong|hmm|not (?:quite|what)|that'?s (?:not|wrong)"
+    r"|what are you)"
+    r"|\byou(?:'re| are) (?:wrong|mistaken|\d)|\byou (?:missed|forgot|didn'?t|misunderstood)\b"
+    r"|不对|不是这样|错了",
+    re.I,
+)
+FINDING = re.compile(
+    r"\b(?:already|actually|in fact|intentional(?:ly)?|as expected|no changes? (?:is|are)? ?needed"
+    r"|not needed|only (?:one|place)|confirmed|conclusion|verdict)\b|已经|其实|实际上|结论",
+    re.I,
+)
+SUGGESTION = re.compile(
+    r"\b(?:consider|could (?:be|benefit|also)|might (?:be|want)|may want|would benefit|suggest)\b"
+    r"|建议|可以考虑",
+    re.I,
+)
+# A note that somebody writes is no word to the agent.
+REMEMBER = re.compile(
+    r"\b(?:remember|(?<!\bthe )(?<!\ba )(?<!\bthis )(?<!\bmy )(?<!\bour )(?<!\byour )note"
+    r"|keep in mind|bear in mind|don'?t forget|important(?:ly)?|fyi|for the record)\b"
+    r"(?=[:,]?\s+(?:that|to|note|the|we|this|our|all|never|always)|:)|请?记住|记得|注意|重要",
+    re.I,
+)
+LESSON = re.compile(
+    r"\b(?:lessons?|learned|gotcha|pitfall|beware|watch out|caveat|trap|turns out|careful"
+    r"|won'?t work|isn'?t valid|is(?:n'?t| not) (?:supported|allowed|possible)|only works?"
+    r"|note that"
+    r"|important to note|the filter only|by default)\b|教训|经验|坑|注意",
+    re.I,
+)
+TASK = re.compile(
+    r"\b(?:todo|to-?do|next steps?|remaining|follow[- ]?ups?|still (?:needs?|to do|missing|open)"
+    r"|needs? to be (?:done|added|fixed|updated|removed|verified)|will need to|you(?:'ll"
+    r"| will) need to"
+    r"|later|separate(?:ly)? (?:concern|pr|issue)|out of scope|pending|before (?:merge|release))\b"
+    r"|待办|下一步|尚未|还需要|后续",
+    re.I,
+)
+SPEC = re.compile(
+    r"\b(?:requirements?|acceptance criteria|specification|endpoint|schema|payload|must return"
+    r"|accepts|returns (?:a|an|the)\b|default(?:s|) (?:is|to)|format is|limit(?:ed)? (?:is|to))\b"
+    r"|需求|接口|规格|默认|格式",
+    re.I,
+)
+SKILL = re.compile(
+    r"\b(?:to (?:run|build|deploy|test|release|install|reproduce|debug)\b.{0,60}`"
+    r"|run `[^`]+` (?:to|before|after)|steps? to|how to|procedure|runbook|checklist)\b|步骤|如何"
+    r"|运行",
+    re.I,
+)
+IDENTITY = re.compile(
+    r"\b(?:my name is|i am an? \w+|i work (?:at|on|as)|call me)\b|我叫|我是一", re.I
+)
+REFERENCE = re.compile(
+    r"\b(?:see|docs?|documentation|documented|link|dashboard|wiki|runbook)\b.{0,60}https?://"
+    r"|^\s*https?://\S+\s*$|参考|参见|链接",
+    re.I,
+)
+COMPLETED_CHANGE = re.compile(
+    r"^(?:[^\w`]|`[^`]*`|\w+:)*(?:add(?:s|ed)|chang(?:es|ed)|creat(?:es|ed)|delet(?:es|ed)"
+    r"|fix(?:es|ed)"
+    r"|implement(?:s|ed)|replac(?:es|ed)|remov(?:es|ed)|renam(?:es|ed)|refactor(?:s|ed)|mov(?:es"
+    r"|ed)"
+    r"|updat(?:es|ed)|bump(?:s|ed)|kept|migrat(?:es|ed)|extract(?:s|ed)|simplif(?:ies|ied)"
+    r"|switch(?:es|ed)|wir(?:es|ed)|revert(?:s|ed)|convert(?:s|ed)|improv(?:es|ed)|now\b)|已",
+    re.I,
+)
+
+PLEASANTRY = re.compile(
+    r"^(?:perfect|great|excellent|good(?: catch| point| question| call| news)?|nice|awesome|done"
+    r"|all done|fixed|sure|ok(?:ay)?|yes|yup|yep|got it|understood|thanks?(?: you)?"
+    r"|you'?re (?:absolutely )?"
+    r"right|my mistake|sorry|apologies|i apologize|no problem|absolutely|certainly|of course"
+    r"|found it"
+    r"|makes sense|the user is right|all set|happy to help|i may have misunderstood(?: earlier)?"
+    r"|sounds good"
+    r"|both pass|everything (?:works|passes)|well done|hello|hi|hey|bye|goodbye|see ya"
+    r"|right)\b[^.!?—:]{0,40}"
+    r"(?:[.!—]|$)|^(?:好的|明白|没问题|谢谢|抱歉|完成了?)[，。！]?$",
+    re.I,
+)
+NARRATION = re.compile(
+    r"^(?:(?:ok(?:ay)?|now|first|next|then|also|finally|so|but|and|great|perfect|good|alright"
+    r"|here)[,!.]?\s+)*"
+    r"(?:let me\b|let us\b|i'?ll\b|i will\b|i'?m (?:going|now|about|checking|looking|still)\b"
+    r"|i need to\b"
+    r"|i(?:'ve| have)? (?:now |just )?(?:see|understand|found|have (?:a |the |now|all|everything)"
+    r"|need|can see|want|now|gathered|thoroughly|made (?:the|all)|completed)\b"
+    r"|i should\b|i can\b|i could\b|i'?d (?:propose|suggest|be)"
+    r"|looking at|starting with|running|checking|reading|searching|here(?:'s| is| are)\b"
+    r"|launch|time to|the (?:output|research|exploration"
+    r"|results?) (?:now )?(?:shows?"
+    r"|reveals?|are|is)|(?:all|both|the)?\s*(?:\d+ )?(?:existing |new |unit |full "
+    r"|inverted )*(?:tests?|"
+    r"linter|build|test suite|linting)\s+(?:also |now |all |still )*(?:pass(?:es|ed)?|succeed(?:s"
+    r"|ed)?|fail when"
+    r"|reports? no)|build succe|no (?:issues|errors)\b|a (?:couple|few) (?:of )?(?:things"
+    r"|decisions)"
+    r"|make these|to answer your|one moment|is there (?:anything|a specific)|which would you"
+    r"|what would you"
+    r"|to verify|verif(?:y|ied)\b|waiting)"
+    r"|^all (?:\w+ ){0,2}tests (?:were )?verified"
+    r"|^(?:让我|我来|我将|我会|现在我?|接下来|首先|我先|正在)",
+    re.I,
+)
+OFFER = re.compile(
+    r"(?:^|\b)(?:would you like|should i|shall i|do you want|want me to|let me know|if you(?:'d"
+    r"| would)"
+    r" (?:like|prefer)|feel free|is there anything|anything else|which (?:one|would)|how would you"
+    r"|did you mean|ready to)\b|需要我|要不要|是否需要",
+    re.I,
+)
+ASSENT = re.compile(
+    r"^\s*(?:yes|yup|yep|yeah|ya|sure|ok(?:ay)?|go(?: ahead| for it)?|proceed|continue|do it"
+    r"|please do"
+    r"|sounds good|lgtm|looks good|perfect|great|agreed?|correct|right|approved?|ship it"
+    r"|implement it"
+    r"|好的?|可以|是的?|行|继续|同意|没问题)(?:[\s,!.。，]+(?:please|do it|go ahead|proceed"
+    r"|thanks|implement it"
+    r"|that'?s good|继续))*[\s!.。]*$",
+    re.I,
+)
+DANGLING_REFERENCE = re.compile(
+    r"^(?:it|this|that|these|those|they|both|same|he|she|its|there|such|here|the (?:same|fix"
+    r"|change|"
+    r"issue|function|code|output|result|above|former|latter|file|flag|comment|refactoring|migration"
+    r"|message|documentation|optimization|implementation|tests?))\b|^(?:它|这|那|该|此)",
+    re.I,
+)
+POSITIVE_VERDICT = re.compile(r"^\W*(?:✅|☑|✔|👍|good\b|nice\b|excellent\b|clean\b|clear\b)", re.I)

@@ -1,0 +1,218 @@
+"""Extraction of the key statements of a message, with the heading that each stands under."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from reverie.domain.extraction import discourse_markers
+from reverie.domain.text.markdown import (
+    MarkdownBlock,
+    parse_blocks,
+    shorten,
+    split_sentences,
+    to_plain_text,
+)
+
+MAX_KEY_STATEMENT = 260
+MAX_LEAD = 140
+MAX_CELL = 120
+
+_GENERIC_HEADING = re.compile(
+    r"(?:(?:a |the |final |overall |quick |key |main |research |current |complete )*"
+    r"(?:summary|changes?|overview|details?|results?|state|status|findings?|benefits?|notes?|review"
+    r"|code review|line[- ]by[- ]line review|analysis|conclusion|verdict|assessment|what changed"
+    r"|implementation|current implementation|solution|proposed (?:solution|fix|change|changes)"
+    r"|steps?|recommendations?|examples?|output|code|strengths|before|after|context|answer"
+    r"|updates?|done|table)(?: (?:of|table|report|made).*)?)[:.]?",
+    re.I,
+)
+_CODE_LINE = re.compile(r"[{}<>]{2}|;\s*$|^\s*[\w.]+\([^)]*\)\s*[{;]|:=|=>|\bfunc \w+\(|^\s*//")
+
+
+@dataclass(frozen=True)
+class KeyStatement:
+    """One thing said. `lead` is the heading or introduction it stood under."""
+
+    lead: str
+    text: str
+    is_item: bool = False
+
+    @property
+    def full_text(self) -> str:
+        """The point with its lead, as one sentence or more."""
+        if not self.lead or self.lead.lower() in self.text.lower():
+            return self.text
+        return f"{self.lead}: {self.text}"
+
+
+def extract_key_statements(content: str) -> list[KeyStatement]:
+    """The points of a message in order; short items under one lead come as one point."""
+    packed: list[KeyStatement] = []
+    for (lead, item), group in groupby(
+        _iter_key_statements(content), lambda p: (p.lead, p.is_item)
+    ):
+        texts = [statement.text for statement in group]
+        packed += _pack_items(lead, texts) if item else [KeyStatement(lead, text) for text in texts]
+    return packed
+
+
+def group_dependent_sentences(
+    sentence_list: Iterable[str], dependent_start: re.Pattern[str], max_chars: int = 240
+) -> list[str]:
+    """Sentences by themselves, but for those that lean on the one before, as far as `max_chars`."""
+    groups: list[str] = []
+    for sentence in sentence_list:
+        if (
+            groups
+            and dependent_start.match(sentence)
+            and len(groups[-1]) + len(sentence) < max_chars
+        ):
+            groups[-1] = f"{groups[-1]} {sentence}"
+        else:
+            groups.append(sentence)
+    return groups
+
+
+def extract_informative_sentences(text: str) -> list[str]:
+    """The sentences that say something: no greeting, no "let me", no offer, no code."""
+    return [
+        sentence
+        for sentence in (_strip_opening(s) for s in split_sentences(to_plain_text(text)))
+        if _is_informative(sentence)
+    ]
+
+
+def _is_informative(sentence: str) -> bool:
+    if len(sentence) < 12 or _CODE_LINE.search(re.sub(r"`[^`]*`", "", sentence)):
+        return False
+    return not (
+        discourse_markers.PLEASANTRY.match(sentence)
+        or discourse_markers.NARRATION.match(sentence)
+        or discourse_markers.OFFER.search(sentence)
+    )
+
+
+def _strip_opening(sentence: str) -> str:
+    """Without an opening such as "Good catch - " or "Yes, "; "I'll use" tells a choice."""
+    rest = _CHOICE_OPENING.sub("Use ", _OPENING.sub("", sentence))
+    return rest[:1].upper() + rest[1:] if rest and rest != sentence else sentence
+
+
+_DEPENDENT_START = re.compile(
+    r"^(?:it|this|that|these|those|they|its|their|there|which|otherwise|if (?:so|not)|both|same"
+    r"|since (?:it|this|that|they|ours)|because|for example|e\.g|i\.e|then|here|without (?:it"
+    r"|this))\b"
+    r"|^(?:它|这|那|因此|所以|否则)",
+    re.I,
+)
+_CHOICE_OPENING = re.compile(
+    r"^(?:i'?ll|we'?ll|i will|we will) use (?=(?:`|(?-i:[A-Z]))[^.]*? (?:for|as|to"
+    r"|instead)\b)(?!.*\b(?:agent|tool)\b)",
+    re.I,
+)
+_OPENING = re.compile(
+    r"^(?:good (?:catch|point|question)|great|perfect|yes|yup|sure|ok(?:ay)?|right|done"
+    r"|you'?re right"
+    r"|got it|understood|my mistake|excellent)\s*[,!.:–—-]+\s+"
+    r"|^based on (?:my|the|this) [\w ]{1,40},\s+|^(?:but|and|or|so|also|however),?\s+",
+    re.I,
+)
+
+
+def _iter_key_statements(content: str) -> Iterator[KeyStatement]:
+    heading, is_minor, intro, columns = "", False, "", list[str]()
+    parsed_blocks = parse_blocks(content, include_commands=True)
+    for index, block in enumerate(parsed_blocks):
+        next_type = parsed_blocks[index + 1].type if index + 1 < len(parsed_blocks) else ""
+        if (
+            block.type == "text"
+            and index
+            and parsed_blocks[index - 1].type in {"item", "row"}
+            and is_minor
+        ):
+            # A bold line introduces one list; what follows the list is on its own.
+            heading = ""
+        if block.type == "heading":
+            heading, is_minor, intro = _clean_heading(block.text), block.depth > 6, ""
+        elif block.type == "row":
+            yield from _iter_row_statements(_join_headings(heading, intro), block, columns)
+            continue
+        elif block.type == "item":
+            yield from _iter_item_statements(_join_headings(heading, intro), block)
+        else:
+            intro, own_sentences = _split_paragraph(block, next_type)
+            yield from (
+                KeyStatement(heading, text)
+                for text in group_dependent_sentences(own_sentences, _DEPENDENT_START)
+            )
+        columns = []
+
+
+def _split_paragraph(block: MarkdownBlock, next_type: str) -> tuple[str, list[str]]:
+    """The introduction that a paragraph is to what follows, and what it says itself."""
+    text = to_plain_text(block.text)
+    parts = split_sentences(text)
+    intro = ""
+    if parts and (parts[-1].endswith((":", "：")) or (next_type == "item" and _is_title(text))):
+        intro = _clean_heading(parts.pop())
+    return intro, extract_informative_sentences(" ".join(parts))
+
+
+def _is_title(text: str) -> bool:
+    """Whether a paragraph reads like a title: short, and no full sentence."""
+    return len(text) < MAX_LEAD and not text.endswith((".", "!", "?", "。"))
+
+
+def _clean_heading(text: str) -> str:
+    lead = _strip_opening(to_plain_text(text)).strip(" :：.-—")
+    lead = re.sub(r"^(?:file|function|lines?):\s*", "", lead, flags=re.I)
+    is_generic = (
+        _GENERIC_HEADING.fullmatch(lead)
+        or discourse_markers.NARRATION.match(lead)
+        or discourse_markers.PLEASANTRY.match(lead)
+    )
+    return "" if is_generic or len(lead) > MAX_LEAD or len(lead) < 3 else lead
+
+
+def _join_headings(heading: str, intro: str) -> str:
+    return f"{heading}, {intro}" if heading and intro and heading not in intro else heading or intro
+
+
+def _iter_item_statements(lead: str, block: MarkdownBlock) -> Iterator[KeyStatement]:
+    if discourse_markers.POSITIVE_VERDICT.match(block.text) or re.match(r"\[[xX ⚡]\]", block.text):
+        return
+    text = " ".join(extract_informative_sentences(block.text)).rstrip(":： ")
+    if len(text) > 15 or (text and lead):
+        yield KeyStatement(lead, text, is_item=True)
+
+
+def _iter_row_statements(
+    lead: str, block: MarkdownBlock, columns: list[str]
+) -> Iterator[KeyStatement]:
+    """A row as a sentence under its columns' names; the first row names them."""
+    cells = [to_plain_text(cell) for cell in re.split(r"(?<!\\)\|", block.text)]
+    if not columns:
+        columns.extend(cells)
+        return
+    if len(cells) != len(columns) or len(cells) < 2 or any(len(c) > MAX_CELL for c in cells):
+        return
+    rest = "; ".join(f"{n}: {c}" for n, c in zip(columns[1:], cells[1:], strict=True) if c)
+    if not rest or not cells[0]:
+        return
+    is_numbered = cells[0].strip("#. ").isdigit()
+    yield KeyStatement(lead, rest if is_numbered else f"{cells[0]} ({rest})", is_item=True)
+
+
+def _pack_items(lead: str, texts: list[str]) -> list[KeyStatement]:
+    packed: list[KeyStatement] = []
+    for text in texts:
+        short = shorten(text, MAX_KEY_STATEMENT).rstrip(".;")
+        last = packed[-1] if packed else None
+        if last and len(last.full_text) + len(short) + 2 <= MAX_KEY_STATEMENT:
+            packed[-1] = replace(last, text=f"{last.text}; {short}")
+        else:
+            packed.append(KeyStatement(lead, short, is_item=True))
+    return packed

@@ -1,0 +1,1 @@
+"""Files that memories are exported to and imported from."""

@@ -1,0 +1,68 @@
+"""Rendering of memories as an Obsidian vault: a note per memory with links, an index per scope."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reverie.domain.core.ids import short_id
+from reverie.domain.core.memory import Memory
+from reverie.domain.formats.memory_md import build_readable_name
+
+
+@dataclass(frozen=True)
+class NoteLink:
+    """An open edge from a note to another memory."""
+
+    type: str
+    target: Memory
+
+
+def build_note_name(memory: Memory) -> str:
+    """The name of a note, without its ending: readable, and unique by the id in it."""
+    return f"{build_readable_name(memory, 60)}-{short_id(memory.id)}"
+
+
+def render_note(memory: Memory, links: Sequence[NoteLink]) -> str:
+    """The text of a note."""
+    properties = {
+        "id": str(memory.id),
+        "kind": memory.kind.value,
+        "scope": memory.scope,
+        "tags": [re.sub(r"[^\w/-]+", "-", tag) for tag in memory.tags],
+        "confidence": memory.confidence,
+        "created": memory.created_at.isoformat(),
+        "aliases": [memory.key] if memory.key else [],
+    }
+    # JSON is YAML, and needs no writer of its own.
+    front = "\n".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in properties.items())
+    return f"---\n{front}\n---\n\n{memory.content.strip()}\n{_render_links(links)}"
+
+
+def render_scope_index(scope: str, summary: str | None, memories: Iterable[Memory]) -> str:
+    """The index of a scope: its summary, and a link to each of its notes."""
+    head = f"# {scope}\n\n" + (f"{summary.strip()}\n\n" if summary else "")
+    return head + "".join(
+        f"- [[{build_note_name(m)}|{_build_label(m)}]] ({m.kind.value})\n" for m in memories
+    )
+
+
+def _render_links(links: Sequence[NoteLink]) -> str:
+    if not links:
+        return ""
+    names: dict[str, list[str]] = {}
+    for link in links:
+        names.setdefault(link.type, []).append(build_note_name(link.target))
+    groups = (
+        f"\n### {kind}\n\n" + "".join(f"- [[{name}]]\n" for name in sorted(names[kind]))
+        for kind in sorted(names)
+    )
+    return "\n## Links\n" + "".join(groups)
+
+
+def _build_label(memory: Memory) -> str:
+    """What stands for a note in a list: no sign that would end the link."""
+    text = memory.key or memory.content.strip().partition("\n")[0][:80]
+    return "".join(" " if char in "[]|#^" else char for char in text).strip() or "memory"

@@ -1,0 +1,1 @@
+"""Causes, ranks and communities among memories."""

@@ -1,0 +1,317 @@
+"""Detection of duplicate, refined and contradicting memories by rules over normalized words.
+
+Duplicates and refinements are merged, so the rules prefer to miss one: every number, name and
+negation must agree, and no content word may remain. Vector similarity can only forbid a merge,
+never cause one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from reverie.domain.core.kinds import ANCHOR_KINDS, Kind
+from reverie.domain.text.normalization import (
+    NUMBER,
+    NormalizedStatement,
+    is_identifier,
+    normalize_statement,
+    stem,
+    word_set,
+)
+
+
+class DuplicateVerdict(StrEnum):
+    """How two memories stand to each other."""
+
+    DUPLICATE = "duplicate"
+    REFINED = "refined"
+    CONTRADICTING = "contradicting"
+    SIMILAR = "similar"
+
+
+@dataclass(frozen=True)
+class ComparedMemory:
+    """What the rules read of a memory; `files` are those it is anchored to beside its text."""
+
+    content: str
+    kind: Kind = Kind.CONTEXT
+    key: str | None = None
+    pinned: bool = False
+    files: frozenset[str] = field(default_factory=frozenset)
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True)
+class MemoryComparison:
+    """A verdict and why; `fuller_side`: the side whose words say more, if one does.
+
+    `differs_by_value`: they differ by a value alone, so that they stand in a row with all that
+    give others.
+    """
+
+    verdict: DuplicateVerdict
+    reason: str
+    fuller_side: str | None = None
+    differs_by_value: bool = False
+
+
+MERGEABLE_VERDICTS = frozenset({DuplicateVerdict.DUPLICATE, DuplicateVerdict.REFINED})
+# State of their own hangs on tasks and skills; sessions and the past tell of one time each.
+_NEVER_MERGED = ANCHOR_KINDS | {Kind.TASK, Kind.SKILL, Kind.SESSION}
+_NEVER_CONTRADICTED = ANCHOR_KINDS | {
+    Kind.TASK,
+    Kind.SKILL,
+    Kind.SESSION,
+    Kind.HISTORICAL,
+    Kind.BUG,
+}
+MIN_WORDS = 2
+# Characters. A longer text is no statement, and taking it apart takes the square of its length.
+MAX_COMPARED_CHARS = 8192
+# A longer text says many things: two of them always hold words that speak against each other.
+MAX_CONTRADICTION_CHARS = 600
+# Cosines below these say that the words agree by chance. Measured:
+# benchmarks/quality/duplicates.py.
+MIN_MERGE_COSINE = 0.7
+MIN_CONTRADICTION_COSINE = 0.6
+_OPPOSITES = frozenset(
+    frozenset(map(stem, pair.split("/")))
+    for pair in word_set(
+        """enabled/disabled required/optional required/forbidden allowed/forbidden
+        allowed/denied allowed/prohibited public/private synchronously/asynchronously
+        synchronous/asynchronous sync/async true/false mutable/immutable included/excluded
+        accepted/rejected mandatory/optional manual/automatic manually/automatically
+        stateful/stateless tabs/spaces increased/decreased strict/lenient blocking/nonblocking
+        ascending/descending"""
+    )
+)
+# A number after one of these names a thing; it is no value that could change.
+_NUMBERED_NOUNS = frozenset(
+    map(
+        stem,
+        word_set(
+            """migration issue bug pr ticket error step test case phase task chapter sprint line
+            shard worker replica server host instance stage level tier day week release rfc adr
+            milestone option attempt requirement epic story number fact item entry note part version
+            run build round commit row column page record question example turn message memory"""
+        ),
+    )
+)
+_UNIT_NOUNS = word_set("millisecond second minute hour day kb mb gb week month year")
+_UNIT_WORDS = _UNIT_NOUNS | frozenset(map(stem, _UNIT_NOUNS))
+_LIMITING_WORDS = frozenset(
+    map(
+        stem,
+        word_set(
+            """only except unless until deprecated formerly obsolete wrong outdated removed reverted
+            but however temporarily 只 除"""
+        ),
+    )
+)
+
+
+def compare_memories(
+    older: ComparedMemory, newer: ComparedMemory, cosine: float | None = None
+) -> MemoryComparison:
+    """How `newer` stands to `older`. `cosine` of their vectors, where it is known."""
+    if max(len(older.content), len(newer.content)) > MAX_COMPARED_CHARS:
+        return MemoryComparison(DuplicateVerdict.SIMILAR, "too long to be one statement")
+    merge_obstacle, may_contradict = (
+        _find_merge_obstacle(older, newer, cosine),
+        _may_contradict(older, newer, cosine),
+    )
+    if merge_obstacle and not may_contradict:
+        return MemoryComparison(DuplicateVerdict.SIMILAR, merge_obstacle)
+    older_statement, newer_statement = (
+        normalize_statement(older.content),
+        normalize_statement(newer.content),
+    )
+    contradiction = _find_contradiction(older_statement, newer_statement)
+    if contradiction and may_contradict:
+        return MemoryComparison(
+            DuplicateVerdict.CONTRADICTING,
+            contradiction,
+            differs_by_value=contradiction == _find_changed_value(older_statement, newer_statement),
+        )
+    if contradiction or merge_obstacle:
+        return MemoryComparison(DuplicateVerdict.SIMILAR, contradiction or merge_obstacle or "")
+    if _is_same_statement(older_statement, newer_statement):
+        return MemoryComparison(
+            DuplicateVerdict.DUPLICATE, "the same content words, numbers, names and negations"
+        )
+    if _is_extension(older_statement, newer_statement):
+        return MemoryComparison(
+            DuplicateVerdict.REFINED, "the newer one says the same and more", "newer"
+        )
+    if _is_extension(newer_statement, older_statement):
+        return MemoryComparison(
+            DuplicateVerdict.DUPLICATE, "the older one says the same and more", "older"
+        )
+    return MemoryComparison(DuplicateVerdict.SIMILAR, "content words are left over")
+
+
+def _may_contradict(older: ComparedMemory, newer: ComparedMemory, cosine: float | None) -> bool:
+    kinds = {older.kind, newer.kind}
+    return (
+        max(len(older.content), len(newer.content)) <= MAX_CONTRADICTION_CHARS
+        and not kinds & _NEVER_CONTRADICTED
+        and _validity_overlaps(older, newer)
+        and (cosine is None or cosine >= MIN_CONTRADICTION_COSINE)
+    )
+
+
+def _find_merge_obstacle(
+    older: ComparedMemory, newer: ComparedMemory, cosine: float | None
+) -> str | None:
+    """Why two memories never merge, whatever they say."""
+    if {older.kind, newer.kind} & _NEVER_MERGED:
+        return "memories of this kind never merge"
+    if older.kind is not newer.kind:
+        return "of different kinds"
+    if older.key is not None and newer.key is not None and older.key != newer.key:
+        return "under different keys"
+    if older.files and newer.files and not older.files & newer.files:
+        return "about different files"
+    if not _validity_overlaps(older, newer):
+        return "true at different times"
+    if cosine is not None and cosine < MIN_MERGE_COSINE:
+        return "far apart in meaning"
+    return None
+
+
+def _validity_overlaps(older: ComparedMemory, newer: ComparedMemory) -> bool:
+    """Whether there is a moment at which both were true; an open end has no bound."""
+    for first, second in ((older, newer), (newer, older)):
+        if first.valid_to and second.valid_from and first.valid_to <= second.valid_from:
+            return False
+    return True
+
+
+def _is_same_statement(first: NormalizedStatement, second: NormalizedStatement) -> bool:
+    """The same words, in whatever order where the order says nothing."""
+    return (
+        len(first.bag) >= MIN_WORDS
+        and sorted(first.words) == sorted(second.words)
+        and _list_negated_words(first) == _list_negated_words(second)
+        and not _has_swapped_words(first, second)
+        and not (first.after_marker != second.after_marker and _markers_differ(first, second))
+    )
+
+
+def _list_negated_words(normalized: NormalizedStatement) -> list[str]:
+    return sorted(clause[0] for clause in normalized.negated if clause)
+
+
+def _has_swapped_words(first: NormalizedStatement, second: NormalizedStatement) -> bool:
+    """Two words changed places and nothing else did: who does it to whom is another."""
+    swapped = [(a, b) for a, b in zip(first.words, second.words, strict=True) if a != b]
+    return len(swapped) == 2 and swapped[0] == swapped[1][::-1]
+
+
+def _markers_differ(first: NormalizedStatement, second: NormalizedStatement) -> bool:
+    """A marker that both use points at different words."""
+    shared_markers = [
+        marker
+        for marker in first.after_marker
+        if first.after_marker[marker] and second.after_marker[marker]
+    ]
+    return any(
+        first.after_marker[marker] != second.after_marker[marker] for marker in shared_markers
+    )
+
+
+def _is_extension(shorter: NormalizedStatement, longer: NormalizedStatement) -> bool:
+    """`longer` begins with all that `shorter` says, and goes on where a clause may."""
+    size = len(shorter.words)
+    rest = longer.words[size:]
+    if len(shorter.bag) < MIN_WORDS or not rest or longer.words[:size] != shorter.words:
+        return False
+    continues_clause = size in longer.breaks or any(char.isdigit() for char in rest[0])
+    same_negations = _list_negated_words(shorter) == [
+        word for word in _list_negated_words(longer) if word in shorter.bag
+    ]
+    is_limited = (_LIMITING_WORDS & set(rest)) or (longer.replaced & shorter.bag)
+    return continues_clause and same_negations and not is_limited
+
+
+def _find_contradiction(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
+    """Why `newer` cannot be true beside `older`, where a rule says so."""
+    rules = (_find_replacement, _find_negation, _find_opposites, _find_changed_value)
+    return next((reason for rule in rules if (reason := rule(older, newer))), None)
+
+
+def _find_replacement(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
+    replaced_words = (
+        (newer.replaced & older.bag)
+        - older.replaced
+        - {word for clause in older.negated for word in clause[:1]}
+    )
+    shared = older.bag & newer.bag
+    if replaced_words and len(shared) * 2 >= len(older.bag):
+        return f"the newer one replaces {_join_words(replaced_words)}"
+    return None
+
+
+def _find_negation(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
+    """One of them denies what the other says; words are left over on one side at most."""
+    if older.bag - newer.bag and newer.bag - older.bag:
+        return None
+    for affirming, negating, side in ((older, newer, "newer"), (newer, older, "older")):
+        for clause in negating.negated:
+            if clause and _is_negated(affirming, negating, clause):
+                return f"the {side} one denies {clause[0]}"
+    return None
+
+
+def _is_negated(
+    affirming: NormalizedStatement, negating: NormalizedStatement, clause: tuple[str, ...]
+) -> bool:
+    word = clause[0]
+    if word not in affirming.bag or word in _list_negated_words(affirming):
+        return False
+    is_affirmed = negating.words.count(word) > sum(other.count(word) for other in negating.negated)
+    return not is_affirmed or affirming.bag <= set(clause)
+
+
+def _find_opposites(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
+    pair = (older.bag - newer.bag) | (newer.bag - older.bag)
+    if pair in _OPPOSITES and len(older.bag & newer.bag) >= MIN_WORDS - 1:
+        return f"{_join_words(pair)} are opposites"
+    return None
+
+
+def _find_changed_value(older: NormalizedStatement, newer: NormalizedStatement) -> str | None:
+    """The same parameter with another number: all words before and after it are the same."""
+    changed = list(_iter_changes(older.words, newer.words[: len(older.words)]))
+    if len(newer.words) < len(older.words) or not changed:
+        return None
+    numbers = [(position, a, b) for position, a, b in changed if _is_value(a) and _is_value(b)]
+    units = [(a, b) for _, a, b in changed if {a, b} <= _UNIT_WORDS]
+    if len(numbers) != 1 or len(numbers) + len(units) != len(changed):
+        return None
+    position, a, b = numbers[0]
+    if (position and older.words[position - 1] in _NUMBERED_NOUNS) or len(older.bag) < MIN_WORDS:
+        return None
+    return f"{a} became {b}"
+
+
+def _iter_changes(
+    first: tuple[str, ...], second: tuple[str, ...]
+) -> Iterator[tuple[int, str, str]]:
+    for position, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            yield position, a, b
+
+
+def _is_value(word: str) -> bool:
+    """A number that counts or measures; one with a leading zero names."""
+    return bool(NUMBER.fullmatch(word)) and not (len(word) > 1 and word[0] == "0" != word[1] != ".")
+
+
+def _join_words(words: frozenset[str] | set[str]) -> str:
+    ordered = sorted(words, key=lambda word: (not is_identifier(word), word))
+    return " and ".join(ordered[:3])

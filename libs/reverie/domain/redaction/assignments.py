@@ -1,0 +1,428 @@
+"""Detection of credentials assigned to a name: `.env`, JSON, YAML, code, flags and prose."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from reverie.domain.redaction.patterns import (
+    API_KEY,
+    AWS_KEY,
+    LIST_GAP,
+    LIST_THRESHOLD,
+    MAX_JUDGED,
+    PASSWORD,
+    PLACEHOLDER_PREFIX,
+    SECRET,
+    TOKEN,
+    SecretSpan,
+    TextRange,
+    find_spans,
+    present_letters,
+)
+from reverie.domain.redaction.secret_names import (
+    KEYWORDS,
+    TAIL_PATTERN,
+    WEAK,
+    classify_match,
+    classify_name_cached,
+    is_allowed_tail,
+)
+from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
+
+_Verdict = tuple[str, int, int, int]
+"""The kind of a credential and where it stands from the start of its match; where it is none, no
+kind, and last from where in the match another one may begin (0: nowhere)."""
+_NO_CREDENTIAL: _Verdict = ("", 0, 0, 0)
+_VerdictCache = dict[str | tuple[int, str], _Verdict]
+
+
+@dataclass
+class AssignmentVerdicts:
+    """What was judged of assignments: by keyword, of the words with what stands around them, and
+    how many credentials went with those of a list that stand beside them."""
+
+    by_keyword: defaultdict[str, _VerdictCache] = field(default_factory=lambda: defaultdict(dict))
+    skipped_in_lists: int = 0
+
+
+_TYPED = r":[ ]{0,2}(?:&(?:'static[ ])?)?[a-z_][\w\[\].|&?]{0,40}[ ]=[ ](?=[rbfun]{0,2}[\"'`])"
+_PROSE = (
+    r"[ ](?:for[ ][a-z0-9 ._\-]{1,30}[ ])?(?:is|was)"
+    r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|是|は"
+    r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
+)
+# What is typed into a field, and what an option holds where nothing is given.
+_INPUT_CALL = (
+    r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set_?text|default|with)[=:(][ ]?(?=[\"'])"
+)
+_SEPARATOR = (
+    rf"=(?![=>])|{_TYPED}|===?|!==?|:=|=>|<-|[=:>：]|[(,{{](?=[ ]{{0,4}}[@rbfu]?[\"'`])"
+    rf"|{_INPUT_CALL}"
+    rf"|{_PROSE}|[ ](?=[\"'`])"
+)
+_VALUE = (
+    r"[\"']?\\{1,7}[\"'](?P<escaped>[^\"'\\\n]{1,512}+)"
+    r"|[rbfunl@]{0,2}(?P<quote>[\"'`])(?P<quoted>(?>(?:[^\"'`\\\n]|\\.|(?!(?P=quote))[\"'`]){1,512}))"
+    r"|(?P<bare>(?!\[redacted_)[^\s\"'`,;<>&]{3,512}+)"
+)
+_REST = (
+    rf"(?P<tail>(?![a-z0-9_\-])|(?={TAIL_PATTERN})[a-z0-9_\-]{{1,24}}+)(?P<close>\]?\\{{0,7}}[\"'`]?(?:\[\w{{0,16}})?\]?)"
+    rf"(?:[ ](?:(?:as[ ])?string|str|&str|\{{[ ]get;[ ](?:private[ ])?set;[ ]\}}))?"
+    rf"(?P<gap>[ \t]{{0,24}})(?P<sep>{_SEPARATOR})(?P<space>[ \t]{{0,8}}+)"
+    rf"(?:{_VALUE})"
+)
+
+
+class _Keyword(NamedTuple):
+    """A keyword: what it begins with, the kind that it means, and where it is given a value."""
+
+    head: str
+    kind: str
+    pattern: re.Pattern[str]
+
+
+_ASSIGNMENTS = tuple(
+    _Keyword(re.split(r"\W", word[:4])[0], kind, re.compile(rf"(?P<word>{word}){_REST}"))
+    for kind, word in KEYWORDS
+)
+_LETTERS = frozenset("".join(word.head for word in _ASSIGNMENTS))
+_FLAG = re.compile(
+    r"--(?:[a-z0-9]{1,20}-){0,4}(?P<flag>password|passwd|passphrase|pass|token|auth"
+    r"|api-?key|(?:secret|access|account|storage|master)-key|secret)"
+    r"[ \t]{1,4}"
+    r"[\"']?(?P<bare>[^\s\"'`,;<>\-][^\s\"'`,;<>]{3,512}+)"
+)
+_FLAG_KINDS = {
+    **dict.fromkeys(("password", "passwd", "passphrase", "pass"), PASSWORD),
+    **dict.fromkeys(("token", "auth"), TOKEN),
+    "secret": SECRET,
+}
+_NAME_CHARS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+_QUOTES = frozenset("'\"`<")
+_COMPARISON_SEPARATORS = frozenset({"", "(", ",", "{", "==", "===", "!=", "!=="})
+_BARE_SEPARATORS = frozenset({"=", ":", ":=", "=>"})
+_PROSE_SEPARATOR = re.compile(r"(?:.*(?:is|was|now|to|是|は)|for .*|[-–—|]|->|→)")
+_SPECIAL_REST = re.compile(r"(?>(?:&(?![\w.\-]{1,40}=)[^\s\"'`,;<>&]{1,64}){0,8})")
+_PASS_PREFIXES = ("db", "user", "my", "root", "admin", "smtp", "ftp", "sql", "pg", "mail", "redis")
+_BLANKS = frozenset(" \t\n\r")
+_VALUE_STOPS = _BLANKS | frozenset("\"'`")
+_BARE_VALUE_STOPS = _VALUE_STOPS | frozenset(",;<>")
+_MIN_CONTEXT, _MAX_CONTEXT = 52, 600
+_LOWER_PLACEHOLDER = PLACEHOLDER_PREFIX.lower()
+_CODE_MARKS = re.compile(r"[()\[\]{}<|\\]")
+_CONTEXT_BEFORE = 48
+_NON_SECRET_PREFIX = re.compile(
+    r"(?:pub|public)[_\-]?(?:key[_\-]?)?$|\[REDACTED_(?:[A-Z]+_)?$"
+    r"|arn:[\w:.\-/*]*$",
+    re.IGNORECASE,
+)
+"""What stands before a keyword that promises none then: `publicKeyToken`, `arn:aws:...:secret`."""
+_HEX_KEY = re.compile(r"[0-9a-f]{32}|[0-9a-f]{48}|[0-9a-f]{64}")
+_FIRST_ARGUMENT_BEFORE = re.compile(
+    r"(?:[({][ ]{0,4}|\w[ (][ ]?[\"'][^\"'\n,]{0,24}[\"'],[ ]?)[\"'][^\"'\n]{0,30}$"
+)
+_COMPARISON_BEFORE = re.compile(r"(?:cmp|equals|compare)\w{0,12}\([^\"'(),]{0,20}$", re.IGNORECASE)
+_WRAPPED_VALUE = re.compile(r"[\w.:\[\]]{1,30}+\([@bru]?[\"']([^\"'\n]{1,512}+)")
+_ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
+
+
+def find_assigned_secrets(
+    text: str, lower: str, verdicts: AssignmentVerdicts
+) -> Iterator[SecretSpan]:
+    """Credentials in assigning positions. `lower`: the text in lower case, same length.
+
+    `verdicts` holds what was judged in the text before, and may be empty.
+    """
+    letters = present_letters(lower, _LETTERS)
+    for keyword in _ASSIGNMENTS:
+        if letters.issuperset(keyword.head):
+            yield from _find_keyword_secrets(keyword, text, lower, verdicts)
+    if "--" in lower:
+        yield from _find_flag_secrets(text, lower)
+
+
+def _find_keyword_secrets(
+    keyword: _Keyword, text: str, lower: str, verdicts: AssignmentVerdicts
+) -> Iterator[SecretSpan]:
+    cache = verdicts.by_keyword[keyword.pattern.pattern]
+    get_cached = cache.get
+    position, searched_to, list_end, count = 0, -1, -LIST_GAP, 0
+    while position >= 0:
+        for match in keyword.pattern.finditer(lower, position):
+            begin, position = match.span()
+            end = position
+            # Near the start of the text, its length does not tell where in it the match begins.
+            window_start = begin - _MIN_CONTEXT
+            cache_key = (
+                text[window_start : end + 2] if window_start >= 0 else (begin, text[: end + 2])
+            )
+            kind, first, last, resume = get_cached(cache_key) or _judge_match(
+                keyword, match, text, lower, cache
+            )
+            if kind:
+                start, position, count = begin + first, begin + last, count + 1
+                if count > LIST_THRESHOLD:
+                    start = list_end if start - list_end < LIST_GAP else start
+                    list_end = position = _find_list_end(keyword, text, lower, verdicts, position)
+                yield start, position, kind
+            elif resume and begin >= searched_to:
+                # A refused value may itself be a name with a value: looked into once.
+                position, searched_to = begin + resume, end
+            if position != end:
+                break
+        else:
+            return
+
+
+def _find_list_end(
+    keyword: _Keyword, text: str, lower: str, verdicts: AssignmentVerdicts, end: int
+) -> int:
+    """Where a list ends, each of which begins near the end of one before it."""
+    while (begin := lower.rfind(keyword.head, end, end + LIST_GAP)) >= 0:
+        match = keyword.pattern.match(lower, begin)
+        cache = verdicts.by_keyword[keyword.pattern.pattern]
+        kind, _, last, _ = (
+            _judge_match(keyword, match, text, lower, cache) if match else _NO_CREDENTIAL
+        )
+        if not kind:
+            break
+        verdicts.skipped_in_lists += lower.count(keyword.head, end, begin + len(keyword.head))
+        end = begin + last
+    return end
+
+
+def _judge_match(
+    keyword: _Keyword, match: re.Match[str], text: str, lower: str, cache: _VerdictCache
+) -> _Verdict:
+    """What is to be said of a match; in a flood of them, without judging each."""
+    if len(cache) >= MAX_JUDGED:
+        return _assume_secret(match, keyword.head)
+    begin, end = match.span()
+    stop = end + _context_length(text, match, end)
+    cache_key = text[begin - _MIN_CONTEXT : stop] if begin >= _MIN_CONTEXT else (begin, text[:stop])
+    verdict = cache.get(cache_key)
+    if verdict is None:
+        span = _judge_assignment(keyword.kind, text, lower, match)
+        cache[cache_key] = verdict = _to_verdict(match, span, keyword.head)
+    return verdict
+
+
+def _context_length(text: str, match: re.Match[str], end: int) -> int:
+    """How many characters after a match, which ends at `end`, its judgement can depend on."""
+    if match.lastgroup != "bare":
+        return 2
+    following = text[end : end + 1]
+    if following in _BLANKS:
+        return 2
+    if "(" in text[end - 2 : end]:
+        return _MAX_CONTEXT
+    if following in _VALUE_STOPS or (following in _BARE_VALUE_STOPS and match["sep"] != "="):
+        return 2
+    return _MAX_CONTEXT
+
+
+def _to_verdict(match: re.Match[str], span: SecretSpan | None, head: str) -> _Verdict:
+    """The span, placed from the start of the match; where there is none, from where to look on."""
+    begin = match.start()
+    if span:
+        return span[2], span[0] - begin, span[1] - begin, 0
+    resume = match.start("bare")
+    return ("", 0, 0, resume - begin) if resume > 0 and head[0] in match["bare"] else _NO_CREDENTIAL
+
+
+def _assume_secret(match: re.Match[str], head: str) -> _Verdict:
+    """Whatever a telling name is given, numbers apart: judging each would take long."""
+    group, tail = match.lastgroup or 0, match["tail"]
+    value = match[group]
+    if value.isdigit():
+        return _NO_CREDENTIAL
+    begin, start = match.start(), match.start(group)
+    if (not tail or is_allowed_tail(tail)) and _LOWER_PLACEHOLDER not in value:
+        return SECRET, start - begin, start - begin + len(value), 0
+    return ("", 0, 0, start - begin) if group == "bare" and head[0] in value else _NO_CREDENTIAL
+
+
+def _find_flag_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
+    cache: dict[tuple[str, str], str | None] = {}
+
+    def given(match: re.Match[str]) -> SecretSpan | None:
+        start, end = match.span("bare")
+        kind = _FLAG_KINDS.get(match["flag"], API_KEY)
+        value = text[start:end].rstrip("])")
+        # A word after the flag may be prose about it.
+        is_credential = not value.isalpha() and judge_value_cached(
+            kind, value, ValueForm.ENV, cache
+        )
+        return (start, start + len(value), kind) if is_credential else None
+
+    return find_spans(_FLAG, lower, [(0, len(lower))], given)
+
+
+def find_named_values(
+    text: str, lower: str, pattern: re.Pattern[str], ranges: Iterable[TextRange], form: ValueForm
+) -> Iterator[SecretSpan]:
+    """The secrets among values with a name beside them, or without one those of passwords."""
+    cache: dict[tuple[str, str], str | None] = {}
+    kinds: dict[str, str | None] = {}
+    has_name = "name" in pattern.groupindex
+
+    def given(match: re.Match[str]) -> SecretSpan | None:
+        start, end = match.span("value")
+        kind = (
+            classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else PASSWORD
+        )
+        found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
+        return (start, end, found) if found else None
+
+    return find_spans(pattern, lower, ranges, given)
+
+
+def judge_value_cached(
+    kind: str, value: str, form: ValueForm, cache: dict[tuple[str, str], str | None]
+) -> str | None:
+    """The kind of secret that a value is, if it is one; each is judged once.
+
+    Where `cache` holds very many, any that is not a placeholder is one.
+    """
+    cache_key = (kind, value)
+    if cache_key not in cache:
+        if len(cache) >= MAX_JUDGED:
+            return None if PLACEHOLDER_PREFIX in value else SECRET
+        cache[cache_key] = (
+            (SECRET if kind == WEAK else kind) if is_secret(*cache_key, form) else None
+        )
+    return cache[cache_key]
+
+
+def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) -> SecretSpan | None:
+    name_kind = classify_match(kind, lower, match)
+    if name_kind is None or (match["word"] == "pass" and not _is_pass_word(text, match.start())):
+        return None
+    form, start, end = _locate_value(text, match)
+    if form is None or _NON_SECRET_PREFIX.search(
+        text, max(0, match.start() - _CONTEXT_BEFORE), match.start()
+    ):
+        return None
+    value = text[start:end]
+    if form is ValueForm.QUOTED and _is_plain_key(text, match) and _HEX_KEY.fullmatch(value):
+        return start, end, SECRET
+    if is_aws_secret(value) and name_kind in {SECRET, API_KEY, WEAK} and _mentions_aws(text, match):
+        return start, end, AWS_KEY
+    if not is_secret(name_kind, value, form):
+        return None
+    return start, end, SECRET if name_kind == WEAK else name_kind
+
+
+def _is_plain_key(text: str, match: re.Match[str]) -> bool:
+    """Whether a variable is called `key` and no more: `$key = "..."`."""
+    is_bare_key_word = match["word"] == "key" and not match["tail"] and not match["close"]
+    return (
+        is_bare_key_word and match["sep"].strip() == "=" and not _name_before_keyword(text, match)
+    )
+
+
+def _mentions_aws(text: str, match: re.Match[str]) -> bool:
+    name = _name_before_keyword(text, match).lower() + match["tail"]
+    return "aws" in name or "access" in name
+
+
+def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, int, int]:
+    """How the value is written (None: not as one), and where it stands."""
+    start, end = match.span("bare")
+    if start < 0:
+        start, end = match.span("quoted") if match["escaped"] is None else match.span("escaped")
+        return _classify_quoted_value(text, match), start, end
+    sep = match["sep"].strip(" :：") or ":"
+    if sep == ">":
+        return (ValueForm.QUOTED if text.startswith("</", end) else None), start, end
+    if sep == "=" and not match["gap"] + match["space"] and _has_upper_name(text, match):
+        return ValueForm.ENV, start, _match_end(_ENV_REST, text, start)
+    end = _match_end(_SPECIAL_REST, text, end)
+    if _PROSE_SEPARATOR.fullmatch(sep):
+        return ValueForm.PROSE, start, _trim_end(text, start, end, ").]}!?:")
+    if text[end : end + 1] in _QUOTES and (wrapped := _WRAPPED_VALUE.match(text, start)):
+        return ValueForm.WRAPPED, *wrapped.span(1)
+    calls = text[end : end + 1] in _QUOTES and _CODE_MARKS.search(text[start:end].rstrip(")}]"))
+    if sep not in _BARE_SEPARATORS or _is_test_result(text, match) or calls:
+        return None, start, end
+    return _classify_bare_value(text, match, end), start, _trim_end(text, start, end, ").]}:")
+
+
+def _classify_bare_value(text: str, match: re.Match[str], end: int) -> ValueForm:
+    """A value without quotes of its own: in a quoted line, alone in a line, or in code."""
+    after = text[end : end + 1]
+    if after in _QUOTES:
+        return ValueForm.PROSE
+    if after not in {"", "\n", "\r"} or not _begins_line(text, match):
+        return ValueForm.BARE
+    tight = match["sep"] == "=" and not match["gap"] + match["space"]
+    return ValueForm.LINE if tight or _has_upper_name(text, match) else ValueForm.BARE
+
+
+def _begins_line(text: str, match: re.Match[str]) -> bool:
+    start = match.start() - len(_name_before_keyword(text, match))
+    return text[max(0, start - 24) : start].rpartition("\n")[2].strip(" -\t") == ""
+
+
+def _classify_quoted_value(text: str, match: re.Match[str]) -> ValueForm | None:
+    sep = match["sep"].strip(" ")
+    if (sep == "," and not _is_first_argument(text, match)) or (
+        not sep and _is_quoted_prose(text, match)
+    ):
+        return None
+    return ValueForm.CALL if sep in _COMPARISON_SEPARATORS or sep[0] in ").," else ValueForm.QUOTED
+
+
+def _is_quoted_prose(text: str, match: re.Match[str]) -> bool:
+    """Whether a text in quotes stands beside a verb: "pass `strict=True`"."""
+    return match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]
+
+
+def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Where a pattern that matches at `start`, and be it nothing, ends."""
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _is_first_argument(text: str, match: re.Match[str]) -> bool:
+    """Whether the name is quoted (`get("API_KEY", "...")`), an atom, or what is compared."""
+    start = match.start() - len(_name_before_keyword(text, match))
+    before = text[max(0, start - _CONTEXT_BEFORE) : start]
+    if match["close"]:
+        return _FIRST_ARGUMENT_BEFORE.search(before) is not None
+    return before[-1:] == "{" or _COMPARISON_BEFORE.search(before) is not None
+
+
+def _is_pass_word(text: str, start: int) -> bool:
+    """Whether `pass` is a word of the name (DB_PASS, userPass, dbpass), not the end of another."""
+    before = text[max(0, start - 5) : start]
+    camel = text[start : start + 1].isupper() and before[-1:].islower()
+    return camel or not before[-1:].isalnum() or before.lower().endswith(_PASS_PREFIXES)
+
+
+def _is_test_result(text: str, match: re.Match[str]) -> bool:
+    """Whether the name is `pass` alone, which test runners print before names of tests."""
+    before = text[max(0, match.start() - 40) : match.start()].lower()
+    return (
+        match["word"] == "pass"
+        and not _name_before_keyword(text, match).rstrip("-")
+        and "user" not in before
+    )
+
+
+def _trim_end(text: str, start: int, end: int, marks: str) -> int:
+    return start + len(text[start:end].rstrip(marks))
+
+
+def _has_upper_name(text: str, match: re.Match[str]) -> bool:
+    return (_name_before_keyword(text, match) + text[match.start() : match.end("tail")]).isupper()
+
+
+def _name_before_keyword(text: str, match: re.Match[str]) -> str:
+    """The part of the identifier before the keyword, 48 characters of it at most."""
+    chunk = text[max(0, match.start() - 48) : match.start()]
+    return chunk[len(chunk.rstrip(_NAME_CHARS)) :]

@@ -1,0 +1,271 @@
+"""Detection of credentials in call arguments, XML elements, SQL inserts and byte arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reverie.domain.redaction.assignments import find_named_values, judge_value_cached
+from reverie.domain.redaction.patterns import (
+    MAX_JUDGED,
+    PASSWORD,
+    PRIVATE_KEY,
+    SECRET,
+    SecretSpan,
+    TextRange,
+    find_spans,
+    has_digit,
+    is_unpronounceable,
+    looks_generated,
+    present_letters,
+)
+from reverie.domain.redaction.secret_names import (
+    KEYWORD_PATTERN,
+    classify_name,
+    classify_name_cached,
+)
+from reverie.domain.redaction.value_checks import ValueForm, is_secret
+
+_QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
+_QUOTED_WITH_DIGIT = re.compile(
+    r"[\"'](?!\[REDACTED_)(?=[^\"'\n]{0,256}[0-9])([^\"'\n]{6,256}+)[\"']"
+)
+_BRACKETS = re.compile(r"\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+'|[();]")
+_TEXT_ARGUMENT = r"(?=[^\"'\n;(]{0,120}+(?>(?:\([^\"'\n;(]{0,60}+){0,3})[\"'])"
+"""What a call looks like that is given a text: not many calls within before it."""
+_MAX_CALL_CHARS = 240
+"""Characters of a call that are read for its arguments."""
+
+# Calls that are given a user and a password: the literal that must be there, and the call.
+_LOGIN_CALLS = (
+    ("connect", r"connect(?:ion)?\("),
+    ("pdo", r"new[ ]pdo\("),
+    ("authentication", r"authentication(?:token)?\("),
+    ("credential", r"credentials?\("),
+    ("auth", r"basic_?auth\w{0,12}(?:\(|[ ](?=[\"']))"),
+    ("login", r"login(?:\(|[ ](?=[\"']))"),
+    ("username_pw_set", r"username_pw_set\("),
+    ("wifi", r"wifi\w{0,8}\.(?:begin|addap|connect)\w{0,8}\("),
+    ("mysqli", r"mysqli\("),
+    ("keystore", r"keystore\w{0,12}\.load\w{0,8}\("),
+)
+# Calls that are given a key.
+_KEY_CALLS = (
+    ("jwt", r"jwt\.(?:sign|verify|encode|decode)\("),
+    ("hmac", r"hmac\w{0,12}(?:\.new)?\("),
+    ("cipheriv", r"cipheriv\("),
+    ("aes", r"aes\w{0,4}\.(?:(?:en|de)crypt|new)\("),
+    ("signwith", r"signwith\w{0,8}\("),
+    ("algoliasearch", r"algoliasearch\("),
+    ("cookiestore", r"cookiestore\("),
+    ("secretkeyspec", r"secretkeyspec\("),
+    ("fernet", r"fernet\("),
+    ("pbkdf2", r"pbkdf2\w{0,6}\("),
+    ("cookieparser", r"cookieparser\("),
+    ("twilio", r"twilio\w{0,8}\("),
+)
+_CALLS = tuple(
+    (kind, literal, re.compile(pattern + _TEXT_ARGUMENT))
+    for kind, calls in ((PASSWORD, _LOGIN_CALLS), (SECRET, _KEY_CALLS))
+    for literal, pattern in calls
+)
+_LETTERS = frozenset("(\"'" + "".join(literal for _, literal, _ in _CALLS))
+
+# A name, and the value that stands in the element after it.
+_ELEMENTS = (
+    (
+        "</",
+        re.compile(
+            r"<(?P<name>[\w.\-]{0,24}(?:password|passwd|pwd|secret|token|key)\w{0,12})[ ]"
+            r"[^<>\n]{1,100}+>(?P<value>[^<>\n]{4,512}+)</"
+        ),
+    ),
+    (
+        "<string>",
+        re.compile(
+            r"<key>(?P<name>[\w.\-]{1,64}+)</key>\s{0,40}<string>(?P<value>[^<\n]{4,512}+)<"
+        ),
+    ),
+    (
+        "<value>",
+        re.compile(
+            r"name=[\"'](?P<name>[\w.\-]{1,64}+)[\"'][^<>\n]{0,80}+>\s{0,40}"
+            r"<value>(?P<value>[^<\n]{4,512}+)<"
+        ),
+    ),
+)
+_BYTE_LIST = re.compile(r"0x[0-9a-f]{1,2}(?>(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512})")
+_ARRAY_START = re.compile(
+    r"(?<!\w)([a-z_]\w{1,80}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
+    r"[{\[(]\s{0,16}\Z",
+    re.IGNORECASE,
+)
+_SQL_INSERT = re.compile(
+    r"insert\s{1,4}into\s{1,4}[\w.`\"\[\]]{1,80}+\s{0,4}\(([^()]{1,600}+)\)\s{0,8}values\s{0,8}"
+    r"\(([^()]{1,1200}+)\)"
+)
+_SQL_FIELD = re.compile(r"'(?>(?:[^']|'')*)'|\"[^\"]*+\"|[^,'\"]++")
+_JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s{0,4}:\s{0,4}\\?\"(?P<value>[\w\-]{16,2048}+)")
+# Keys without marks around them: the beginnings that only private ones have.
+_DER = re.compile(
+    r"M(?<![A-Za-z0-9+/]M)(?:II[A-Za-z0-9+/]{2,5}(?:ADANBgkqhkiG|BAAK)|IGHAgEA|HcCAQEE)"
+    r"[A-Za-z0-9+/=]{40,8192}+"
+)
+
+
+def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
+    """Credentials given to a call, a column, an element or an array.
+
+    `lower` is the text in lower case, of the same length.
+    """
+    letters = present_letters(lower, _LETTERS)
+    for kind, literal, pattern in () if letters.isdisjoint("(\"'") else _CALLS:
+        if letters.issuperset(literal) and literal in lower:
+            yield from _find_call_secrets(text, lower, kind, pattern)
+    for literal, pattern in _ELEMENTS if "<" in lower else ():
+        if literal in lower:
+            yield from find_named_values(text, lower, pattern, [(0, len(lower))], ValueForm.QUOTED)
+    if "0x" in lower:
+        yield from _find_byte_arrays(text, lower)
+    if "insert" in lower:
+        yield from _find_inserted_secrets(text, lower)
+    if '"kty' in lower:
+        yield from ((*match.span("value"), PRIVATE_KEY) for match in _JWK.finditer(lower))
+    if "MII" in text or "MHcCAQEE" in text or "MIGHAgEA" in text:
+        yield from ((*match.span(), PRIVATE_KEY) for match in _DER.finditer(text))
+
+
+def _find_call_secrets(
+    text: str, lower: str, kind: str, pattern: re.Pattern[str]
+) -> Iterator[SecretSpan]:
+    """The arguments of each call that can be the secret; a call within begins its own."""
+    cache: dict[str, list[TextRange]] = {}
+    more_spans: list[SecretSpan] = []
+
+    def first(call: re.Match[str]) -> SecretSpan | None:
+        start = call.end()
+        stop = start + _MAX_CALL_CHARS
+        if len(cache) >= MAX_JUDGED:
+            nested_call = pattern.search(lower, start, stop)
+            return _span_quoted_arguments(text, start, nested_call.end() if nested_call else stop)
+        call_text = text[start:stop]
+        found = cache.get(call_text)
+        if found is None:
+            nested_call = pattern.search(lower, start, stop)
+            window = call_text[: nested_call.end() - start] if nested_call else call_text
+            cache[call_text] = found = _secret_arguments(window, kind)
+        more_spans.extend((start + begin, start + end, kind) for begin, end in found[1:])
+        return (start + found[0][0], start + found[0][1], kind) if found else None
+
+    yield from find_spans(pattern, lower, [(0, len(lower))], first)
+    yield from more_spans
+
+
+def _span_quoted_arguments(text: str, start: int, stop: int) -> SecretSpan | None:
+    """In a flood of calls, from the first text with a digit to the last of those given to one:
+    judging them would take long."""
+    end = text.find("\n", start, stop)
+    spans = [
+        match.span(1)
+        for match in _QUOTED_WITH_DIGIT.finditer(text, start, stop if end < 0 else end)
+    ]
+    return (spans[0][0], spans[-1][1], SECRET) if spans else None
+
+
+def _secret_arguments(window: str, kind: str) -> list[TextRange]:
+    """The secrets among the arguments; a login's first is no password."""
+    window = window.partition("\n")[0]
+    arguments = [
+        match
+        for match in _QUOTED.finditer(window, 0, _find_call_end(window))
+        if window[match.start() - 1 : match.start()] != "="
+    ]
+    first = 1 if kind == PASSWORD and _starts_with_quoted(window, arguments) else 0
+    is_credential = _is_password_argument if kind == PASSWORD else _is_key_argument
+    return [match.span(1) for match in arguments[first:] if is_credential(match[1])]
+
+
+def _find_call_end(window: str) -> int:
+    """Where the call that the window begins within ends: at its closing bracket, or at `;`."""
+    depth = 0
+    for match in _BRACKETS.finditer(window):
+        if match[0][0] in "\"'":
+            continue
+        depth += {"(": 1, ")": -1, ";": -99}[match[0]]
+        if depth < 0:
+            return match.start()
+    return len(window)
+
+
+def _starts_with_quoted(window: str, arguments: list[re.Match[str]]) -> bool:
+    """Whether the first argument is the first text in quotes."""
+    return bool(arguments) and not window[: arguments[0].start()].strip(" @bN[]")
+
+
+_NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A-Za-z]+)+\d{0,3}")
+
+
+def _is_password_argument(value: str) -> bool:
+    """Letters and a digit or mark, and neither an address nor the name of a machine."""
+    is_plain = not any(mark in value for mark in ":;=/. ") and not _NAME.fullmatch(value)
+    return len(value) >= 6 and is_plain and is_secret(PASSWORD, value, ValueForm.WRAPPED)
+
+
+def _is_key_argument(value: str) -> bool:
+    return (
+        has_digit(value) and is_secret(SECRET, value, ValueForm.QUOTED) and _is_unlike_name(value)
+    )
+
+
+def _is_unlike_name(value: str) -> bool:
+    return len(value) >= 8 and (looks_generated(value) or is_unpronounceable(value))
+
+
+def _find_byte_arrays(text: str, lower: str) -> Iterator[SecretSpan]:
+    """Bytes of a key, one by one."""
+    kinds: dict[str, str | None] = {}
+
+    def array(match: re.Match[str]) -> SecretSpan | None:
+        name_match = _ARRAY_START.search(text, max(0, match.start() - 96), match.start())
+        is_credential = (
+            name_match
+            and classify_name_cached(name_match[1], kinds)
+            and len(set(match[0].split(","))) > 6
+        )
+        return (*match.span(), SECRET) if is_credential else None
+
+    return find_spans(_BYTE_LIST, lower, [(0, len(lower))], array)
+
+
+def _find_inserted_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
+    """Values of the columns that are named as secrets."""
+    column_cache: dict[str, list[str | None]] = {}
+    value_cache: dict[tuple[str, str], str | None] = {}
+    for match in _SQL_INSERT.finditer(lower):
+        kinds = _classify_columns(match[1], column_cache)
+        if not any(kinds):
+            continue
+        fields = _SQL_FIELD.finditer(text, *match.span(2))
+        for kind, (start, end) in zip(kinds, _unquoted_field_spans(fields), strict=False):
+            if kind and (
+                found := judge_value_cached(kind, text[start:end], ValueForm.QUOTED, value_cache)
+            ):
+                yield start, end, found
+
+
+def _classify_columns(columns: str, cache: dict[str, list[str | None]]) -> list[str | None]:
+    """The kind of secret that each column promises; of too many lists, any."""
+    if columns not in cache:
+        if len(cache) >= MAX_JUDGED:
+            kind = SECRET if KEYWORD_PATTERN.search(columns) else None
+            return [kind] * (columns.count(",") + 1)
+        cache[columns] = [classify_name(name.strip(' `"[]\n\t')) for name in columns.split(",")]
+    return cache[columns]
+
+
+def _unquoted_field_spans(fields: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Where the fields stand without their quotes; blanks before a quoted one are none."""
+    for field in fields:
+        if field[0].strip():
+            quoted = field[0][0] in "'\""
+            yield field.start() + quoted, field.end() - quoted

@@ -1,0 +1,287 @@
+"""Checks whether a value that is assigned to a secret's name is a secret or a placeholder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+
+from reverie.domain.redaction.patterns import PASSWORD, SECRET, is_unpronounceable, looks_random
+
+
+class ValueForm(StrEnum):
+    """How a value is written: quoted, an argument, in a call of its own, in an environment file,
+    in code, in prose, and alone on a line of settings."""
+
+    QUOTED = "quoted"
+    CALL = "call"
+    WRAPPED = "wrapped"
+    ENV = "env"
+    BARE = "bare"
+    PROSE = "prose"
+    LINE = "line"
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text: a set that reads as a line."""
+    return frozenset(text.split())
+
+
+def any_word_pattern(text: str) -> re.Pattern[str]:
+    """An expression that finds any of the words."""
+    return re.compile("|".join(map(re.escape, text.split())))
+
+
+_PLACEHOLDER_WORD = any_word_pattern(
+    "passw passphrase secret token apikey api_key api-key credential placeholder example redacted "
+    "changeme changeit change_me change-me your_ your- dummy fake sample insert replace todo"
+)
+_NON_SECRET_WORDS = word_set(
+    "none null nil undefined true false string bytes object number required optional missing "
+    "hidden visible error todo empty test testing foobar inherit auto default unknown public "
+    "private bearer basic oauth oauth2 hmac input field label show hide reset forgot incorrect "
+    "wrong invalid valid write read pass file stdin prompt always never expired enabled "
+    "disabled keychain header query body cookie session value text identifier integer boolean "
+    "varchar change update delete create"
+)
+_SENTENCE_WORDS = word_set(
+    "the and are was for not you your our must should can cannot may will has have with from this "
+    "that enter please when too short long wrong set use used user login sign choose confirm new "
+    "old invalid incorrect required reset least does did but all any its into characters"
+)
+_TYPE_NAME = re.compile(
+    r"(?:u?int|float|uint|sha|md|base|utf|latin|cp|iso|hmac|aes|rsa|ed|es|hs|rs|ps|u|i|f)-?\d{1,5}"
+    r"(?:_?[a-z]{0,6}|\.[a-z]\w{0,60})",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(
+    r"\?[a-z]|[A-Z][a-z]{2,}[?!]$|!(?:Ref|Sub|GetAtt|ImportValue|Join|If|Select|vault|secret|env|reference|var)\b"
+    r"|\[[A-Za-z_ ]+\]$"
+    r"|\$(?:[{(]|[A-Za-z_]\w*$)|[%#]?\{|%\w*%?$|%\(|[<@:|]|&[a-z]|\.{2}|/[\w.]|\.{1,2}/|~/"
+    r"|(?:os|process|import\.meta|env|environ|config|cfg|settings|secrets?|vars|self|this|cls|ctx|"
+    r"opts|options|args|params|props|req|request|res|response|data|state|event|user)[.\[(]"
+    r"|getenv|System\.getenv|ENV\[|vault:|ref\+|arn:|https?:|file:|op:|ssm:|data:"
+)
+_TEMPLATE = re.compile(r"\$[{(]|\{\{|\{[A-Za-z_][\w.]*\}|\]\(|\[REDACTED")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[\w$]+)*")
+_SLUG = re.compile(r"[A-Za-z]+(?:[-_.:/ ][A-Za-z]+)*[-_.]?\d{0,3}")
+_WORDY = re.compile(r"[A-Za-z_\-. ]*\d{0,2}")
+_CAPITALISED = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]+")
+_GENERIC_NAME = re.compile(r"(?:arg|val|value|var|param|user|str|field|item|data|input|pw|x|y)\d+")
+_DIGEST = re.compile(
+    r"(?:sha\d+[-:])?(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64})|sha\d+-.*"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    re.IGNORECASE,
+)
+_VALIDATION_RULES = re.compile(r"[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+")
+_CAMEL_CASE = re.compile(r"[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})+")
+_AWS_SECRET = re.compile(r"[A-Za-z0-9/+]{40}")
+_KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
+_PHRASE = re.compile(r"[a-z]{3,}(?: [a-z]{3,}){3,11}")
+_SEED_PHRASE = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}")
+_SPECIAL = re.compile(r"[!@#$%^&*+=~?€£]")
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[^\W\d_]")
+_CODE_MARK = re.compile(r"[()\[\]{}<>|\\]")
+_PIECES = re.compile(r"[-_./: ]+")
+
+
+def is_aws_secret(value: str) -> bool:
+    """Whether a value has the form of an AWS secret access key: 40 of base64, mixed."""
+    if not _AWS_SECRET.fullmatch(value) or not _DIGIT.search(value):
+        return False
+    return value.lower() != value and value.upper() != value
+
+
+def is_secret(kind: str, value: str, form: ValueForm) -> bool:
+    """Whether the value, so written and named for that kind, is a secret itself."""
+    value = value.strip()
+    if len(value) < 4 or len(set(value)) <= 2 or _is_placeholder(value):
+        return False
+    if kind == PASSWORD:
+        return _PASSWORD_RULES[form](value)
+    if kind == SECRET and form in {ValueForm.QUOTED, ValueForm.ENV}:
+        return _is_short_secret(value) or _is_key_like(value)
+    if kind not in {SECRET, "API_KEY", "TOKEN"}:
+        return _is_hinted_secret(value)
+    return _KEY_RULES[form](value)
+
+
+def _is_placeholder(value: str) -> bool:
+    """References, placeholders, types, names of constants."""
+    lower = value.lower()
+    if lower in _NON_SECRET_WORDS or _TYPE_NAME.fullmatch(value) or _GENERIC_NAME.fullmatch(lower):
+        return True
+    if _REFERENCE.match(value) or _TEMPLATE.search(value) or _CONSTANT.fullmatch(value):
+        return True
+    if _VALIDATION_RULES.fullmatch(value) or _is_type_name(value):
+        return True
+    return _PLACEHOLDER_WORD.search(lower) is not None and _WORDY.fullmatch(value) is not None
+
+
+def _is_type_name(value: str) -> bool:
+    """Whether most of a dotted name's last part are words in camel case: `X25519PrivateKey`."""
+    last = value.rpartition(".")[2]
+    camel = _CAMEL_CASE.search(last)
+    if camel is None or is_unpronounceable(camel[0]):
+        return False
+    return len(camel[0]) >= 0.6 * len(last) and value.isascii()
+
+
+def _has_digit(value: str) -> bool:
+    return _DIGIT.search(value) is not None
+
+
+def _has_letter(value: str) -> bool:
+    return _LETTER.search(value) is not None
+
+
+def _is_quoted_password(value: str) -> bool:
+    words = value.split()
+    if len(words) > 1:
+        is_short_phrase = len(words) <= 3 and _has_digit(value) and _SPECIAL.search(value)
+        all_words_numbered = len(words) <= 6 and all(
+            _has_digit(word) and _has_letter(word) for word in words
+        )
+        return (
+            bool(is_short_phrase)
+            or all_words_numbered
+            or (_PHRASE.fullmatch(value) is not None and _SENTENCE_WORDS.isdisjoint(words))
+        )
+    if _has_digit(value) or _SPECIAL.search(value):
+        return True
+    pieces = _PIECES.split(value)
+    if len(pieces) > 1:
+        return len(pieces) >= 4 and "." not in value
+    return len(value) >= 5 and not _CAPITALISED.fullmatch(value)
+
+
+def _is_env_password(value: str) -> bool:
+    return len(value.split()) == 1
+
+
+def _is_bare_password(value: str) -> bool:
+    if _SPECIAL.search(value) and not _has_code_marks(value):
+        return True
+    has_plain_digit = _has_digit(value) and "." not in value and not _has_code_marks(value)
+    return len(value) >= 5 and has_plain_digit
+
+
+def _is_line_password(value: str) -> bool:
+    return _is_bare_password(value) or (len(value) >= 6 and value.isalpha() and value.islower())
+
+
+def _is_prose_password(value: str) -> bool:
+    inner = value.rstrip("!?*.")
+    return (
+        len(value) >= 6
+        and not _has_code_marks(value)
+        and _has_letter(value)
+        and bool(_has_digit(inner) or _SPECIAL.search(inner))
+    )
+
+
+def _is_call_password(value: str) -> bool:
+    has_mark = _has_digit(value) or _SPECIAL.search(value.rstrip("!?"))
+    return bool(has_mark) and _is_quoted_password(value)
+
+
+def _is_wrapped_password(value: str) -> bool:
+    is_plain = value[0] not in "#./*" and not _has_code_marks(value) and "%" not in value
+    return is_plain and _has_digit(value) and _has_letter(value) and _is_quoted_password(value)
+
+
+def _has_code_marks(value: str) -> bool:
+    """Marks of code: calls, indexes, blocks, generics."""
+    return _CODE_MARK.search(value) is not None
+
+
+def _is_short_secret(value: str) -> bool:
+    if len(value.split()) != 1 or (_SLUG.fullmatch(value) and not is_unpronounceable(value)):
+        return False
+    if value[0] == "\\" and len(value) < 12:
+        return False
+    return (_has_digit(value) and _has_letter(value)) or (
+        len(value) >= 6 and bool(_SPECIAL.search(value))
+    )
+
+
+def _is_key_like(value: str) -> bool:
+    """Enough for `token = "..."`: digits within letters, or one long run, or a random mix."""
+    words = value.split()
+    if len(words) != 1 or len(value) < 8:
+        return len(words) >= 12 and _SEED_PHRASE.fullmatch(value) is not None
+    if len(value) >= 20 and value.isalnum() and not value.isdigit():
+        return True
+    if _SLUG.fullmatch(value):
+        return (len(value) >= 16 and looks_random(value)) or (
+            _has_digit(value) and is_unpronounceable(value)
+        )
+    return _has_digit(value) and _has_letter(value)
+
+
+def _is_bare_key(value: str) -> bool:
+    if _has_code_marks(value):
+        return False
+    if _IDENTIFIER.fullmatch(value):
+        return len(value) >= 12 and looks_random(value)
+    return len(value) >= 12 and _is_key_like(value) and looks_random(value)
+
+
+def _is_line_key(value: str) -> bool:
+    if _is_bare_key(value):
+        return True
+    return (
+        len(value) >= 8
+        and _has_digit(value)
+        and not _has_code_marks(value)
+        and is_unpronounceable(value)
+    )
+
+
+def _is_call_key(value: str) -> bool:
+    return (
+        len(value) >= 12
+        and _has_digit(value)
+        and (looks_random(value) or is_unpronounceable(value))
+    )
+
+
+def _is_hinted_secret(value: str) -> bool:
+    """Enough for `key: ...`: long and random, and neither a digest, an id nor a path."""
+    value = value.removeprefix("base64:")
+    if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
+        return False
+    pieces = [piece for piece in _PIECES.split(value) if piece]
+    return not any(_is_word_like(piece) for piece in pieces)
+
+
+def _is_word_like(piece: str) -> bool:
+    has_word_case = piece.islower() or piece.isupper() or piece.istitle() or len(piece) < 8
+    return (
+        piece.isalpha()
+        and len(piece) >= 4
+        and (has_word_case or _CAMEL_CASE.fullmatch(piece) is not None)
+    )
+
+
+_ValueRule = Callable[[str], bool]
+_PASSWORD_RULES: dict[ValueForm, _ValueRule] = {
+    ValueForm.QUOTED: _is_quoted_password,
+    ValueForm.ENV: _is_env_password,
+    ValueForm.BARE: _is_bare_password,
+    ValueForm.PROSE: _is_prose_password,
+    ValueForm.LINE: _is_line_password,
+    ValueForm.CALL: _is_call_password,
+    ValueForm.WRAPPED: _is_wrapped_password,
+}
+_KEY_RULES: dict[ValueForm, _ValueRule] = {
+    ValueForm.QUOTED: _is_key_like,
+    ValueForm.ENV: _is_key_like,
+    ValueForm.BARE: _is_bare_key,
+    ValueForm.PROSE: _is_bare_key,
+    ValueForm.LINE: _is_line_key,
+    ValueForm.CALL: _is_call_key,
+    ValueForm.WRAPPED: _is_call_key,
+}

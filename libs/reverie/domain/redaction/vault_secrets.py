@@ -1,0 +1,185 @@
+"""Redaction of the secret values that a tenant's vault stores, also in escaped or encoded form."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+MIN_SECRET_LENGTH = 6
+"""Characters from which a value is taken out: shorter ones stand in ordinary words."""
+
+VAULT = "VAULT"
+_NON_SECRET_FIELDS = frozenset(
+    {"database", "dbname", "domain", "driver", "email", "env", "environment", "host", "hostname"}
+    | {"kind", "login", "name", "port", "region", "scheme", "type", "user", "username", "zone"}
+)
+"""Names of what stands beside a secret in a JSON object and is none."""
+
+_PLACEHOLDER = r"\[REDACTED_[A-Z_]+(?::[^\]\s]{1,128})?\]"
+
+
+@dataclass(frozen=True)
+class VaultSecret:
+    """A secret text, and the vault's entry that holds it."""
+
+    scope: str
+    key: str
+    text: str
+
+
+class SecretMatcher:
+    """The secrets of one tenant as one expression, the longest first."""
+
+    def __init__(self, secrets: Sequence[VaultSecret], epoch: int | None = None) -> None:
+        """`epoch`: how often they had changed when they were read, where it is known."""
+        self.epoch = epoch
+        self._by_text: dict[str, VaultSecret] = {}
+        for secret in secrets:
+            for form in _encoded_forms(secret.text):
+                self._by_text.setdefault(form, secret)
+        longest = sorted(self._by_text, key=len, reverse=True)
+        parts = [_PLACEHOLDER, *map(_build_expression, longest)]
+        self._pattern = re.compile("|".join(parts)) if longest else None
+
+    def __bool__(self) -> bool:
+        return self._pattern is not None
+
+    def redact(self, text: str, may_name: Callable[[str], bool]) -> tuple[str, int]:
+        """The text with a placeholder for each secret, and how many there were.
+
+        `may_name` says for a scope whether its keys may be named; placeholders stay as they are.
+        """
+        if self._pattern is None:
+            return text, 0
+        count = 0
+
+        def placed(match: re.Match[str]) -> str:
+            nonlocal count
+            secret = self._by_text.get(match[0])
+            if secret is None:
+                return match[0]
+            count += 1
+            suffix = f":{secret.key}" if may_name(secret.scope) else ""
+            return f"[REDACTED_{VAULT}{suffix}]"
+
+        return self._pattern.sub(placed, text), count
+
+    def redact_value(self, value: Any) -> tuple[Any, int]:
+        """A JSON value without the secrets in its keys, texts and numbers, none of them named, and
+        how many there were."""
+        if isinstance(value, str):
+            return self.redact(value, lambda _: False)
+        if isinstance(value, list):
+            inner = [self.redact_value(element) for element in value]
+            return [element for element, _ in inner], sum(count for _, count in inner)
+        if isinstance(value, dict):
+            names, values = self.redact_value(list(value)), self.redact_value(list(value.values()))
+            return dict(zip(names[0], values[0], strict=True)), names[1] + values[1]
+        if is_number(value):
+            text, count = self.redact(str(value), lambda _: False)
+            return (text if count else value), count
+        return value, 0
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def collect_secret_texts(value: Any) -> list[str]:
+    """Every text and number in a secret JSON value, also in the JSON that a text holds.
+
+    True and false are in every text, and so are names of places: those are left out.
+    """
+    if isinstance(value, dict):
+        return [
+            text
+            for name, inner in value.items()
+            if name.lower() not in _NON_SECRET_FIELDS or isinstance(inner, dict | list)
+            for text in collect_secret_texts(inner)
+        ]
+    if isinstance(value, list):
+        return [text for inner in value for text in collect_secret_texts(inner)]
+    if isinstance(value, str):
+        return [value, *collect_secret_texts(_parse_json_container(value))]
+    return [str(value)] if is_number(value) else []
+
+
+def is_too_short_to_redact(value: Any) -> bool:
+    """Whether a secret value holds nothing that is long enough to be taken out of texts."""
+    return not any(_encoded_forms(text) for text in collect_secret_texts(value))
+
+
+def _parse_json_container(text: str) -> Any:
+    """The JSON object or array that a text is; else nothing."""
+    if text.strip()[:1] not in {"{", "["}:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _build_expression(text: str) -> str:
+    """Finds the text; a number not within a longer one or a hash."""
+    escaped = re.escape(text)
+    return rf"(?<![0-9A-Za-z]){escaped}(?![0-9A-Za-z])" if text.isdigit() else escaped
+
+
+@dataclass(frozen=True)
+class _ActiveSecrets:
+    matcher: SecretMatcher
+    may_name: Callable[[str], bool]
+
+
+_ACTIVE_SECRETS: ContextVar[_ActiveSecrets | None] = ContextVar("known_secrets", default=None)
+
+
+@contextmanager
+def use_secrets(matcher: SecretMatcher, may_name: Callable[[str], bool]) -> Iterator[None]:
+    """Inside it, what is redacted loses these secrets too. `may_name` says for a scope whether
+    its keys may be named."""
+    token = _ACTIVE_SECRETS.set(_ActiveSecrets(matcher, may_name))
+    try:
+        yield
+    finally:
+        _ACTIVE_SECRETS.reset(token)
+
+
+class OutdatedSecrets(Exception):
+    """The secrets in force are no longer those of the tenant: know them anew, and do it again."""
+
+
+def active_secrets_epoch() -> int | None:
+    """Of what age the secrets in force are; None where there are none, or nobody knows."""
+    active = _ACTIVE_SECRETS.get()
+    return active.matcher.epoch if active else None
+
+
+def redact_active_secrets(text: str) -> tuple[str, int]:
+    """The text without the secrets in force, and how many it held."""
+    active = _ACTIVE_SECRETS.get()
+    return active.matcher.redact(text, active.may_name) if active else (text, 0)
+
+
+def _encoded_forms(text: str) -> set[str]:
+    """A secret as it may stand in a text: as it is, and escaped or encoded."""
+    plain = text.strip()
+    if len(plain) < MIN_SECRET_LENGTH:
+        return set()
+    data = plain.encode()
+    return {
+        plain,
+        json.dumps(plain)[1:-1],
+        json.dumps(plain, ensure_ascii=False)[1:-1],
+        quote(plain, safe=""),
+        quote_plus(plain),
+        base64.b64encode(data).decode(),
+    }

@@ -1,0 +1,1 @@
+"""Reading a question, scoring, ranking and diversity."""

@@ -1,0 +1,108 @@
+"""Exact matching of questions that consist of names only, such as an identifier or a path.
+
+Embedding models split a name into pieces with other meanings, so memories that contain the name
+rank first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+from uuid import UUID
+
+MAX_NAMES = 20
+_QUERY_WORD_TEXT = """
+a about all an and any are can did do does find for from get give has have how i in is it know
+me of on or please remember say says search show tell that the there this to was we what when
+where which who why with you
+"""
+_QUERY_WORDS = frozenset(_QUERY_WORD_TEXT.split())
+_SURROUNDING_CHARS = ".,;:?!\"'`()[]<>“”"
+_MIXED = r"(?=[^A-Za-z]*[A-Za-z])(?=\D*\d)[\w./:#@+-]{5,}"
+CAMEL_CASE = r"[a-z0-9]+(?:[A-Z][a-z0-9]*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+"
+"""`camelCase` and `PascalCase`, alone or within a sentence."""
+_NAME = re.compile(
+    rf"{_MIXED}|{CAMEL_CASE}"
+    r"|\w*[A-Za-z0-9]_[A-Za-z0-9]\w*"
+    r"|(?:[\w.@~-]+/){2,}[\w.@-]+|[\w./-]+\.[a-z]{1,4}",
+    re.ASCII,
+)
+
+
+def parse_name_query(text: str) -> tuple[str, ...]:
+    """The names that a question asks by, as `normalize_name` gives them; none where it says more
+    than names.
+
+    A name is a word of letters and digits (5 or more), `camelCase`, `snake_case`, or a path.
+    """
+    words = [word.strip(_SURROUNDING_CHARS) for word in text.split()]
+    name_words = [word for word in words if word and word.lower() not in _QUERY_WORDS]
+    if len(name_words) > MAX_NAMES or not all(_NAME.fullmatch(word) for word in name_words):
+        return ()
+    return tuple(dict.fromkeys(map(normalize_name, name_words)))
+
+
+def normalize_name(text: str) -> str:
+    """A text or a name as they are compared: in whatever case, `getUser` like `get_user`."""
+    return text.replace("_", "").lower()
+
+
+def contains_name(content: str, names: Sequence[str]) -> bool:
+    """Whether a text has one of the names, which are `normalize_name`, as a whole."""
+    folded = normalize_name(content) if names else ""
+    # Most texts hold none, not even within another word.
+    possible = [name for name in select_minimal_names(tuple(names)) if name in folded]
+    return bool(possible) and any(_contains_whole_name(name, folded) for name in names)
+
+
+def _contains_whole_name(name: str, folded: str) -> bool:
+    """Whether a name stands in a text with no letter or digit at either end."""
+    start = folded.find(name)
+    while start >= 0:
+        end = start + len(name)
+        if not (
+            _is_ascii_alphanumeric(folded[max(start - 1, 0) : start])
+            or _is_ascii_alphanumeric(folded[end : end + 1])
+        ):
+            return True
+        start = folded.find(name, start + 1)
+    return False
+
+
+def _is_ascii_alphanumeric(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
+@lru_cache(64)
+def select_minimal_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that no other of them is within: what holds none of these holds none at all."""
+    minimal: list[str] = []
+    for name in sorted(names, key=len):
+        if not any(other in name for other in minimal):
+            minimal.append(name)
+    return tuple(minimal)
+
+
+class TextHolder(Protocol):
+    """Whatever has a text."""
+
+    @property
+    def content(self) -> str: ...
+
+
+def find_name_holders(
+    texts: Mapping[UUID, TextHolder], names: Sequence[str], successors: Mapping[UUID, UUID]
+) -> set[UUID]:
+    """Those whose text has one of the names, and what took their place."""
+    holder_ids = {
+        memory_id for memory_id, text in texts.items() if contains_name(text.content, names)
+    }
+    added = holder_ids
+    while (
+        added := {successors[memory_id] for memory_id in added if memory_id in successors}
+        - holder_ids
+    ):
+        holder_ids |= added
+    return holder_ids

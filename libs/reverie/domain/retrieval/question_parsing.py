@@ -1,0 +1,234 @@
+"""Rule-based parsing of a question: language, intent, names, phrases, time range and projects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from reverie.domain.access.scopes import project_of_scope
+from reverie.domain.core.kinds import Kind
+from reverie.domain.retrieval.exact_name_match import (
+    CAMEL_CASE,
+    MAX_NAMES,
+    normalize_name,
+    parse_name_query,
+)
+from reverie.domain.retrieval.speakers import extract_people
+from reverie.domain.text.index_terms import find_joined_names
+from reverie.domain.text.time_expressions import TimeRange, parse_time_range
+
+MIN_REMAINING_WORDS = 2
+_NAME_SEPARATOR = re.compile(r"[_-]+")
+_WORD = re.compile(r"\w+")
+
+
+def extract_project_mentions(text: str, scopes: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """The question less the names of projects among the scopes, and the projects that it named.
+
+    Names of one word stay, for they may be words of the question; and all do where little else is
+    left.
+    """
+    projects = {project for scope in scopes if (project := project_of_scope(scope))}
+    mentioned = {
+        project_name: pattern
+        for project_name in projects
+        if (pattern := _compile_project_name(project_name)) and pattern.search(text)
+    }
+    remaining = text
+    for _, pattern in sorted(mentioned.items()):
+        remaining = " ".join(pattern.sub(" ", remaining).split())
+    has_enough = len(_WORD.findall(remaining)) >= MIN_REMAINING_WORDS
+    return remaining if mentioned and has_enough else text, frozenset(mentioned)
+
+
+def _compile_project_name(project: str) -> re.Pattern[str] | None:
+    """How a name of several words is written: joined as it is, or apart."""
+    parts = [re.escape(part) for part in _NAME_SEPARATOR.split(project) if part]
+    if len(parts) < MIN_REMAINING_WORDS:
+        return None
+    return re.compile(rf"(?<![\w-]){'[ _-]+'.join(parts)}(?:['’]s)?(?![\w-])", re.IGNORECASE)
+
+
+class QuestionIntent(StrEnum):
+    """What kind of answer is wanted."""
+
+    WHY = "why"
+    WHEN = "when"
+    WHO = "who"
+    HOW = "how"
+    WHICH = "which"
+    WHAT = "what"
+    GENERAL = "general"
+
+
+@dataclass(frozen=True)
+class ParsedQuestion:
+    """A question as the rules read it. `preferred_kinds`: kinds that usually answer such a
+    question.
+
+    `names`: what its identifiers, or words of it in a row, are as a name in code. `projects`: the
+    projects that it names. `only_names`: the names, where it asks by nothing else.
+    `extract_people`: whom it may ask about.
+    """
+
+    language: str
+    intent: QuestionIntent
+    identifiers: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    time_range: TimeRange | None = None
+    preferred_kinds: frozenset[Kind] = frozenset()
+    names: tuple[str, ...] = ()
+    projects: frozenset[str] = frozenset()
+    only_names: tuple[str, ...] = ()
+    people: frozenset[str] = frozenset()
+
+
+_INTENT_PATTERNS: tuple[tuple[QuestionIntent, re.Pattern[str]], ...] = (
+    (
+        QuestionIntent.WHY,
+        re.compile(
+            r"\bhow come\b|\b(?:what|which)(?: is| was|'s)? (?:the )?(?:root )?(?:reason|cause)"
+            r"|\bwhat (?:caused|led to|made|motivated)\b"
+            r"|\b(?:reason|rationale|cause) (?:for|of|behind)\b|\bwhat for\b"
+            r"|为什么|为何|为啥|原因|怎么会|何故|なぜ|どうして|왜",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        QuestionIntent.WHEN,
+        re.compile(
+            r"\b(?:what|which|on what|at what) (?:time|date|day|month|year|week)\b"
+            r"|\bhow (?:long ago|recently)\b|\bsince when\b|什么时候|何时|哪天|哪年|几号|几点|多久"
+            r"|いつ|언제",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        QuestionIntent.WHO,
+        re.compile(
+            r"\b(?:which|what) (?:person|people|developer|colleague|user|team|agent)\b"
+            r"|谁|哪位|誰|누가|누구",
+            re.IGNORECASE,
+        ),
+    ),
+    (QuestionIntent.HOW, re.compile(r"怎么|如何|怎样|どうやって|どのように|어떻게")),
+    (QuestionIntent.WHICH, re.compile(r"哪个|哪些|哪一|哪种|どの|どれ|どちら|어느")),
+    (QuestionIntent.WHAT, re.compile(r"什么|何が|何を|なに|무엇|뭐")),
+)  # fmt: skip
+_QUESTION_WORD = re.compile(
+    r"\b(why|when|whose|whom|who|how|which|what)(?:['’]s)?\b", re.IGNORECASE
+)
+_INTENT_BY_WORD: Mapping[str, QuestionIntent] = {
+    "whose": QuestionIntent.WHO,
+    "whom": QuestionIntent.WHO,
+} | {intent.value: intent for intent in QuestionIntent}
+_AMOUNT = re.compile(r"\bhow (?:many|much|often|long|big|large|far|old)\b", re.IGNORECASE)
+
+KINDS_BY_INTENT: Mapping[QuestionIntent, frozenset[Kind]] = {
+    QuestionIntent.WHY: frozenset({Kind.DECISION, Kind.BUG, Kind.LESSON}),
+    QuestionIntent.HOW: frozenset({Kind.SKILL, Kind.CONVENTION, Kind.SPEC}),
+    QuestionIntent.WHO: frozenset({Kind.IDENTITY, Kind.PREFERENCE}),
+    QuestionIntent.WHEN: frozenset({Kind.SESSION, Kind.HISTORICAL}),
+    QuestionIntent.WHICH: frozenset({Kind.DECISION}),
+}
+_KIND_CUES: tuple[tuple[Kind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        (Kind.DECISION, r"\bdeci(?:de|ded|sion)s?\b|\bch(?:ose|oose|osen)\b|决定|选择|选用"),
+        (Kind.CONVENTION, r"\bconventions?\b|\brules?\b|\bstyle\b|\bguidelines?\b|约定|规范"),
+        (Kind.BUG, r"\bbugs?\b|\bcrash\w*|\bfail(?:s|ed|ure)?\b|\bfix(?:ed)?\b|缺陷|故障|报错"),
+        (Kind.PREFERENCE, r"\bprefer(?:s|red|ence|ences)?\b|\bfavou?rite\b|偏好|喜欢"),
+        (Kind.TASK, r"\btodos?\b|\btasks?\b|\bnext steps?\b|\bopen items?\b|待办|任务"),
+        (Kind.SPEC, r"\bspec(?:s|ification)?\b|\brequirements?\b|\bcontract\b|规格|需求"),
+        (Kind.LESSON, r"\blessons?\b|\bgotchas?\b|\bpitfalls?\b|教训|踩坑"),
+        (Kind.SKILL, r"\bsteps?\b|\bprocedure\b|\brunbook\b|步骤|流程"),
+    )
+)
+
+_QUOTED = re.compile(
+    r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|「([^」\n]{1,200})」|`([^`\n]{2,200})`"
+)
+_PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]+/)+[\w.@-]+|(?<![\w/])[\w-]+\.[a-zA-Z]{1,4}\b(?!\()")
+_IDENTIFIER = re.compile(
+    rf"\b(?:{CAMEL_CASE}"
+    r"|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+|[A-Z][A-Z0-9]{3,}|[\w.]+\(\))"
+)
+_LANGUAGES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("ja", re.compile(r"[\u3040-\u30ff]")),
+    ("ko", re.compile(r"[\uac00-\ud7af\u1100-\u11ff]")),
+    ("zh", re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
+)
+MAX_PARSED_CHARS = 2_000
+"""A longer question is a pasted text: what it asks for stands at its beginning."""
+
+
+def parse_question(
+    text: str, now: datetime, projects: frozenset[str] = frozenset()
+) -> ParsedQuestion:
+    """What `text`, which may name `projects`, asks for; times are reckoned from `now`."""
+    head = text[:MAX_PARSED_CHARS]
+    paths = _find_all(_PATH, head)
+    identifiers = tuple(name for name in _find_all(_IDENTIFIER, head) if name not in paths)
+    intent = detect_intent(head)
+    return ParsedQuestion(
+        language=_detect_language(head),
+        intent=intent,
+        identifiers=identifiers,
+        paths=paths,
+        phrases=tuple(_extract_phrases(head)),
+        time_range=parse_time_range(head, now),
+        preferred_kinds=_select_kinds(head, intent),
+        names=_to_code_names(identifiers, head),
+        projects=projects,
+        only_names=parse_name_query(head),
+        people=extract_people(head),
+    )
+
+
+def detect_intent(text: str) -> QuestionIntent:
+    """The intent that its question word, or a phrase that stands for one, names."""
+    first = _QUESTION_WORD.search(text)
+    for intent, pattern in _INTENT_PATTERNS:
+        match = pattern.search(text)
+        if match and (first is None or match.start() <= first.start()):
+            return intent
+    if first is None:
+        return QuestionIntent.GENERAL
+    word_intent = _INTENT_BY_WORD[first[1].lower()]
+    if word_intent is QuestionIntent.HOW and _AMOUNT.match(text, first.start()):
+        return QuestionIntent.WHAT
+    return word_intent
+
+
+def _select_kinds(text: str, intent: QuestionIntent) -> frozenset[Kind]:
+    mentioned = frozenset(kind for kind, pattern in _KIND_CUES if pattern.search(text))
+    return mentioned or KINDS_BY_INTENT.get(intent, frozenset())
+
+
+def _detect_language(text: str) -> str:
+    return next((name for name, pattern in _LANGUAGES if pattern.search(text)), "en")
+
+
+def _find_all(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    matches = dict.fromkeys(match[0] for match in pattern.finditer(text))
+    return tuple(matches)[:MAX_NAMES]
+
+
+def _to_code_names(identifiers: Sequence[str], text: str) -> tuple[str, ...]:
+    normalized = (
+        normalize_name(identifier) for identifier in identifiers if _is_multi_word(identifier)
+    )
+    return tuple(dict.fromkeys([*normalized, *find_joined_names(text)]))
+
+
+def _is_multi_word(identifier: str) -> bool:
+    return "_" in identifier or (identifier.isalnum() and not identifier.isupper())
+
+
+def _extract_phrases(text: str) -> list[str]:
+    quoted = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(text))
+    return list(dict.fromkeys(" ".join(phrase.split()) for phrase in quoted))[:MAX_NAMES]

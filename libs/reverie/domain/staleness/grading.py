@@ -1,0 +1,324 @@
+"""Grading of file changes: how stale each change makes a memory that is anchored to the file.
+
+The rules, for a memory that is anchored to a file, to lines in it or to symbols:
+
+| change to the file                                        | grade   | score |
+|-----------------------------------------------------------|---------|-------|
+| deletes it, or the symbol, or all of the lines            | gone    | 1.0   |
+| edits the lines or the symbol                             | stale   | 0.8   |
+| edits a line with an identifier that the memory names     | suspect | 0.5   |
+| edits it; where, or what the memory is about, is unknown  | suspect | 0.5   |
+| edits it elsewhere                                        | suspect | 0.2   |
+| moves the lines to another file, a share of them changed  | suspect | share |
+| commits what the memory's own session had written         | suspect | 0.2   |
+| renames or copies it, adds it, changes its mode           | none    |       |
+
+An edit of comments only counts 0.3 of that, one of white space only 0.1; both give at most
+`suspect`. A rename moves the anchor, and moved lines move their anchors. A revert, or content
+equal to the earlier content,
+removes the mark. Of
+several suspect marks for one file the strongest counts. A memory learned at or after a commit
+already reflects it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from reverie.domain.staleness.line_ranges import (
+    DiffHunk,
+    LineRange,
+    hunk_deletes,
+    hunk_touches,
+    shift_range,
+)
+
+_MERGE_SUBJECTS: Final = (
+    re.compile(r"^Merge (?:remote-tracking )?branch '([^']+)'"),
+    re.compile(r"^Merge pull request #\d+ from [^/\s]+/(\S+)"),
+    re.compile(r"^Merge branch (\S+) into "),
+)
+_REVERT_LINE: Final = re.compile(r"^This reverts commit ([0-9a-f]{7,64})", re.MULTILINE)
+
+
+def parse_merged_branch(subject: str) -> str | None:
+    """The branch that a merge brought in, as git, GitHub and GitLab word it."""
+    match = next((m for m in (pattern.match(subject) for pattern in _MERGE_SUBJECTS) if m), None)
+    return match[1].removeprefix("origin/") if match else None
+
+
+def parse_reverted_commit(message: str) -> str | None:
+    """The commit that a message says it takes back, as `git revert` words it."""
+    match = _REVERT_LINE.search(message)
+    return match[1] if match else None
+
+
+class StaleGrade(StrEnum):
+    """How far to doubt a memory, from the mildest."""
+
+    SUSPECT = "suspect"
+    STALE = "stale"
+    GONE = "gone"
+
+
+_RANK = {grade: rank for rank, grade in enumerate(StaleGrade)}
+GradedScore = tuple[StaleGrade, float]
+
+GONE: GradedScore = (StaleGrade.GONE, 1.0)
+LINES_TOUCHED: GradedScore = (StaleGrade.STALE, 0.8)
+IDENTIFIER_TOUCHED: GradedScore = (StaleGrade.SUSPECT, 0.5)
+LINES_UNKNOWN: GradedScore = (StaleGrade.SUSPECT, 0.5)
+ELSEWHERE: GradedScore = (StaleGrade.SUSPECT, 0.2)
+COSMETIC_FACTORS: Mapping[str, float] = {"comment": 0.3, "space": 0.1}
+MIN_STALENESS = 0.05
+"""Below this a doubt is not worth telling."""
+SESSION_COMMIT_WINDOW = timedelta(days=1)
+"""The first commit of a file within so long after a session wrote it has what the session wrote."""
+MIN_MOVE_SIMILARITY = 0.6
+"""How much of what moved must be as it was for an anchor to follow it."""
+
+
+@dataclass(frozen=True)
+class ChangeCommit:
+    """A commit of a change; `reverted_sha` is the one that it takes back, where it says so."""
+
+    sha: str
+    subject: str
+    committed_at: datetime
+    reverted_sha: str | None = None
+
+    @property
+    def is_revert(self) -> bool:
+        """Whether it says that it reverts some commit."""
+        return bool(self.reverted_sha) or self.subject.startswith('Revert "')
+
+    def reverts_commit(self, other: ChangeCommit) -> bool:
+        """Whether it says that it reverts the other, by its name or as git words a revert."""
+        if self.reverted_sha:
+            return is_same_commit(other.sha, self.reverted_sha)
+        return bool(other.subject) and self.subject == f'Revert "{other.subject}"'
+
+
+@dataclass(frozen=True)
+class FileEdit:
+    """A hunk, its kind (code, comment, space; None: unknown), the definitions it lies in or
+    holds, and other identifiers in it."""
+
+    hunk: DiffHunk
+    kind: str | None = None
+    symbols: frozenset[str] = frozenset()
+    identifiers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class LineMove:
+    """Lines from `first` to `last` that went to another file, and how much of them is as it was."""
+
+    first: int
+    last: int
+    path: str
+    new_first: int
+    similarity: float = 1.0
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A changed file. `removed_symbols`: definitions that went; `is_truncated`: not all edits are
+    told;
+    `may_exist_elsewhere`: the file was deleted here and may live on elsewhere."""
+
+    path: str
+    status: str
+    old_path: str | None = None
+    edits: tuple[FileEdit, ...] = ()
+    moved: tuple[LineMove, ...] = ()
+    removed_symbols: frozenset[str] = frozenset()
+    is_truncated: bool = False
+    may_exist_elsewhere: bool = False
+    old_blob: str | None = None
+    new_blob: str | None = None
+
+    @property
+    def previous_path(self) -> str:
+        """The path before the change, which is the one that a memory knows."""
+        return self.old_path if self.status == "renamed" and self.old_path else self.path
+
+
+@dataclass(frozen=True)
+class FileChangeStep:
+    """A change of one file: the commit to blame, and from when on it stood on its branch."""
+
+    file: ChangedFile
+    commit: ChangeCommit
+    at: datetime
+
+
+@dataclass(frozen=True)
+class FileAnchor:
+    """A memory and a file that it speaks of, as they stood at `known_at`.
+
+    `ranges` are the lines and symbols in it, `identifiers` the identifiers that the memory names,
+    `blob` git's name of the content, each as far as it is known. `confirmed_at`: when it was last
+    said that the memory holds; what was changed before moves it, and casts no doubt.
+    `written_at`: when the session that the memory comes from had last written the file by then.
+    """
+
+    memory: UUID
+    path: str
+    known_at: datetime
+    ranges: tuple[LineRange, ...] = ()
+    identifiers: frozenset[str] = frozenset()
+    blob: str | None = None
+    confirmed_at: datetime | None = None
+    written_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class StaleMark:
+    """Why one memory may be stale. `change` is the file's status; `path` its path then; `lines`
+    where those of the memory stand after it."""
+
+    memory: UUID
+    path: str
+    grade: StaleGrade
+    score: float
+    commit: str
+    subject: str
+    committed_at: datetime
+    change: str
+    lines: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class StalenessVerdict:
+    """All the doubts about one memory together."""
+
+    grade: StaleGrade
+    score: float
+
+
+def grade_file(
+    file: ChangedFile, ranges: tuple[LineRange, ...] = (), identifiers: frozenset[str] = frozenset()
+) -> GradedScore | None:
+    """The rule of the table above for an edit of a file that stays, and what a memory speaks of."""
+    if file.status not in {"modified", "renamed"}:
+        return None
+    if not file.edits:
+        return None if file.status == "renamed" and not file.is_truncated else LINES_UNKNOWN
+    moves = [
+        target
+        for line_range in ranges
+        if (target := find_move_target(file, line_range)) is not None
+    ]
+    graded_scores = [(StaleGrade.SUSPECT, 1 - move.similarity) for move in moves]
+    remaining = [line_range for line_range in ranges if find_move_target(file, line_range) is None]
+    if remaining or not ranges:
+        graded_scores += [_grade_edit(edit, file, remaining, identifiers) for edit in file.edits]
+    if file.is_truncated:
+        graded_scores.append(LINES_UNKNOWN)
+    return max(graded_scores, key=lambda graded: (_RANK[graded[0]], graded[1]))
+
+
+def _grade_edit(
+    edit: FileEdit, file: ChangedFile, ranges: list[LineRange], identifiers: frozenset[str]
+) -> GradedScore:
+    graded = (
+        _grade_ranges(edit, file, ranges) if ranges else _grade_identifiers(edit, file, identifiers)
+    )
+    factor = COSMETIC_FACTORS.get(edit.kind or "")
+    return graded if factor is None else (StaleGrade.SUSPECT, graded[1] * factor)
+
+
+def _grade_ranges(edit: FileEdit, file: ChangedFile, ranges: Iterable[LineRange]) -> GradedScore:
+    result = ELSEWHERE
+    for line_range in ranges:
+        if line_range.name in file.removed_symbols or (
+            line_range.has_lines and hunk_deletes(edit.hunk, line_range)
+        ):
+            return GONE
+        # A definition's name stands also for its namesakes: lines, where they are known, decide.
+        is_touched = (
+            hunk_touches(edit.hunk, line_range)
+            if line_range.has_lines
+            else line_range.name in edit.symbols
+        )
+        result = LINES_TOUCHED if is_touched else result
+    return result
+
+
+def _grade_identifiers(
+    edit: FileEdit, file: ChangedFile, identifiers: frozenset[str]
+) -> GradedScore:
+    """For a memory that is known to speak of the file and of no lines in it."""
+    if not identifiers or not (edit.symbols or edit.identifiers):
+        return LINES_UNKNOWN
+    if identifiers & file.removed_symbols:
+        return GONE
+    if identifiers & edit.symbols:
+        return LINES_TOUCHED
+    return IDENTIFIER_TOUCHED if identifiers & edit.identifiers else ELSEWHERE
+
+
+def shift_ranges(file: ChangedFile, ranges: tuple[LineRange, ...]) -> tuple[LineRange, ...]:
+    """Where the parts stand after an edit of their file; without lines where not all is told."""
+    if file.status == "renamed" and not file.edits and not file.is_truncated:
+        return ranges
+    if not file.edits or file.is_truncated:
+        return tuple(
+            replace(line_range, first=0, last=0) for line_range in ranges if line_range.name
+        )
+    hunks = [edit.hunk for edit in file.edits]
+    return tuple(shift_range(line_range, hunks) for line_range in ranges)
+
+
+def find_move_target(file: ChangedFile, line_range: LineRange) -> LineMove | None:
+    """Where a part went, if it went to one other file and is there much as it was."""
+    if not line_range.has_lines:
+        return None
+    candidates = (
+        move
+        for move in file.moved
+        if move.first <= line_range.first
+        and line_range.last <= move.last
+        and move.similarity >= MIN_MOVE_SIMILARITY
+    )
+    return max(candidates, key=lambda move: move.similarity, default=None)
+
+
+def combine_marks(marks: Iterable[StaleMark]) -> dict[UUID, StalenessVerdict]:
+    """One verdict a memory: the worst grade, and the doubts joined by noisy-or.
+
+    Noisy-or, 1 - product of (1 - score), treats the marks as independent reasons: each adds
+    to the doubt, none takes from it, and the sum stays within 1.
+    """
+    by_memory: defaultdict[UUID, list[StaleMark]] = defaultdict(list)
+    for mark in marks:
+        by_memory[mark.memory].append(mark)
+    return {
+        memory: combine_scores((mark.grade, mark.score) for mark in memory_marks)
+        for memory, memory_marks in by_memory.items()
+    }
+
+
+def combine_scores(graded_scores: Iterable[GradedScore]) -> StalenessVerdict:
+    """At least one doubt as one: the worst grade, the scores joined by noisy-or."""
+    grades, scores = zip(*graded_scores, strict=True)
+    trust = math.prod(1 - score for score in sorted(scores))
+    return StalenessVerdict(worst_grade(grades), min(1.0, 1 - trust))
+
+
+def worst_grade(grades: Iterable[StaleGrade]) -> StaleGrade:
+    """The gravest of at least one grade."""
+    return max(grades, key=_RANK.__getitem__)
+
+
+def is_same_commit(sha: str, other_sha: str) -> bool:
+    """Whether two names, either of them abbreviated, are of one commit."""
+    return sha.startswith(other_sha) or other_sha.startswith(sha)

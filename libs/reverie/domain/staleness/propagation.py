@@ -1,0 +1,120 @@
+"""Propagation of stale marks along the edges of the memory graph.
+
+The shares are those of `impact`. Each mark spreads by itself, so that it can be removed with all
+that it caused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.access.scopes import branch_of_scope
+from reverie.domain.staleness.grading import LINES_UNKNOWN, StaleGrade, StaleMark
+from reverie.domain.staleness.impact import EDGE_SHARES, MIN_SCORE, AffectedMemory, DependencyEdge
+
+MIN_SOURCE_SCORE = LINES_UNKNOWN[1]
+"""A doubt below this stays with the memory that it is about."""
+MAX_FRONTIER = 5000
+"""Of what one step reaches, so many of the most doubtful are followed further."""
+
+
+@dataclass(frozen=True)
+class PropagationTarget:
+    """A memory that doubt may reach: its scope, and since when it is known or was confirmed."""
+
+    scope: str
+    known_at: datetime
+
+
+@dataclass(frozen=True)
+class PropagationSource:
+    """A mark on a memory of a scope by a change of the file `node`."""
+
+    mark: StaleMark
+    node: UUID
+    scope: str
+
+
+@dataclass(frozen=True)
+class PropagatedMark:
+    """Where the doubt of a source came to: by which memories and arrows, and how much is left."""
+
+    source: PropagationSource
+    memory: UUID
+    score: float
+    via: tuple[str, ...] = ()
+
+    @property
+    def grade(self) -> StaleGrade:
+        """Of the source itself as it is marked, else by what is left of its score."""
+        return (
+            StaleGrade(AffectedMemory(self.score, ()).grade) if self.via else self.source.mark.grade
+        )
+
+
+def select_sources(marks: Iterable[PropagationSource]) -> list[PropagatedMark]:
+    """What spreads: of each memory and file the gravest doubt, the latest of equals."""
+    best: dict[tuple[UUID, UUID], PropagationSource] = {}
+    for source in marks:
+        key = (source.mark.memory, source.node)
+        if key not in best or _severity_key(best[key]) <= _severity_key(source):
+            best[key] = source
+    return [
+        PropagatedMark(source, source.mark.memory, source.mark.score)
+        for source in best.values()
+        if _is_strong_enough(source)
+    ]
+
+
+def propagate_step(
+    frontier: Sequence[PropagatedMark],
+    edges: Iterable[tuple[DependencyEdge, PropagationTarget]],
+    reached: dict[tuple[UUID, UUID, UUID], PropagatedMark],
+) -> list[PropagatedMark]:
+    """One edge on from the frontier, what is new or stronger than `reached` has it, which it
+    updates.
+
+    No doubt comes back to where it came from, leaves its branch, or reaches who knew the change.
+    """
+    by_memory: defaultdict[UUID, list[PropagatedMark]] = defaultdict(list)
+    for item in frontier:
+        by_memory[item.memory].append(item)
+    updated: dict[tuple[UUID, UUID, UUID], PropagatedMark] = {}
+    for edge, target in edges:
+        for previous in by_memory[edge.dependency]:
+            following = _follow_edge(previous, edge, target)
+            key = (edge.dependent, previous.source.mark.memory, previous.source.node)
+            if following and (key not in reached or reached[key].score < following.score):
+                reached[key] = updated[key] = following
+    return sorted(updated.values(), key=lambda item: (-item.score, item.memory))[:MAX_FRONTIER]
+
+
+def _follow_edge(
+    previous: PropagatedMark, edge: DependencyEdge, target: PropagationTarget
+) -> PropagatedMark | None:
+    mark, score = previous.source.mark, previous.score * EDGE_SHARES[edge.kind] * edge.weight
+    is_revisit = edge.dependent == mark.memory or str(edge.dependent) in previous.via
+    knew_change = target.known_at >= mark.committed_at
+    if (
+        is_revisit
+        or knew_change
+        or score < MIN_SCORE
+        or branch_of_scope(target.scope) != branch_of_scope(previous.source.scope)
+    ):
+        return None
+    arrow = f"-{edge.kind.value}->" if edge.outward else f"<-{edge.kind.value}-"
+    return PropagatedMark(
+        previous.source, edge.dependent, score, (*previous.via, arrow, str(edge.dependent))
+    )
+
+
+def _is_strong_enough(source: PropagationSource) -> bool:
+    return source.mark.score >= MIN_SOURCE_SCORE
+
+
+def _severity_key(source: PropagationSource) -> tuple[float, datetime]:
+    return source.mark.score, source.mark.committed_at

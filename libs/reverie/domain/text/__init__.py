@@ -1,0 +1,1 @@
+"""Reading text: words for the index, chunks, Markdown, turns."""

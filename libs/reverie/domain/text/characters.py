@@ -1,0 +1,50 @@
+"""Unicode character checks: East Asian script detection and invisible text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from unicodedata import category
+
+CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+"""Chinese, Japanese and Korean letters, as a class of a regular expression has them."""
+
+MIN_EAST_ASIAN_TEXTS = 10
+"""Texts that must be written so before it is said of many: a few prove nothing."""
+
+CHARS_PER_CJK_WORD = 2
+"""Signs that a Chinese, Japanese or Korean word has, about."""
+
+_CJK_CHAR = re.compile(rf"[{CJK}]")
+_OTHER_WORD = re.compile(rf"(?:[^\W_{CJK}])+")
+
+
+def is_east_asian(text: str) -> bool:
+    """Whether more of its words are Chinese, Japanese or Korean than are not."""
+    if not _CJK_CHAR.search(text):
+        return False
+    cjk_chars, other_words = len(_CJK_CHAR.findall(text)), len(_OTHER_WORD.findall(text))
+    return cjk_chars > CHARS_PER_CJK_WORD * other_words
+
+
+def is_mostly_east_asian(texts: Iterable[str]) -> bool:
+    """Whether at least half of the texts are, and `MIN_EAST_ASIAN_TEXTS` of them."""
+    verdicts = [is_east_asian(text) for text in texts]
+    return sum(verdicts) >= MIN_EAST_ASIAN_TEXTS and 2 * sum(verdicts) >= len(verdicts)
+
+
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+_FILLER_CHARS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether no character of a text is seen."""
+    return all(_is_invisible(char) for char in text)
+
+
+def _is_invisible(char: str) -> bool:
+    # Variation selectors only say how the character before them looks.
+    is_variation_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+    return is_variation_selector or char in _FILLER_CHARS or category(char) in _INVISIBLE_CATEGORIES

@@ -1,0 +1,171 @@
+"""Terms for the full-text index and its queries: split identifiers, CJK bigrams, folded Chinese.
+
+The output contains only plain words between spaces, so that Postgres' default parser passes them
+on unchanged.
+The index and the query use the same function."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from reverie.domain.text.characters import CJK
+from reverie.domain.text.chinese_folding import fold_to_simplified
+from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
+
+# Postgres ignores lexemes over 2,046 bytes with a notice; what is longer than this is a blob.
+MAX_WORD_BYTES = 256
+# to_tsvector refuses more than 1 MiB of lexemes and positions.
+MAX_TEXT_BYTES = 384 * 1024
+MAX_COMPOUND_CHARS = 80
+MAX_JOINED_NAMES = 24
+MAX_WORDS_PER_NAME = 4
+
+_COMBINING_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0dff\u0e00-\u0eff"
+_WORD = rf"(?:[^\W_]|[{_COMBINING_MARKS}])+"
+_COMPOUND = re.compile(rf"{_WORD}(?:[_\-./\\:@#+~]+{_WORD})*")
+_PART = re.compile(_WORD)
+_CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+")
+_CJK_RUN = re.compile(rf"[{CJK}]+|[^{CJK}]+")
+_CJK_CHAR = re.compile(rf"[{CJK}]")
+_HAN_CHAR = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")
+# Characters that carry grammar, as English stop words do: 什么, 怎么, 可以, 我们, ...
+_FUNCTION_CHARS = frozenset(
+    "的了吗呢吧啊么什怎哪谁是在和与或也都就还会能要可以有没不我你他她它们这那个很"
+    "被把给让从到对为所之其而且但及着过得地上下里时"
+)
+
+
+def index_text(text: str) -> str:
+    """The words of `text`, space-separated, for `to_tsvector('english', ...)`.
+
+    `getUserById` gives get user by id getuserbyid; `src/middleware/auth.ts` gives its four
+    parts, authts, and srcmiddlewareauthts; 连接池 gives 连接 接池 连 接 池, as 連接池 does; 1.25.6
+    also gives 1x25x6.
+    At most `MAX_TEXT_BYTES` of UTF-8; words over `MAX_WORD_BYTES` are dropped.
+    """
+    normalized = unicodedata.normalize("NFKC", text)
+    if _CJK_CHAR.search(normalized):
+        normalized = fold_to_simplified(normalized)
+    return " ".join(_limit_size(_split_words(normalized)))
+
+
+def query_text(query: str) -> str:
+    """The words of a question, as `index_text` gives them, each once."""
+    return " ".join(dict.fromkeys(index_text(query).split()))
+
+
+def expand_query_text(query: str) -> str:
+    """The words of a question, and neighbours of them as the one name they may be in code.
+
+    `get user by id` also asks for getuserbyid: two to `MAX_WORDS_PER_NAME` plain ASCII words in a
+    row, at most `MAX_JOINED_NAMES` such names from the beginning on. One that was never indexed
+    finds
+    nothing.
+    """
+    return " ".join(
+        dict.fromkeys(
+            [*query_text(query).split(), *islice(_iter_joined_names(query), MAX_JOINED_NAMES)]
+        )
+    )
+
+
+def find_joined_names(query: str) -> list[str]:
+    """The names that three or more words in a row of a question may be, `MAX_JOINED_NAMES` at
+    most.
+    """
+    return list(islice(_iter_joined_names(query, min_words=3), MAX_JOINED_NAMES))
+
+
+def _iter_joined_names(query: str, min_words: int = 2) -> Iterator[str]:
+    words = [word.strip(".,;:?!\"'()").lower() for word in query.split()]
+    for start in range(len(words)):
+        name = ""
+        for count, word in enumerate(words[start : start + MAX_WORDS_PER_NAME], start=1):
+            if not (word.isascii() and word.isalnum() and len(name + word) <= MAX_COMPOUND_CHARS):
+                break
+            name += word
+            if count >= min_words:
+                yield name
+
+
+def _limit_size(words: Iterator[str]) -> Iterator[str]:
+    remaining = MAX_TEXT_BYTES
+    for word in words:
+        size = len(word.encode())
+        if size > MAX_WORD_BYTES:
+            continue
+        remaining -= size + 1
+        if remaining < 0:
+            return
+        yield word
+
+
+def _split_words(text: str) -> Iterator[str]:
+    for match in _COMPOUND.finditer(text):
+        compound = match[0]
+        if compound.isascii() and compound.isalnum():
+            # Most words of most texts.
+            yield from (compound,) if compound.islower() else _split_identifier(compound)
+            continue
+        parts: list[str] = _PART.findall(compound)
+        for part in parts:
+            yield from _split_part(part)
+        if len(parts) > 1 and not _CJK_CHAR.search(compound):
+            yield from _compound_forms(compound, parts)
+
+
+def _split_part(part: str) -> Iterator[str]:
+    for run in _CJK_RUN.findall(part):
+        if _CJK_CHAR.match(run):
+            yield from _cjk_terms(run)
+        else:
+            yield from _split_identifier(run)
+
+
+def _cjk_terms(run: str) -> Iterator[str]:
+    """Neighbours in pairs, and Chinese characters singly, but for those of grammar alone."""
+    if len(run) == 1:
+        yield run
+        return
+    bigrams = (run[i : i + 2] for i in range(len(run) - 1))
+    yield from (bigram for bigram in bigrams if not _FUNCTION_CHARS.issuperset(bigram))
+    yield from (char for char in run if char not in _FUNCTION_CHARS and _HAN_CHAR.match(char))
+
+
+def _split_identifier(word: str) -> Iterator[str]:
+    humps = _CAMEL_BOUNDARY.split(word)
+    if len(humps) > 1 and len(word) <= MAX_COMPOUND_CHARS:
+        yield from (hump.lower() for hump in humps if len(hump) > 1)
+    yield word.lower()
+
+
+def _compound_forms(compound: str, parts: list[str]) -> Iterator[str]:
+    """The compound as one word, and a path's last component as one word."""
+    if len(compound) > MAX_COMPOUND_CHARS:
+        return
+    if _VERSION.fullmatch(compound):
+        yield "x".join(parts).lower()
+        return
+    yield "".join(parts).lower()
+    name = _PART.findall(re.split(r"[/\\]", compound)[-1])
+    if 1 < len(name) < len(parts):
+        yield "".join(name).lower()
+
+
+GENERATED_KEY_PREFIXES = ("file:", "session:", "entity:", "topic:")
+"""Beginnings of the keys that the system itself gives: nobody searches for them."""
+
+
+def memory_index_text(key: str | None, content: str, tags: Sequence[str]) -> str:
+    """The words of a memory: of its key, its content and its tags."""
+    searchable_key = None if key is None or key.lower().startswith(GENERATED_KEY_PREFIXES) else key
+    return index_text(" ".join(filter(None, (searchable_key, content, *tags))))
+
+
+def turn_index_text(role: str, content: str) -> str:
+    """The words of a turn: none of a tool's output, and none where only recalled memory was."""
+    return "" if role == "tool" or content == OMITTED_PLACEHOLDER else index_text(content)

@@ -1,0 +1,214 @@
+"""Normalization of short statements: content words, negated clauses and replaced words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from reverie.domain.text.text_cache import TextCache
+
+NUMBER = re.compile(r"v?\d+(?:\.\d+)*%?")
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a list between spaces."""
+    return frozenset(words.split())
+
+
+_STOP_WORDS = word_set(
+    """a an the of in on at to for from by is are was were be been being it its as and or that
+    this these those with we our us you your i my all must should shall will would can could may
+    has have had do does did so then there their them they against because since into over than
+    before after when while if within per via also always which who instead please 的 了 都 请 也"""
+)
+DIRECTION_MARKERS = word_set("over than before after from to into by instead")
+_NEGATION = "not"
+_REWRITES = tuple(
+    (re.compile(pattern, re.I), into)
+    for pattern, into in (
+        (r"\bcan(?:no|['’]\s?)t\b", "can not"),
+        (r"\bwon['’]t\b", "will not"),
+        (r"\b(\w+)n['’]t\b", r"\1 not"),
+        (r"\bno longer\b|\bnever\b|\bavoid\b|\bstop(?= \w+ing\b)|\bno\b(?!\.)", " not "),
+        (r"\b(?:rather than|in place of)\b", "instead of"),
+        (r"\b(?:turned|switched) on\b|开启|启用|打开", " enabled "),
+        (r"\b(?:turned|switched) off\b|关闭|禁用", " disabled "),
+        (r"不要|不再|不得|不能|不可|禁止|不", " not "),
+        (r"\b(\d+)(ms|s|sec|min|h|[kmg]i?b)\b", r"\1 \2"),
+    )
+)
+_UNITS = {
+    name: unit
+    for unit, names in {
+        "millisecond": "ms millisecond milliseconds",
+        "second": "s sec secs second seconds",
+        "minute": "min mins minute minutes",
+        "hour": "h hr hrs hour hours",
+        "day": "d day days",
+        "kb": "kb kib",
+        "mb": "mb mib",
+        "gb": "gb gib",
+    }.items()
+    for name in names.split()
+}
+_NUMBERS = dict(
+    zip(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
+        map(str, range(1, 11)),
+        strict=True,
+    )
+) | {"once": "1", "twice": "2"}
+_TOKEN = re.compile(
+    r"(?P<word>[./]?[A-Za-z0-9_]+(?:[./\\:@#+\-]+[A-Za-z0-9_]+)*%?(?:\(\))?)"
+    r"|(?P<cjk>[\u3400-\u9fff])|(?P<other>[^\W\d_]+)|(?P<sep>[,;:!?()，。；：！？（）]|\.(?=\s|$))"
+)
+_IDENTIFIER_SHAPE = re.compile(r"\d|[._/\\:@#+\-]|[a-z][A-Z]|\(\)")
+_CHANGE_VERB = re.compile(r"(?:mov|switch|migrat|chang)")
+MAX_CLAUSE_TOKENS = 64
+"""Tokens that a negation or a marker speaks of at most, where no separator ends it before."""
+
+
+@dataclass(frozen=True)
+class NormalizedStatement:
+    """A text taken apart.
+
+    `words`: content words in order. `breaks`: places of words that follow a separator or a
+    function word. `negated`: for each negation the words after it up to the next separator.
+    `replaced`: words that something else takes the place of. `after_marker`: what follows each
+    directional marker.
+    """
+
+    words: tuple[str, ...]
+    breaks: frozenset[int]
+    negated: tuple[tuple[str, ...], ...]
+    replaced: frozenset[str]
+    after_marker: dict[str, frozenset[str]]
+
+    @cached_property
+    def bag(self) -> frozenset[str]:
+        """The distinct content words."""
+        return frozenset(self.words)
+
+
+@TextCache
+def normalize_statement(text: str) -> NormalizedStatement:
+    """Takes a text apart; the texts asked last are kept, for each is judged beside many others."""
+    tokens = list(_tokenize(_apply_rewrites(text)))
+    words: list[str] = []
+    breaks: set[int] = set()
+    for kind, token in tokens:
+        if kind == "word":
+            words.append(token)
+        else:
+            breaks.add(len(words))
+    negated, replaced = _negated_clauses(tokens), _replaced_words(tokens)
+    return NormalizedStatement(
+        tuple(words), frozenset(breaks), negated, replaced, _words_after_markers(tokens)
+    )
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word is a path, an identifier or a number rather than a plain word."""
+    return bool(_IDENTIFIER_SHAPE.search(word))
+
+
+def _apply_rewrites(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text)
+    for pattern, replacement in _REWRITES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _tokenize(text: str) -> Iterator[tuple[str, str]]:
+    """(kind, token): word, stop, not, sep."""
+    previous = ""
+    for match in _TOKEN.finditer(text):
+        raw = match[0]
+        if match["sep"]:
+            yield "sep", raw
+            continue
+        token = _normalize_token(raw, previous)
+        previous = token
+        if token == _NEGATION:
+            yield "not", token
+        else:
+            yield ("stop" if token in _STOP_WORDS else "word"), token
+
+
+def _normalize_token(raw: str, previous: str) -> str:
+    lower = raw.lower().removesuffix("()")
+    lower = _NUMBERS.get(lower, lower)
+    if lower in _UNITS and NUMBER.fullmatch(previous):
+        return _UNITS[lower]
+    if lower in _STOP_WORDS or lower == _NEGATION or _IDENTIFIER_SHAPE.search(raw):
+        return lower
+    return stem(lower)
+
+
+def stem(word: str) -> str:
+    """A plain word without its ending: uses, used and using become one."""
+    if len(word) <= 3 or not word.isascii():
+        return word
+    if word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        if word.endswith(ending) and len(word) - len(ending) >= 2:
+            word = word[: -len(ending)]
+            break
+    word = word.removesuffix("e")
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+def _words_after(tokens: list[tuple[str, str]], marker: str) -> Iterator[str]:
+    """The content word after each occurrence of a marker."""
+    for index, (_, token) in enumerate(tokens):
+        if token == marker:
+            yield from _first_word(tokens, index + 1)
+
+
+def _words_after_markers(tokens: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """The content words after the occurrences of each marker."""
+    found: dict[str, list[str]] = {marker: [] for marker in DIRECTION_MARKERS}
+    for index, (_, token) in enumerate(tokens, start=1):
+        if token in found:
+            found[token] += _first_word(tokens, index)
+    return {marker: frozenset(words) for marker, words in found.items()}
+
+
+def _first_word(tokens: list[tuple[str, str]], index: int) -> list[str]:
+    for kind, token in tokens[index : index + MAX_CLAUSE_TOKENS]:
+        if kind == "word":
+            return [token]
+        if kind == "sep":
+            break
+    return []
+
+
+def _negated_clauses(tokens: list[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    clauses = []
+    for index, (kind, _) in enumerate(tokens):
+        if kind == "not":
+            clauses.append(tuple(_clause_words(tokens, index + 1)))
+    return tuple(clauses)
+
+
+def _clause_words(tokens: list[tuple[str, str]], index: int) -> Iterator[str]:
+    for kind, token in tokens[index : index + MAX_CLAUSE_TOKENS]:
+        if kind == "sep":
+            return
+        if kind == "word":
+            yield token
+
+
+def _replaced_words(tokens: list[tuple[str, str]]) -> frozenset[str]:
+    found = set(_words_after(tokens, "instead"))
+    if any(kind == "word" and _CHANGE_VERB.match(token) for kind, token in tokens):
+        found |= set(_words_after(tokens, "from"))
+    if any(token in {"with", "by"} for _, token in tokens):
+        found |= set(_words_after(tokens, "replac"))
+    return frozenset(found)

@@ -1,0 +1,66 @@
+"""Selection of the excerpt of a text that matches a query best."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+_SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
+# Every sentence is compared with every word, so both are bounded: a text of more sentences than
+# this is looked at in pieces of one size, a question of more words by its first ones.
+_MAX_SENTENCES = 400
+_MAX_WORDS = 32
+
+
+def best_snippet(text: str, words: str, size: int = 240) -> str:
+    """At most `size` characters from the sentence on that holds most of `words`.
+
+    A text that is short enough comes whole; what is left out is shown by an ellipsis.
+    """
+    flat = " ".join(text.split())
+    if len(flat) <= size:
+        return flat
+    start = min(_best_start(flat, _query_words(words), size), len(flat) - size)
+    cut = flat[start : start + size]
+    before, after = start > 0, start + size < len(flat)
+    if before and flat[start - 1] != " ":
+        cut = _drop_first_partial_word(cut)
+    if after and flat[start + size] != " ":
+        cut = _drop_last_partial_word(cut)
+    return f"{'… ' if before else ''}{cut.strip()}{' …' if after else ''}"
+
+
+def _query_words(words: str) -> set[str]:
+    # Words of one Chinese character stand nearly everywhere.
+    distinctive = (word for word in words.lower().split() if len(word) > 1 + word.isascii())
+    return set(islice(dict.fromkeys(distinctive), _MAX_WORDS))
+
+
+def _best_start(text: str, query_words: set[str], size: int) -> int:
+    """Where to begin: at the best sentence, or before its first hit where that is far inside."""
+    spans = [match.span() for match in _SENTENCE.finditer(text)] or [(0, len(text))]
+    if len(spans) > _MAX_SENTENCES:
+        step = max(size, len(text) // _MAX_SENTENCES)
+        spans = [(offset, offset + step) for offset in range(0, len(text), step)]
+    start, stop = max(
+        spans, key=lambda span: (_count_matches(text[slice(*span)], query_words), -span[0])
+    )
+    lower = text[start:stop].lower()
+    found = [place for word in query_words if (place := lower.find(word)) >= 0]
+    first = min(found, default=0)
+    return start + first - size // 3 if first > size // 2 else start
+
+
+def _count_matches(sentence: str, query_words: set[str]) -> int:
+    lower = sentence.lower()
+    return sum(word in lower for word in query_words)
+
+
+def _drop_first_partial_word(text: str) -> str:
+    _, space, tail = text.partition(" ")
+    return tail if space else text
+
+
+def _drop_last_partial_word(text: str) -> str:
+    head, space, _ = text.rpartition(" ")
+    return head if space else text

@@ -1,0 +1,184 @@
+"""Stored session turns, and the condensed trace that is stored of a tool call."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+MAX_TARGET = 240
+MAX_NOTE = 100
+
+_FENCE = re.compile(r"^\s*(`{3,}|~{3,})[^\n]*$", re.M)
+_CODE_SPAN = re.compile(r"`([^`\n]+)`")
+_UPDATED_FILE = re.compile(
+    r"[Ff]ile (?:created successfully at: (?P<made>\S+)"
+    r"|(?P<put>\S+) (?:has been )?(?:updated|created))"
+)
+_LABELS = re.compile(r"(?:\s*(?:path|pattern|glob|type|output|mode|in|file|url)\b:?)*", re.I)
+_TARGET_KEYS = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "query", "url")
+_REJECTED = re.compile(r"(?:user|tool use was) (?:doesn't want to|rejected|denied|declined)", re.I)
+_USER_REASON = re.compile(r"(?:the user said|user provided the following reason)[^:]*:\s*", re.I)
+_FAILED = re.compile(
+    r"^\s*(?:--- FAIL|FAIL\b|FAILED\b|panic:|fatal:|Traceback \(most recent|error:|Error:|ERROR\b"
+    r"|npm ERR!|E\s{3}|.*?: command not found|.*?: No such file or directory"
+    r"|.*\bExit code:? [1-9]|.*\bexit status [1-9])",
+    re.M,
+)
+_ISSUE_COUNT = re.compile(r"^\s*[1-9]\d* (?:issues?|errors?|failed|failing)\b", re.M)
+_ANSWER = re.compile(r"^\*\*Answer:\*\*\s*(.+)$", re.M)
+_QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.M)
+_TOOLS_WITHOUT_EXCERPT = frozenset(
+    {"read", "edit", "write", "multiedit", "notebookedit", "glob", "grep", "todowrite", "ls"}
+)
+
+
+@dataclass(frozen=True)
+class TurnText:
+    """One stored turn: `ord` counts from 0 in its session; a tool's content is its trace."""
+
+    id: UUID
+    ord: int
+    role: str
+    content: str
+    at: datetime
+    tool: str | None = None
+
+
+def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> str:
+    """A trace of a tool call: one line of tool, target, note and status, then an excerpt.
+
+    The excerpt is at most `limit` characters, and none for tools whose output is a file's
+    content or a list of matches. A failed command keeps the lines that say why; a question
+    to the user keeps question and answer; a refused call keeps the user's words.
+    Condensing a trace again changes nothing but its excerpt's length.
+    """
+    name = (tool or "tool").strip() or "tool"
+    if _is_trace(name, content):
+        head, _, rest = content.partition("\n")
+        return "\n".join(filter(None, (head, rest.strip()[:limit].rstrip())))
+    head, output = _split_call_output(content)
+    status = _detect_status(output or head)
+    line = _format_trace_line(name, head, output, status)
+    excerpt = _build_excerpt(name, head, output, status, limit).strip()[:limit].rstrip()
+    return "\n".join(filter(None, (line, excerpt)))
+
+
+def trace_status(content: str) -> str:
+    """What a stored trace says of its call: ok, failed, rejected or answered."""
+    match = re.match(r"[^\n]* \[(ok|failed|rejected|answered)\](?:\n|$)", content)
+    return match[1] if match else ""
+
+
+def trace_target(content: str) -> str:
+    """The command or path a stored trace names, or an empty string."""
+    match = _CODE_SPAN.search(content.partition("\n")[0])
+    return match[1] if match else ""
+
+
+def _is_trace(name: str, content: str) -> bool:
+    return content.startswith(f"{name}: ") and bool(trace_status(content))
+
+
+def _split_call_output(content: str) -> tuple[str, str]:
+    """What was asked of the tool, and what it gave back."""
+    text = content.replace("\x00", "").strip()
+    fence = _FENCE.search(text)
+    if fence:
+        output = text[fence.end() :].strip()
+        return text[: fence.start()].strip(), re.sub(r"\n?\s*(?:`{3,}|~{3,})\s*$", "", output)
+    if text.startswith("{"):
+        return text, ""
+    return (text, "") if _CODE_SPAN.search(text[:400]) or _ANSWER.search(text) else ("", text)
+
+
+def _detect_status(output: str) -> str:
+    if _REJECTED.search(output[:400]):
+        return "rejected"
+    if _ANSWER.search(output):
+        return "answered"
+    return "failed" if _FAILED.search(output) or _ISSUE_COUNT.search(output) else "ok"
+
+
+def _format_trace_line(name: str, head: str, output: str, status: str) -> str:
+    target, note = _find_target(head, output)
+    parts = [f"{name}:"]
+    if target:
+        parts.append(f"`{target}`")
+    if note:
+        parts.append(f"({note})")
+    return " ".join([*parts, f"[{status}]"])
+
+
+def _find_target(head: str, output: str) -> tuple[str, str]:
+    """The command or path in what was asked, and the words beside it."""
+    arguments = _parse_json_object(head)
+    if arguments:
+        target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
+        return _flatten(target, MAX_TARGET), _flatten(
+            str(arguments.get("description", "")), MAX_NOTE
+        )
+    code_spans = _CODE_SPAN.findall(head)
+    target = code_spans[-1] if code_spans else _find_updated_file(output)
+    note = "" if _ANSWER.search(head) else _CODE_SPAN.sub("", head).strip()
+    note = "" if _LABELS.fullmatch(note) else note
+    return _flatten(target, MAX_TARGET), _flatten(note.splitlines()[0] if note else "", MAX_NOTE)
+
+
+def _find_updated_file(output: str) -> str:
+    """The file that an output says was written: what was written to it stands before."""
+    found = [match["made"] or match["put"] for match in _UPDATED_FILE.finditer(output)]
+    return found[-1] if found else ""
+
+
+def _parse_json_object(head: str) -> dict[str, Any]:
+    if not head.startswith("{"):
+        return {}
+    try:
+        parsed = json.loads(head)
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _build_excerpt(name: str, head: str, output: str, status: str, limit: int) -> str:
+    if status == "answered":
+        return _format_answers(head or output)
+    if status == "rejected":
+        reason = _USER_REASON.search(output)
+        return _flatten(output[reason.end() :], limit) if reason else ""
+    if name.lower() in _TOOLS_WITHOUT_EXCERPT and status == "ok":
+        return ""
+    if status == "failed":
+        return _failure_lines(output)
+    return output if len(output) <= limit else _last_lines(output, limit)
+
+
+def _last_lines(output: str, limit: int) -> str:
+    """Whole lines from the end: a command says last how it went."""
+    tail = output[max(len(output) - limit, 0) :]
+    return tail.partition("\n")[2] or tail
+
+
+def _format_answers(text: str) -> str:
+    questions, answers = _QUESTION.findall(text), _ANSWER.findall(text)
+    replies = answers[0].split(", ") if len(answers) == 1 else answers
+    if len(questions) == len(replies):
+        return "\n".join(f"{q} → {a}" for q, a in zip(questions, replies, strict=True))
+    return f"{' '.join(questions)} → {', '.join(answers)}"
+
+
+def _failure_lines(output: str) -> str:
+    """The lines around the first failures."""
+    lines = output.splitlines()
+    failed = [i for i, line in enumerate(lines) if _FAILED.match(line) or _ISSUE_COUNT.match(line)]
+    selected = sorted({j for i in failed[:5] for j in (i - 1, i, i + 1) if 0 <= j < len(lines)})
+    return "\n".join(lines[i].rstrip() for i in selected)
+
+
+def _flatten(text: str, limit: int) -> str:
+    flat = " ".join(text.replace("`", "'").split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

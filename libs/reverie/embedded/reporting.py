@@ -1,0 +1,66 @@
+"""The addresses of the running services, and the interface for reporting start-up progress."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+SERVICES = ("ingest", "dream", "staleness", "recall")
+GATEWAY = "recall"
+DERIVE = "derive"
+"""The other process of ingest: what no request waits for."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """URLs for people and programs; none holds a password but for `api_key` itself.
+
+    `grpc`: host and port of the gateway's other door. `api_key` is the key of this laptop, kept
+    in `key_file`; None where only others know it.
+    `new_key` is true when it was made just now.
+    """
+
+    home: Path
+    services: dict[str, str]
+    postgres: str
+    nats: str
+    grpc: str | None = None
+    api_key: str | None = field(repr=False, default=None)
+    key_file: Path | None = None
+    new_key: bool = False
+
+    @property
+    def gateway(self) -> str:
+        """The one address an agent needs."""
+        return self.services[GATEWAY]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, without the key."""
+        fields = asdict(self) | {"home": str(self.home), "gateway": self.gateway}
+        return {k: v for k, v in fields.items() if k not in {"api_key", "new_key", "key_file"}}
+
+
+class ProgressReporter(Protocol):
+    """Called from the event loop, `migrating` and `progress` also from another thread."""
+
+    def step(self, text: str) -> None:
+        """What is being done now."""
+
+    def migrating(self, name: str, number: int, of: int) -> None:
+        """A migration of the schema that begins."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Bytes fetched of a download."""
+
+    def note(self, text: str) -> None:
+        """Something a person should know."""
+
+    def failed(self, name: str, log: Path, lines: str) -> None:
+        """A part that did not come up, and the end of its log."""
+
+    def up(self, addresses: Addresses) -> None:
+        """All parts are ready."""
+
+    def stopping(self) -> None:
+        """The end has begun."""

@@ -1,0 +1,65 @@
+"""Stops the supervisor of a home folder from another process: the work of `reverie down`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from reverie.domain.core.errors import Unavailable
+from reverie.embedded.home import Home, existing_home, read_run_file
+from reverie.embedded.lock import is_home_locked
+from reverie.embedded.processes import is_alive, is_running
+
+POLL_SECONDS = 0.1
+
+
+def stop_supervisor(root: Path, timeout: float) -> int | None:
+    """Tells the supervisor of a home folder to stop, and waits until no process of it is left.
+
+    Answers its process id, or None where none runs. Raises `Unavailable` where it is still there
+    after `timeout`, or belongs to another user.
+    """
+    home = existing_home(root)
+    if home is None or not is_home_locked(home):
+        return None
+    retrying = Retrying(
+        retry=retry_if_result(lambda stopped: not stopped),
+        stop=stop_after_delay(timeout),
+        wait=wait_fixed(POLL_SECONDS),
+    )
+    signalled: list[int] = []
+    try:
+        retrying(_has_stopped, home, signalled)
+    except RetryError:
+        raise Unavailable("Reverie", _timeout_hint(home, signalled)) from None
+    return signalled[0] if signalled else None
+
+
+def _has_stopped(home: Home, signalled: list[int]) -> bool:
+    """Whether nobody holds the folder, nor who did is left. That one is told once, when known."""
+    if not is_home_locked(home):
+        return not any(map(is_alive, signalled))
+    pid = read_run_file(home, "up").get("pid")
+    # Where one was killed, its note names it until the next one has written its own.
+    if isinstance(pid, int) and not signalled and is_running(pid, "reverie"):
+        signalled.append(pid)
+        _send_stop_signal(pid)
+    return False
+
+
+def _send_stop_signal(pid: int) -> None:
+    try:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    except PermissionError:
+        hint = f"process {pid} belongs to another user: end it as that one"
+        raise Unavailable("Reverie", hint) from None
+
+
+def _timeout_hint(home: Home, signalled: list[int]) -> str:
+    holder = f"process {signalled[0]}" if signalled else "whoever holds its folder"
+    return f"{holder} did not end in time: see {home.logs}"

@@ -1,0 +1,162 @@
+"""Language model endpoints: configuration, errors, budget interface, usage counts and a probe."""
+
+from __future__ import annotations
+
+import ssl
+import urllib.request
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Literal, Protocol, TypeVar
+from urllib.error import HTTPError
+
+import truststore
+from pydantic import BaseModel, SecretStr
+
+from reverie.domain.core.errors import Misconfigured
+
+LanguageProvider = Literal["none", "openai", "anthropic"]
+OutputMode = Literal["tool", "schema", "text"]
+OutputT = TypeVar("OutputT", bound=BaseModel)
+
+DEFAULT_URLS = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthropic.com"}
+
+
+@dataclass(frozen=True)
+class LanguageEndpoint:
+    """Where a language model answers, and how it is asked.
+
+    `output_mode`: the answer comes as a call of a tool, by a JSON schema, or as JSON in the text.
+    `timeout` for one call; `attempts` of them where the first is refused as too many or fails,
+    `retry_delay` seconds before the second at most, more before the next.
+    """
+
+    provider: LanguageProvider
+    model: str
+    url: str
+    key: str | None = field(default=None, repr=False)
+    output_mode: OutputMode = "tool"
+    timeout: float = 60.0
+    attempts: int = 3
+    max_output_tokens: int = 4_000
+    retry_delay: float = 0.5
+
+
+class LanguageSettings(Protocol):
+    """What the settings say of a language model."""
+
+    @property
+    def llm_provider(self) -> LanguageProvider: ...
+    @property
+    def llm_url(self) -> str | None: ...
+    @property
+    def llm_key(self) -> SecretStr | None: ...
+    @property
+    def llm_model(self) -> str: ...
+    @property
+    def llm_output_mode(self) -> OutputMode: ...
+    @property
+    def llm_timeout(self) -> float: ...
+
+
+def build_language_endpoint(settings: LanguageSettings) -> LanguageEndpoint | None:
+    """The endpoint of the settings; None where they name no provider. Raises `Misconfigured`."""
+    provider, model = settings.llm_provider, settings.llm_model.strip()
+    if provider == "none":
+        return None
+    if not model:
+        raise Misconfigured("llm_model", "say which model of llm_provider is to be asked")
+    url = (settings.llm_url or DEFAULT_URLS[provider]).rstrip("/")
+    key = settings.llm_key.get_secret_value() if settings.llm_key else None
+    output_mode, timeout = settings.llm_output_mode, settings.llm_timeout
+    return LanguageEndpoint(provider, model, url, key, output_mode, timeout)
+
+
+class LanguageModelError(Exception):
+    """The model gave no answer that can be used; the text is a reason without any content."""
+
+
+class RetryableLanguageModelError(LanguageModelError):
+    """Not answered, and worth another try, `retry_after` seconds if the endpoint said so."""
+
+    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class LanguageCallRejected(LanguageModelError):
+    """The budget is spent, or the model rests after failures: nothing was sent."""
+
+
+class LanguageBudget(Protocol):
+    """Counts what each tenant asks in a day."""
+
+    async def reserve_call(self, tenant: int) -> bool:
+        """Whether one more call fits the day's budget; it is counted then, come what may."""
+        ...
+
+    async def record_usage(
+        self, tenant: int, calls: int, failed: int, input_tokens: int, output_tokens: int
+    ) -> None:
+        """Counts further calls, those that failed, and tokens sent and received."""
+        ...
+
+
+@dataclass
+class CallUsage:
+    """What one question cost: requests sent, tokens sent and received."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass
+class UsageTally:
+    """What one piece of work has asked: calls, those in vain, tokens, and why it made do."""
+
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    degraded_reason: str | None = None
+
+    def add(self, calls: int, failed: int, call_usage: CallUsage) -> None:
+        """Adds what one question cost."""
+        self.calls += calls
+        self.failed += failed
+        self.input_tokens += call_usage.input_tokens
+        self.output_tokens += call_usage.output_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens sent and received."""
+        return self.input_tokens + self.output_tokens
+
+
+PROBE_TIMEOUT = 5.0
+
+
+def find_endpoint_problem(endpoint: LanguageEndpoint) -> str | None:
+    """What is wrong with the endpoint, None where it answers: it is asked for its models."""
+    path = "/v1/models" if endpoint.provider == "anthropic" else "/models"
+    request = urllib.request.Request(  # noqa: S310 (the setting admits http and https only)
+        endpoint.url + path, headers=_probe_headers(endpoint)
+    )
+    context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        with urllib.request.urlopen(request, timeout=PROBE_TIMEOUT, context=context):  # noqa: S310
+            return None
+    except HTTPError as error:
+        error.close()
+        if error.code in {401, 403}:
+            return f"refuses the key ({error.code})"
+        # Not every compatible endpoint lists its models.
+        return None if error.code in {404, 405, 501} else f"answers {error.code}"
+    except (OSError, HTTPException) as error:
+        return f"does not answer ({getattr(error, 'reason', None) or type(error).__name__})"
+
+
+def _probe_headers(endpoint: LanguageEndpoint) -> dict[str, str]:
+    if endpoint.provider == "anthropic":
+        return {"x-api-key": endpoint.key or "", "anthropic-version": "2023-06-01"}
+    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}

@@ -1,0 +1,173 @@
+"""Calls a language model over HTTP with pydantic-ai. Slow to import, so imported on first use.
+
+The import takes seconds and 70 MB, which a process that calls no language model must not pay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+
+import httpx2
+import truststore
+from pydantic_ai import Agent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    UnexpectedModelBehavior,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.output import OutputSpec
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage
+
+from reverie.inference.llm_endpoint import (
+    CallUsage,
+    LanguageEndpoint,
+    LanguageModelError,
+    OutputT,
+    RetryableLanguageModelError,
+)
+
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+"""Bytes of an answer; a longer one is no answer."""
+
+PLACEHOLDER_KEY = "none"
+
+
+class LanguageModelTransport:
+    """One endpoint and its connections. It tries nothing again."""
+
+    def __init__(self, endpoint: LanguageEndpoint) -> None:
+        self._endpoint = endpoint
+        self._http = httpx2.AsyncClient(
+            verify=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            timeout=endpoint.timeout,
+            event_hooks={"response": [_limit_response]},
+        )
+        self._model = _create_model(endpoint, self._http)
+
+    async def ask(
+        self,
+        instructions: str,
+        text: str,
+        output_type: type[OutputT],
+        name: str,
+        call_usage: CallUsage,
+    ) -> OutputT:
+        """One answer of a shape;
+
+        one that has it not is sent back once. Raises `LanguageModelError`.
+        """
+        output = _build_output_spec(self._endpoint, output_type, name)
+        agent: Agent[object, OutputT] = Agent(
+            self._model, output_type=output, instructions=instructions, retries=1
+        )
+        settings = ModelSettings(max_tokens=self._endpoint.max_output_tokens, temperature=0.0)
+        usage = RunUsage()
+        try:
+            async with asyncio.timeout(self._endpoint.timeout):
+                return (await agent.run(text, usage=usage, model_settings=settings)).output
+        except TimeoutError as error:
+            raise RetryableLanguageModelError("it took too long") from error
+        except (AgentRunError, httpx2.HTTPError, ValueError) as error:
+            raise _to_language_model_error(error) from error
+        finally:
+            call_usage.requests, call_usage.input_tokens = usage.requests, usage.input_tokens
+            call_usage.output_tokens = usage.output_tokens
+
+    async def close(self) -> None:
+        """Ends its connections."""
+        await self._http.aclose()
+
+
+def _create_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
+    return (
+        _create_anthropic_model(endpoint, http)
+        if endpoint.provider == "anthropic"
+        else _create_openai_model(endpoint, http)
+    )
+
+
+def _create_anthropic_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    key = endpoint.key or PLACEHOLDER_KEY
+    client = AsyncAnthropic(base_url=endpoint.url, api_key=key, max_retries=0, http_client=http)
+    return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
+
+
+def _create_openai_model(endpoint: LanguageEndpoint, http: httpx2.AsyncClient) -> Model:
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    key = endpoint.key or PLACEHOLDER_KEY
+    client = AsyncOpenAI(base_url=endpoint.url, api_key=key, max_retries=0, http_client=http)
+    provider = OpenAICompatibleProvider("llm", openai_client=client)
+    return OpenAIChatModel(endpoint.model, provider=provider)
+
+
+def _build_output_spec(
+    endpoint: LanguageEndpoint, output_type: type[OutputT], name: str
+) -> OutputSpec[OutputT]:
+    match endpoint.output_mode:
+        case "schema":
+            return NativeOutput(output_type, name=name)
+        case "text":
+            return PromptedOutput(output_type, name=name)
+        case "tool":
+            return ToolOutput(output_type, name=name)
+
+
+def _to_language_model_error(error: Exception) -> LanguageModelError:
+    """The reason, in words that quote nothing of what was sent or answered."""
+    if isinstance(error, ModelAuthenticationError | ModelQuotaExceededError):
+        return LanguageModelError("the key or the account is refused")
+    if isinstance(error, ModelHTTPError):
+        code = error.status_code
+        reason = f"the endpoint answered {code}"
+        is_retryable = code in {408, 409, 429} or code >= 500
+        return (
+            RetryableLanguageModelError(reason, error.retry_after)
+            if is_retryable
+            else LanguageModelError(reason)
+        )
+    if isinstance(error, ModelConnectionError):
+        return RetryableLanguageModelError("the endpoint does not answer")
+    if isinstance(error, ModelAPIError):
+        return RetryableLanguageModelError("the endpoint failed")
+    if isinstance(error, UnexpectedModelBehavior):
+        return LanguageModelError("its answer has not the shape asked for")
+    if isinstance(error, httpx2.HTTPError):
+        return RetryableLanguageModelError("the endpoint does not answer")
+    return LanguageModelError("its answer cannot be read")
+
+
+async def _limit_response(response: httpx2.Response) -> None:
+    """Lets no more be read of an answer than `MAX_RESPONSE_BYTES`."""
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _LimitedStream(response.stream)
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for chunk in self._stream:
+            received += len(chunk)
+            if received > MAX_RESPONSE_BYTES:
+                raise httpx2.RemoteProtocolError("the answer is too long")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,127 @@
+"""Prometheus metrics of the embedding, sparse and reranking models of a process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_SECONDS_BUCKETS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+)
+_TEXTS_BUCKETS = (1, 2, 4, 8, 16, 32, 64)
+
+
+class ModelMetrics:
+    """Batches by size and duration, the calls that wait, and the texts that were known already."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._texts = cache(
+            Histogram(
+                "reverie_model_batch_texts",
+                "Texts that a batch held.",
+                ["model"],
+                buckets=_TEXTS_BUCKETS,
+                registry=registry,
+            ).labels
+        )
+        self._seconds = cache(
+            Histogram(
+                "reverie_model_batch_seconds",
+                "Seconds that a batch took.",
+                ["model"],
+                buckets=_SECONDS_BUCKETS,
+                registry=registry,
+            ).labels
+        )
+        self._calls = cache(
+            Gauge(
+                "reverie_model_calls",
+                "Calls of the model under way: one is worked on, the others take turns with it.",
+                ["model"],
+                registry=registry,
+            ).labels
+        )
+        self._limit = cache(
+            Gauge(
+                "reverie_model_calls_limit",
+                "Calls above which the model refuses more.",
+                ["model"],
+                registry=registry,
+            ).labels
+        )
+        self._refused = cache(
+            Counter(
+                "reverie_model_calls_refused",
+                "Calls that were too many.",
+                ["model"],
+                registry=registry,
+            ).labels
+        )
+        self._cached = cache(
+            Counter(
+                "reverie_model_texts_known",
+                "Texts whose vector was kept from before.",
+                ["model"],
+                registry=registry,
+            ).labels
+        )
+        self._loaded = cache(
+            Gauge(
+                "reverie_model_loaded",
+                "Whether the model is there: 1, or 0 while it is missing.",
+                ["model"],
+                registry=registry,
+            ).labels
+        )
+
+    def set_loaded(self, model: str, is_loaded: bool) -> None:
+        """Says whether a model that is wanted is there."""
+        self._loaded(model).set(int(is_loaded))
+        self._refused(model)
+
+    def count_cached(self, model: str, texts: int) -> None:
+        """Counts texts that took no call."""
+        self._cached(model).inc(texts)
+
+    @contextmanager
+    def track_call(self, model: str, limit: int) -> Iterator[None]:
+        """One call that was let in; `limit`: how many may be."""
+        self._limit(model).set(limit)
+        self._calls(model).inc()
+        try:
+            yield
+        finally:
+            self._calls(model).dec()
+
+    def count_refused(self, model: str) -> None:
+        """Counts a call that was too much."""
+        self._refused(model).inc()
+
+    @contextmanager
+    def track_batch(self, model: str, texts: int) -> Iterator[None]:
+        """One batch, from its start to its end."""
+        started = time.perf_counter()
+        yield
+        self._texts(model).observe(texts)
+        self._seconds(model).observe(time.perf_counter() - started)
+
+
+UNREGISTERED_METRICS = ModelMetrics(CollectorRegistry())
+"""Counts for nobody: of models that no service holds."""

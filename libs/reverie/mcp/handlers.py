@@ -1,0 +1,181 @@
+"""Handlers of MCP requests: tools, resources and prompts in the SDK's types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from difflib import get_close_matches
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from reverie.domain.redaction.redactor import redact
+from reverie.mcp import prompts, resources
+from reverie.mcp.rest_calls import RestCallError, RestClient
+from reverie.mcp.tool_definition import Tool, ToolHints
+from reverie.mcp.tool_results import format_problem, to_json
+from reverie.mcp.tools import select_tools
+
+NOT_FOUND = -32002
+"""JSON-RPC code of a resource that is not there."""
+PROTOCOL_VERSION = types.LATEST_PROTOCOL_VERSION
+
+McpContext = ServerRequestContext[Any, Any]
+RestProvider = Callable[[McpContext], RestClient]
+ProjectProvider = Callable[[McpContext], str | None]
+CallWrapper = Callable[[str], AbstractContextManager[None]]
+"""What goes around the call of a tool, by its name; the SDK makes the span."""
+
+
+def _no_wrapper(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+class McpHandlers:
+    """The handlers of a profile, full or minimal.
+
+    Calls are made with the `RestClient` of each request. `project_of`: the project that calls
+    without a place mean.
+    """
+
+    def __init__(
+        self,
+        get_rest: RestProvider,
+        profile: str = "full",
+        get_project: ProjectProvider = lambda _: None,
+        wrap_call: CallWrapper = _no_wrapper,
+    ) -> None:
+        self._get_rest = get_rest
+        self._get_project = get_project
+        self._wrap_call = wrap_call
+        self._tools = select_tools(profile)
+
+    def get_input_schema(self, name: str) -> dict[str, Any] | None:
+        """The schema of a tool's arguments."""
+        tool = self._tools.get(name)
+        return tool.input_schema if tool else None
+
+    async def list_tools(self, ctx: McpContext, _: object = None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[to_mcp_tool(tool) for tool in self._tools.values()])
+
+    async def call_tool(
+        self, ctx: McpContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, self._unknown_tool_message(params.name))
+        rest, project = self._get_rest(ctx), self._get_project(ctx)
+        try:
+            with self._wrap_call(params.name):
+                body = await tool.call(rest, params.arguments or {}, project)
+        except RestCallError as error:
+            text, data = format_problem(error.problem)
+            return _build_result(text, data, is_error=True)
+        return _build_result(tool.render_text(body) if tool.render_text else to_json(body), body)
+
+    def _unknown_tool_message(self, name: str) -> str:
+        suggestions = get_close_matches(name, self._tools, n=1)
+        hint = (
+            f"did you mean {suggestions[0]}?"
+            if suggestions
+            else f"there are {', '.join(self._tools)}"
+        )
+        return f"unknown tool {redact(name[:100]).text}: {hint}"
+
+    async def list_resources(self, ctx: McpContext, _: object) -> types.ListResourcesResult:
+        entries = [
+            types.Resource(
+                uri=resource.uri,
+                name=resource.name,
+                description=resource.description,
+                mime_type=resource.media_type,
+            )
+            for resource in resources.RESOURCES
+        ]
+        return types.ListResourcesResult(resources=entries)
+
+    async def list_templates(self, ctx: McpContext, _: object) -> types.ListResourceTemplatesResult:
+        source = resources.MEMORY_TEMPLATE
+        template = types.ResourceTemplate(
+            uri_template=source.uri,
+            name=source.name,
+            description=source.description,
+            mime_type=source.media_type,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(
+        self, ctx: McpContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        try:
+            media_type, text = await resources.read_resource(
+                self._get_rest(ctx), uri, self._get_project(ctx)
+            )
+        except RestCallError as error:
+            raise _to_mcp_error(error) from None
+        contents = [types.TextResourceContents(uri=uri, mime_type=media_type, text=text)]
+        return types.ReadResourceResult(contents=list(contents))
+
+    async def list_prompts(self, ctx: McpContext, _: object) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[_to_mcp_prompt(prompt) for prompt in prompts.PROMPTS]
+        )
+
+    async def get_prompt(
+        self, ctx: McpContext, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        arguments, project = params.arguments or {}, self._get_project(ctx)
+        try:
+            description, text = await prompts.render_prompt(
+                self._get_rest(ctx), params.name, arguments, project
+            )
+        except RestCallError as error:
+            raise _to_mcp_error(error) from None
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=description, messages=[message])
+
+
+def to_mcp_tool(tool: Tool) -> types.Tool:
+    """A tool as clients see it."""
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=_to_mcp_annotations(tool.hints),
+    )
+
+
+def _to_mcp_annotations(hints: ToolHints) -> types.ToolAnnotations:
+    if hints.read_only:
+        return types.ToolAnnotations(read_only_hint=True)
+    return types.ToolAnnotations(
+        destructive_hint=hints.destructive, idempotent_hint=True if hints.idempotent else None
+    )
+
+
+def _to_mcp_prompt(prompt: prompts.McpPrompt) -> types.Prompt:
+    arguments = [
+        types.PromptArgument(name=name, description=description, required=name in prompt.required)
+        for name, description in prompt.arguments.items()
+    ]
+    return types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments)
+
+
+def _build_result(text: str, data: dict[str, Any], is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=data, is_error=is_error
+    )
+
+
+def _to_mcp_error(error: RestCallError) -> MCPError:
+    """A protocol error with the code and words of REST; the document is its data."""
+    problem = error.problem
+    code = {"not_found": NOT_FOUND, "invalid": types.INVALID_PARAMS}.get(
+        problem.code, types.INTERNAL_ERROR
+    )
+    data = problem.model_dump(mode="json", exclude_none=True)
+    return MCPError(code, f"{problem.code}: {problem.detail}", data)

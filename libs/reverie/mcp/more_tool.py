@@ -1,0 +1,152 @@
+"""The tool `more`: lists, describes and runs every operation that has no tool of its own.
+
+What an operation takes is read from the running gateway's OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.core.errors import InvalidInput
+from reverie.mcp.rest_calls import (
+    RestCallError,
+    RestClient,
+    call_rest,
+    call_rest_any,
+    quote_argument,
+)
+from reverie.mcp.tool_definition import Arguments, Body
+from reverie.mcp.tool_results import escape_tags
+from reverie.mcp.tool_schemas import Schema, integer_schema, operation_schema
+
+WITHHELD_OPERATIONS = {
+    "make_key": "the key would stand in the conversation: `reverie key create`",
+    "rotate_key": "the key would stand in the conversation: `reverie key rotate`",
+    "vault_get": "the value would stand in the conversation: `reverie vault get`",
+    "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",
+}
+"""What a model may not do, why, and how a person does it."""
+_EVENT_PAGE = Operation("watch_memories", "GET", "/v1/events/page")
+_DATA_FIELD, _VERSION_FIELD = "data", "version"
+_EXTRA_HELP = {
+    "watch_memories": "what happened since the `after` of the last page; without: where to begin",
+    "import": "`data`: the JSON lines of an export",
+    "export": "all that may be read, as JSON lines; of few scopes, for it must fit one answer",
+}
+
+
+@cache
+def available_operations() -> dict[str, Operation]:
+    """Those that can be asked for, by name."""
+    others = {operation.name: operation for operation in SPECIAL_OPERATIONS}
+    others[_EVENT_PAGE.name] = _EVENT_PAGE
+    return {**{operation.name: operation for operation in OPERATIONS}, **others}
+
+
+async def run_more(rest: RestClient, fields: Arguments) -> Body:
+    """`run_more`: lists operations, tells what one takes, or carries it out."""
+    name, arguments = fields.get("operation"), fields.get("arguments")
+    for other in fields.keys() - {"operation", "arguments"}:
+        raise _invalid_error(other, "belongs into arguments")
+    if name is None:
+        return await _describe_all(rest)
+    operation = _find_operation(name)
+    if arguments is None:
+        return await _describe_operation(rest, operation)
+    if not isinstance(arguments, Mapping):
+        raise _invalid_error("arguments", "input should be an object")
+    return await _execute(rest, operation, dict(arguments))
+
+
+def _find_operation(name: object) -> Operation:
+    available = available_operations()
+    if not isinstance(name, str) or name not in available:
+        suggestions = get_close_matches(str(name), available, n=3)
+        hint = (
+            f"did you mean {' or '.join(suggestions)}?"
+            if suggestions
+            else "call more alone for the list"
+        )
+        raise _invalid_error("operation", f"there is no such operation: {hint}")
+    if name in WITHHELD_OPERATIONS:
+        raise _invalid_error("operation", f"is for people, {WITHHELD_OPERATIONS[name]}")
+    return available[name]
+
+
+async def _describe_all(rest: RestClient) -> Body:
+    document = await call_rest(rest, "GET", "/openapi.json")
+    summaries = {
+        name: _summarize(document, operation)
+        for name, operation in available_operations().items()
+        if name not in WITHHELD_OPERATIONS
+    }
+    return {"operations": summaries}
+
+
+async def _describe_operation(rest: RestClient, operation: Operation) -> Body:
+    """What it is for and the schema of its arguments; `arguments: {}` carries it out."""
+    document = await call_rest(rest, "GET", "/openapi.json")
+    return {
+        "operation": operation.name,
+        "about": _summarize(document, operation),
+        "arguments": _argument_schema(document, operation),
+    }
+
+
+def _summarize(document: Mapping[str, Any], operation: Operation) -> str:
+    summary = str(_find_spec(document, operation).get("summary") or operation.name)
+    return f"{summary}; {_EXTRA_HELP[operation.name]}" if operation.name in _EXTRA_HELP else summary
+
+
+def _argument_schema(document: Mapping[str, Any], operation: Operation) -> Schema:
+    if operation.name == "import":
+        schema = operation_schema(document, _find_spec(document, operation), operation.path_fields)
+        schema["properties"][_DATA_FIELD] = {"type": "string"}
+        return {**schema, "required": [_DATA_FIELD]}
+    schema = operation_schema(
+        document, _find_spec(document, operation), operation.path_fields, operation.payload_field
+    )
+    if operation.uses_if_match:
+        schema["properties"][_VERSION_FIELD] = integer_schema("only where this one stands")
+    return schema
+
+
+def _find_spec(document: Mapping[str, Any], operation: Operation) -> Mapping[str, Any]:
+    """The part of the document; one of the kinds where a path has several."""
+    path = operation.path.replace("{kind}", "github")
+    spec: Mapping[str, Any] = (
+        document.get("paths", {}).get(path, {}).get(operation.method.lower(), {})
+    )
+    return spec
+
+
+async def _execute(rest: RestClient, operation: Operation, fields: dict[str, Any]) -> Body:
+    path = PATH_VARIABLE.sub(lambda name: quote_argument(fields, name[1]), operation.path)
+    for name in operation.path_fields:
+        fields.pop(name, None)
+    if operation.name == "import":
+        return await _import_data(rest, fields)
+    version = fields.pop(_VERSION_FIELD, None) if operation.uses_if_match else None
+    headers = None if version is None else {"If-Match": f'"{version}"'}
+    query, body = operation.split_fields(fields)
+    request_body = body if body or operation.method == "POST" else None
+    result = await call_rest_any(rest, operation.method, path, query, request_body, headers)
+    if isinstance(result, str) or operation.name == "export":
+        return {_DATA_FIELD: result if isinstance(result, str) else ""}
+    return dict(escape_tags(result)) if isinstance(result, Mapping) else {}
+
+
+async def _import_data(rest: RestClient, fields: dict[str, Any]) -> Body:
+    data = fields.pop(_DATA_FIELD, None)
+    if not isinstance(data, str):
+        raise _invalid_error(_DATA_FIELD, "is required: the JSON lines of an export")
+    return dict(escape_tags(await call_rest(rest, "POST", "/v1/import", fields, data)))
+
+
+def _invalid_error(field: str, reason: str) -> RestCallError:
+    return RestCallError(problem_from_error(InvalidInput(field, reason)))

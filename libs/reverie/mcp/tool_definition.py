@@ -1,0 +1,143 @@
+"""The definition of a tool, and the kind of tool that makes one REST call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.core.errors import InvalidInput
+from reverie.mcp.rest_calls import (
+    RestCallError,
+    RestClient,
+    call_rest,
+    quote_argument,
+    rename_fields,
+)
+from reverie.mcp.tool_results import compact, fence_body
+from reverie.mcp.tool_schemas import Schema
+
+Arguments: TypeAlias = Mapping[str, Any]
+Body: TypeAlias = dict[str, Any]
+ToolFunction: TypeAlias = Callable[[RestClient, Arguments], Awaitable[Body]]
+
+
+@dataclass(frozen=True)
+class ToolHints:
+    """What a client may show of a tool before it is used."""
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+
+READ_ONLY = ToolHints(read_only=True)
+ADDITIVE = ToolHints()
+IDEMPOTENT = ToolHints(idempotent=True)
+"""Adds or changes; the same call again changes nothing more."""
+DESTRUCTIVE = ToolHints(destructive=True, idempotent=True)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: what a model is told of it, and what it does.
+
+    `project_argument`: the argument that names a place, filled with the project the server is
+    bound to where a caller leaves it out, and the arguments `alternative_arguments` of it too.
+    `render_text`: what is shown in place of JSON. `returns_memories`: the answer holds memories,
+    and is fenced.
+    `result_fields`: fields that are passed on as they are, and no others. `is_fenced`: the answer
+    is fenced as it is.
+    """
+
+    name: str
+    description: str
+    input_schema: Schema
+    output_schema: Schema
+    run: ToolFunction
+    hints: ToolHints = READ_ONLY
+    project_argument: Literal["scope", "project"] | None = None
+    alternative_arguments: tuple[str, ...] = ()
+    returns_memories: bool = False
+    result_fields: tuple[str, ...] = ()
+    is_fenced: bool = False
+    render_text: Callable[[Body], str] | None = None
+
+    async def call(self, rest: RestClient, arguments: Arguments, project: str | None) -> Body:
+        """The answer as data. Raises `RestCallError`."""
+        body = await self.run(rest, self._with_project(arguments, project))
+        if self.is_fenced:
+            return fence_body(body)
+        if self.result_fields:
+            return {name: body[name] for name in self.result_fields if name in body}
+        return fence_body(compact(body)) if self.returns_memories else dict(compact(body))
+
+    def _with_project(self, arguments: Arguments, project: str | None) -> Arguments:
+        if self.project_argument is None or project is None:
+            return arguments
+        alternatives = (
+            ("scope", "scopes", "session")
+            if self.project_argument == "project"
+            else self.alternative_arguments
+        )
+        if any(arguments.get(name) for name in (self.project_argument, *alternatives)):
+            return arguments
+        return {
+            **arguments,
+            self.project_argument: f"project/{project}"
+            if self.project_argument == "scope"
+            else project,
+        }
+
+
+@dataclass(frozen=True)
+class RestCall:
+    """Runs one REST call.
+
+    `{name}` in the path takes that argument. `renames`: arguments that REST calls otherwise.
+    `nested`: arguments that lie within another field of the body. What is left goes into the
+    body of a POST or PATCH, else into the query; REST says what it does not know.
+    """
+
+    method: str
+    path: str
+    renames: Mapping[str, str] = field(default_factory=dict)
+    nested: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    async def __call__(self, rest: RestClient, arguments: Arguments) -> Body:
+        path, remaining = self._build_path(arguments)
+        fields = {**self.defaults, **{self.renames.get(k, k): v for k, v in remaining.items()}}
+        for name, owner in self.nested.items():
+            if name in fields:
+                fields[owner] = {**(fields.get(owner) or {}), name: fields.pop(name)}
+        in_body = self.method in {"POST", "PATCH"}
+        try:
+            if in_body:
+                return await call_rest(rest, self.method, path, None, fields)
+            return await call_rest(rest, self.method, path, _check_query(fields))
+        except RestCallError as error:
+            field_paths = {name: f"{owner}.{name}" for name, owner in self.nested.items()}
+            raise rename_fields(error, {**self.renames, **field_paths}) from None
+
+    def _build_path(self, arguments: Arguments) -> tuple[str, dict[str, Any]]:
+        path, remaining = (
+            self.path,
+            {name: value for name, value in arguments.items() if value is not None},
+        )
+        for name in [name for name in ("id",) if f"{{{name}}}" in path]:
+            path = path.replace(f"{{{name}}}", quote_argument(arguments, name))
+            remaining.pop(name, None)
+        return path, remaining
+
+
+def _check_query(query: Arguments) -> dict[str, Any]:
+    """Parameters of a query. Raises `RestCallError` where one is no plain value or list of them."""
+    for name, value in query.items():
+        values = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, str | int | float | bool) for item in values):
+            raise RestCallError(
+                problem_from_error(InvalidInput(name, "input should be a plain value"))
+            )
+    return dict(query)

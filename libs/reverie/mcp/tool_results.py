@@ -1,0 +1,89 @@
+"""Formats tool results and errors: compact JSON, fenced as data.
+
+Structured content starts with the opening tag of the fence and ends with its closing tag, so that
+recalled text can be told from what people said, and cut out of transcripts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reverie.contracts.base import Problem
+from reverie.domain.context.text_rendering import DATA_NOTICE, render_memories
+from reverie.domain.text.memory_fence import CLOSE_TAG, MEMORY_TITLE, OPEN_TAG, escape_fence_tags
+
+ADVICE = {
+    "unauthenticated": "The key is wrong: tell the user to check REVERIE_API_KEY.",
+    "forbidden": "This key may not do that here: use another scope, or tell the user.",
+    "not_found": "Find its id with recall or memory_list first.",
+    "invalid": "Correct that field and call again.",
+    "precondition_failed": "It changed meanwhile: read it again (more get_memory), then decide.",
+    "too_large": "Say less: split it, or store the gist.",
+    "too_many": "Wait that long, or go on without memory.",
+    "conflict": "Read what stands (current), then decide.",
+    "unavailable": "Go on without memory and try once more later.",
+}
+"""What a model can do, by the code of a problem."""
+
+_DROPPED_FIELDS = frozenset(
+    {
+        *("accessed_at", "access_count", "arms", "base_confidence", "provenance", "short_id"),
+        *("snippet", "tier", "updated_at"),
+    }
+)
+_FENCE_FIELDS = frozenset({"fence", "end"})
+_SHORT_ID = 8
+
+
+def compact(value: Any, nested: bool = False) -> Any:
+    """A body without nulls, without what is empty deeper inside, and with its tags harmless."""
+    if isinstance(value, Mapping):
+        return {
+            name: compact(item, True)
+            for name, item in value.items()
+            if item is not None
+            and name not in _DROPPED_FIELDS
+            and not (nested and item in ([], {}, ""))
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [compact(item, True) for item in value]
+    return escape_fence_tags(value) if isinstance(value, str) else value
+
+
+def escape_tags(value: Any) -> Any:
+    """A body as it is, without nulls, and with its tags harmless."""
+    if isinstance(value, Mapping):
+        return {name: escape_tags(item) for name, item in value.items() if item is not None}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [escape_tags(item) for item in value]
+    return escape_fence_tags(value) if isinstance(value, str) else value
+
+
+def fence_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body between the two tags of the fence, in one JSON object."""
+    content = {name: item for name, item in body.items() if name not in _FENCE_FIELDS}
+    return {"fence": f"{OPEN_TAG} {MEMORY_TITLE}: {DATA_NOTICE}", **content, "end": CLOSE_TAG}
+
+
+def to_json(body: Any) -> str:
+    """JSON without spaces that nobody reads."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def format_problem(problem: Problem) -> tuple[str, dict[str, Any]]:
+    """A problem in words a model can act on, and as data with the code and words of REST."""
+    messages = [f"{problem.code}: {problem.detail}"]
+    other_errors = [error for error in problem.errors or () if error.get("field") != problem.field]
+    messages += [f"{error['field']}: {error['reason']}" for error in other_errors]
+    if problem.code in ADVICE:
+        messages.append(ADVICE[problem.code])
+    body = problem.model_dump(mode="json", exclude_none=True, exclude={"instance"})
+    if problem.current:
+        is_memory = {"id", "content"} <= problem.current.keys()
+        messages.append(
+            render_memories([problem.current], "") if is_memory else to_json(problem.current)
+        )
+        body = fence_body({**body, "current": compact(problem.current)})
+    return "\n".join(messages), body

@@ -1,0 +1,121 @@
+"""Builds the tools' JSON schemas from the contracts, kept short.
+
+Limits and formats are not repeated in them: the REST call behind a tool validates its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
+
+Schema: TypeAlias = dict[str, Any]
+_SCHEMA_KEYS = ("type", "enum")
+
+
+def string_schema(description: str = "") -> Schema:
+    """A text."""
+    return with_description({"type": "string"}, description)
+
+
+def string_list_schema(description: str = "") -> Schema:
+    """A list of texts."""
+    return with_description({"type": "array", "items": {"type": "string"}}, description)
+
+
+def integer_schema(description: str = "") -> Schema:
+    """A whole number."""
+    return with_description({"type": "integer"}, description)
+
+
+def with_description(schema: Schema, description: str) -> Schema:
+    """The schema with a description, if there is one."""
+    return {**schema, "description": description} if description else schema
+
+
+def field_schema(model: type[BaseModel], name: str, description: str = "") -> Schema:
+    """A field of a contract, shortened to its type and its choices."""
+    model_schema = _model_schema(model, "validation")
+    return with_description(
+        _shorten(model_schema["properties"][name], model_schema.get("$defs", {})), description
+    )
+
+
+def arguments_schema(properties: Mapping[str, Schema], *required: str) -> Schema:
+    """The schema of a tool's arguments."""
+    schema: Schema = {"type": "object", "properties": dict(properties)}
+    return {**schema, "required": list(required)} if required else schema
+
+
+def result_schema(model: type[BaseModel], *names: str) -> Schema:
+    """The schema of an answer: fields of a contract that a model will look for."""
+    model_schema = _model_schema(model, "serialization")
+    defs = model_schema.get("$defs", {})
+    field_types = {name: _type_only(model_schema["properties"][name], defs) for name in names}
+    return {"type": "object", "properties": field_types}
+
+
+def operation_schema(
+    document: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    places: Sequence[str],
+    body_field: str | None = None,
+) -> Schema:
+    """The schema of what an operation of an OpenAPI document takes: path, query and body as one.
+
+    `body_field`: the name under which all of the body is given.
+    """
+    defs = document.get("components", {}).get("schemas", {})
+    properties: dict[str, Any] = {name: string_schema() for name in places}
+    required = [*places]
+    for value in spec.get("parameters", ()):
+        parameter = _resolve_reference(document, value)
+        if parameter.get("in") == "query":
+            properties[parameter["name"]] = _shorten(parameter.get("schema", {}), defs)
+            required += [parameter["name"]] if parameter.get("required") else []
+    content = spec.get("requestBody", {}).get("content", {}).get("application/json", {})
+    body = _resolve_reference(document, content.get("schema", {}))
+    inner = {name: _shorten(value, defs) for name, value in body.get("properties", {}).items()}
+    if body_field:
+        properties[body_field] = (
+            {"type": "object", "properties": inner} if inner else {"type": "object"}
+        )
+        return arguments_schema(properties, *required, body_field)
+    schema = arguments_schema(properties | inner, *required, *body.get("required", ()))
+    return with_description(schema, " ".join(str(body.get("description", "")).split()))
+
+
+def _resolve_reference(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference within the document stands for."""
+    while "$ref" in value:
+        target: Any = document
+        for name in str(value["$ref"]).split("/")[1:]:
+            target = target[name]
+        value = target
+    return value
+
+
+@cache
+def _model_schema(model: type[BaseModel], mode: Any) -> Schema:
+    return model.model_json_schema(mode=mode)
+
+
+def _type_only(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    """The type alone, without what lies inside."""
+    kind = _shorten(schema, defs).get("type")
+    return {"type": kind} if kind else {}
+
+
+def _shorten(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    if "$ref" in schema:
+        return _shorten(defs[schema["$ref"].rpartition("/")[2]], defs)
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return _shorten(choices[0], defs)
+    shortened = {name: schema[name] for name in _SCHEMA_KEYS if name in schema}
+    if shortened.get("type") == "array" and "items" in schema:
+        inner = _shorten(schema["items"], defs)
+        return {**shortened, "items": {name: inner[name] for name in _SCHEMA_KEYS if name in inner}}
+    return shortened

@@ -1,0 +1,122 @@
+"""Authenticates bearer keys and tokens; key lookups are cached for a few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+import structlog
+
+from reverie.domain.access.principals import Principal, hash_key
+from reverie.domain.core.errors import ReverieError, Unauthenticated, Unavailable
+
+log = structlog.get_logger()
+
+_MAX_CACHED_KEYS = 10_000
+_MAX_KEY_LENGTH = 8192
+WEBSOCKET_KEY_PREFIX = "reverie.key."
+"""What comes before the key among the protocols that a WebSocket offers."""
+
+
+class KeyFinder(Protocol):
+    """Who holds a key, by its SHA-256; None for an unknown, revoked or expired one.
+
+    Raises `Unavailable` where the store does not answer.
+    """
+
+    async def find(self, key_hash: bytes) -> Principal | None: ...
+
+
+Authenticator = Callable[[Mapping[str, str]], Awaitable[Principal]]
+"""Who holds the key in the headers of a call. Raises `Unauthenticated`, `Unavailable`."""
+
+TenantLookup = Callable[[str], Awaitable[int | None]]
+"""The number of a tenant by its name."""
+
+
+class TokenVerifier(Protocol):
+    """Who holds a token of an identity provider. Raises `Unauthenticated`, `Unavailable`."""
+
+    async def verify(self, token: str) -> Principal: ...
+
+
+def is_jwt(text: str) -> bool:
+    """Whether a bearer is three parts joined by dots, as no key of ours is."""
+    return text.count(".") == 2 and text.startswith("ey")
+
+
+class CachedKeyFinder:
+    """Keys found within the last `seconds`; a revoked key works that much longer.
+
+    Unknown keys are not kept, so that a new key works at once.
+    """
+
+    def __init__(self, finder: KeyFinder, ttl: float, max_size: int = _MAX_CACHED_KEYS) -> None:
+        self._finder = finder
+        self._ttl = ttl
+        self._max_size = max_size
+        self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+
+    async def find(self, key_hash: bytes) -> Principal | None:
+        cached = self._cache.get(key_hash)
+        if cached is not None and cached[0] > time.monotonic():
+            return cached[1]
+        principal = await self._load(key_hash)
+        self._store(key_hash, principal)
+        return principal
+
+    async def _load(self, key_hash: bytes) -> Principal | None:
+        """A store that fails is not a wrong key."""
+        try:
+            return await self._finder.find(key_hash)
+        except ReverieError:
+            raise
+        except Exception as error:
+            log.exception("key_lookup_failed")
+            raise Unavailable("the key store", "try again in a moment") from error
+
+    def _store(self, key_hash: bytes, principal: Principal | None) -> None:
+        self._cache.pop(key_hash, None)
+        if principal is None:
+            return
+        self._cache[key_hash] = (time.monotonic() + self._ttl, principal)
+        if len(self._cache) > self._max_size:
+            self._cache.popitem(last=False)
+
+
+async def authenticate(
+    headers: Mapping[str, str], keys: KeyFinder, tokens: TokenVerifier | None = None
+) -> Principal:
+    """The holder of the key, or of the token, that is sent; raises `Unauthenticated`."""
+    key = bearer_token(headers)
+    if key and tokens is not None and is_jwt(key):
+        principal: Principal | None = await tokens.verify(key)
+    else:
+        principal = await keys.find(hash_key(key)) if key else None
+    if principal is None:
+        raise Unauthenticated
+    structlog.contextvars.bind_contextvars(tenant=principal.tenant_name)
+    return principal
+
+
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """The key that a request brings: a page opens a WebSocket with no headers but protocols."""
+    if "Authorization" in headers:
+        return parse_bearer(headers["Authorization"])
+    protocols = headers.get("Sec-WebSocket-Protocol", "").split(",")
+    keys = [
+        protocol.strip().removeprefix(WEBSOCKET_KEY_PREFIX)
+        for protocol in protocols
+        if WEBSOCKET_KEY_PREFIX in protocol
+    ]
+    return parse_bearer(f"Bearer {keys[0]}") if keys else None
+
+
+def parse_bearer(header: str) -> str | None:
+    """The key in an `Authorization` header, if it has the form of one."""
+    scheme, _, key = header.strip().partition(" ")
+    key = key.strip()
+    is_valid = key.isascii() and key.isprintable() and 0 < len(key) <= _MAX_KEY_LENGTH
+    return key if scheme.lower() == "bearer" and is_valid else None

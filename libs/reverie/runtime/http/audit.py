@@ -1,0 +1,159 @@
+"""Audit log middleware: records calls made with a key, mutations before their reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Protocol
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+from prometheus_client import CollectorRegistry, Counter
+
+from reverie.domain.access.audit import MAX_SUBJECT_LENGTH, AuditEntry, AuditMode, collect_subjects
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.ids import new_id
+from reverie.domain.redaction.redactor import redact
+from reverie.runtime.http.problem_responses import PROBLEM_CODE, NextHandler
+from reverie.runtime.http.routes import AUTHENTICATED
+from reverie.runtime.observability.tracing import current_trace_id
+from reverie.runtime.process.asyncio_helpers import BatchWriter
+from reverie.runtime.settings.settings import Settings
+
+log = structlog.get_logger()
+
+MAX_PENDING_ENTRIES = 10_000
+"""Reads that wait to be noted at most: more are counted as lost."""
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class AuditedRoute(Protocol):
+    """What is called: a route."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def delegates(self) -> bool: ...
+
+
+class AuditLog(Protocol):
+    """Where the notes are kept."""
+
+    async def add(self, tenant: int, notes: Sequence[AuditEntry]) -> None:
+        """Keeps notes on one tenant. Raises `Unavailable`."""
+
+
+class Auditor:
+    """Notes the calls of a service. `mode`: writes alone, or all."""
+
+    def __init__(
+        self, audit_log: AuditLog, mode: AuditMode, service: str, registry: CollectorRegistry
+    ) -> None:
+        self._audit_log, self._mode, self._service = audit_log, mode, service
+        self._writer = BatchWriter(self._write_all, MAX_PENDING_ENTRIES)
+        self.run_writer = self._writer.run
+        self._lost_counter = Counter(
+            "reverie_audit_lost",
+            "Calls that the audit log should hold and does not: it was away, or behind.",
+            registry=registry,
+        )
+
+    def middleware(self) -> Middleware:
+        """Goes around what answers problems, so that refusals are noted too."""
+
+        @web.middleware
+        async def audit(request: web.Request, handler: NextHandler) -> web.StreamResponse:
+            response = await handler(request)
+            authenticated = request.get(AUTHENTICATED)
+            if authenticated is not None and not authenticated[0].passes_on:
+                await self._record(request, response, *authenticated)
+            return response
+
+        return audit
+
+    async def _record(
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        route: AuditedRoute,
+        principal: Principal,
+    ) -> None:
+        if is_mutation(route):
+            # Before the reply: what was acknowledged is in the log.
+            await self._write(
+                principal.tenant, [self._build_entry(request, response, route, principal)]
+            )
+        elif self._mode == "all" and not self._writer.add(
+            self._build_entry(request, response, route, principal)
+        ):
+            self._lost_counter.inc()
+
+    def _build_entry(
+        self,
+        request: web.Request,
+        response: web.StreamResponse,
+        route: AuditedRoute,
+        principal: Principal,
+    ) -> AuditEntry:
+        return AuditEntry(
+            id=new_id(),
+            at=datetime.now(UTC),
+            tenant=principal.tenant,
+            key=principal.key_id,
+            who=principal.actor,
+            service=self._service,
+            action=route.name,
+            changes=is_mutation(route),
+            status=response.status,
+            problem=request.get(PROBLEM_CODE),
+            subjects=collect_subjects(request.match_info, _json_body(response)),
+            trace=current_trace_id(),
+            client=redact(request.headers.get("User-Agent", "")[:MAX_SUBJECT_LENGTH]).text,
+        )
+
+    async def _write_all(self, batch: list[AuditEntry]) -> None:
+        batch.sort(key=lambda entry: entry.tenant)
+        for tenant, entries in groupby(batch, lambda entry: entry.tenant):
+            await self._write(tenant, list(entries))
+
+    async def _write(self, tenant: int, entries: Sequence[AuditEntry]) -> None:
+        try:
+            await self._audit_log.add(tenant, entries)
+        # The change has happened: to refuse it now would say what is not so.
+        except Exception as error:
+            self._lost_counter.inc(len(entries))
+            actions = sorted({entry.action for entry in entries})
+            log.error("audit_lost", error=type(error).__name__, calls=len(entries), actions=actions)
+
+
+def create_auditor(
+    settings: Settings, service: str, audit_log: AuditLog, registry: CollectorRegistry
+) -> Auditor | None:
+    """The auditor that the settings want; None where nothing is noted."""
+    return (
+        None
+        if settings.audit_mode == "off"
+        else Auditor(audit_log, settings.audit_mode, service, registry)
+    )
+
+
+def is_mutation(route: AuditedRoute) -> bool:
+    """Whether calls of a route change something."""
+    return route.method not in _SAFE_METHODS and not route.read_only
+
+
+def _json_body(response: web.StreamResponse) -> Mapping[str, Any] | None:
+    body = response.body if isinstance(response, web.Response) else None
+    if response.status < 300 and isinstance(body, bytes) and body.startswith(b"{"):
+        with suppress(ValueError):
+            parsed: Mapping[str, Any] = json.loads(body)
+            return parsed
+    return None

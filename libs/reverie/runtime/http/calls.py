@@ -1,0 +1,86 @@
+"""What a route handler receives (`Call`) and returns (`Reply`)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.consistency import StoredReply
+from reverie.domain.core.errors import InvalidInput, Unauthenticated
+from reverie.runtime.http.streaming import StreamingReply
+
+
+async def unlimited(_: int) -> None:
+    """Nothing is limited."""
+
+
+Body = TypeVar("Body")
+Params = TypeVar("Params")
+JSON_MEDIA_TYPE = "application/json"
+AfterReplyJob = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Call(Generic[Body, Params]):
+    """One request, read and validated. `Call[Remember, None]` has a body and no query.
+
+    `internal_url`: the base URL of this process, as the network has it; `raw_body`: the body as
+    it came, for who checks a signature; `spend` counts memories that a stream brings.
+    """
+
+    body: Body
+    query: Params
+    path: Mapping[str, str]
+    headers: Mapping[str, str]
+    trace_id: str
+    idempotency_key: str | None = None
+    caller: Principal | None = None
+    after_reply_jobs: list[AfterReplyJob] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+    raw_body: bytes = b""
+    internal_url: str = ""
+    spend: Callable[[int], Awaitable[None]] = unlimited
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks. Raises `Unauthenticated` on an open route."""
+        if self.caller is None:
+            raise Unauthenticated
+        return self.caller
+
+    def path_uuid(self, name: str) -> UUID:
+        """A part of the path as a UUID; raises `InvalidInput` naming it."""
+        try:
+            return UUID(self.path[name])
+        except ValueError:
+            raise InvalidInput(name, "is not a UUID") from None
+
+    def run_after_reply(self, job: AfterReplyJob) -> None:
+        """Runs `job` once the reply has left; shutdown waits for it, its failure is logged."""
+        self.after_reply_jobs.append(job)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer with a status or headers of its own; bytes are sent as they are."""
+
+    status: int = 200
+    body: BaseModel | bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+RouteHandler = Callable[[Call[Any, Any]], Awaitable[BaseModel | Reply | StreamingReply]]
+
+
+def render_reply(result: BaseModel | Reply) -> StoredReply:
+    """A handler's result as it goes over the wire."""
+    reply = result if isinstance(result, Reply) else Reply(body=result)
+    if isinstance(reply.body, BaseModel):
+        body = reply.body.model_dump_json(by_alias=True).encode()
+        return StoredReply(reply.status, body, {"Content-Type": JSON_MEDIA_TYPE, **reply.headers})
+    return StoredReply(reply.status, reply.body or b"", dict(reply.headers))

@@ -1,0 +1,443 @@
+"""The route table of a service, and how a request passes through a route."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+)
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from multidict import MultiDict
+from pydantic import BaseModel
+
+from reverie.domain.access.principals import Principal, set_current_principal
+from reverie.domain.core.consistency import StoredReply
+from reverie.domain.core.errors import MalformedInput, PayloadTooLarge, QuotaExceeded, Unavailable
+from reverie.domain.redaction.vault_secrets import OutdatedSecrets, SecretMatcher, use_secrets
+from reverie.runtime.auth.authentication import KeyFinder, TokenVerifier, authenticate, bearer_token
+from reverie.runtime.http.calls import Call, Reply, RouteHandler, render_reply
+from reverie.runtime.http.idempotency import (
+    BestEffortIdempotency,
+    EncryptedIdempotency,
+    IdempotencyStore,
+    request_idempotency_key,
+    run_once,
+    run_once_streaming,
+)
+from reverie.runtime.http.instrumentation import AFTER_REPLY, PROBE_PATHS, RATE_LIMIT_HEADERS
+from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.http.streaming import (
+    StreamingReply,
+    check_content_encoding,
+    read_chunks,
+    send_stream,
+    stream_until_stopped,
+)
+from reverie.runtime.http.validation import check_path, parse_body, parse_query
+from reverie.runtime.http.websocket import RequestedParams, serve_websocket
+from reverie.runtime.limits.admission import AdmissionController
+from reverie.runtime.limits.rate_limiter import RateLimiter, RemainingQuota
+from reverie.runtime.observability.tracing import current_trace_id
+
+
+@dataclass(frozen=True)
+class Route:
+    """One call: what it takes, what it gives, who may use it. OpenAPI is made from this.
+
+    `path` has its variables in braces. `public`: no key at all. `streaming`: the body is taken,
+    or the answer made, piece by piece, without the time limit of requests; `stream_limit` bounds
+    the body.
+    `body_limit`: bytes of a whole body, where they are not those of all calls, and the setting
+    they are.
+    `websocket`: its stream of events is told over a WebSocket. `supports_etag`: it knows
+    versions, by ETag.
+    `rechecks_secrets`: what it writes is refused as `OutdatedSecrets` where the secrets taken out
+    of it changed.
+    `request_media_types`: media types of a body that is no model; `response_examples`: those of
+    answers beside `response`, each with an example. `count_new_memories`: memories that a body
+    asks for. `delegates`: it makes calls of its own with the same key, which are what limits and
+    the audit log count.
+    `read_only`: it changes nothing, whatever its method. `returns_secret`: its answer holds a
+    secret, so that it is kept
+    sealed.
+    """
+
+    method: str
+    path: str
+    handler: RouteHandler
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    response: type[BaseModel] | None = None
+    status: int = 200
+    public: bool = False
+    summary: str = ""
+    streaming: bool = False
+    stream_limit: int = 0
+    body_limit: int = 0
+    body_limit_setting: str = "body_limit"
+    websocket: bool = False
+    supports_etag: bool = False
+    rechecks_secrets: bool = False
+    request_media_types: tuple[str, ...] = ()
+    response_examples: Mapping[str, str] = field(default_factory=dict)
+    count_new_memories: Callable[[Any], int] | None = None
+    delegates: bool = False
+    read_only: bool = False
+    returns_secret: bool = False
+
+    @property
+    def name(self) -> str:
+        """As a person would name it: `POST /v1/remember`."""
+        return f"{self.method} {self.path}"
+
+
+AUTHENTICATED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTED", tuple)
+"""The route of a request that was let in, and who sent it."""
+_MIN_COMPRESS_BYTES = 1024
+"""Bytes above which an answer is packed for who asks for it."""
+_LARGE_BODY_BYTES = 256 * 1024
+"""Bytes of a body that is worked on beside the event loop, so that others need not wait for it."""
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
+
+INTERNAL_URL: web.AppKey[list[str]] = web.AppKey("OWN_URL", list)
+"""Where this process is reached from within, where that is another way than from without."""
+
+SecretsLoader = Callable[[int], Awaitable[SecretMatcher]]
+"""The secrets of a tenant, by its number."""
+
+
+@dataclass(frozen=True)
+class RouteDependencies:
+    """What every route of a service needs: keys, idempotency, limits."""
+
+    keys: KeyFinder
+    idempotency: IdempotencyStore | None
+    body_limit: int
+    request_timeout: float
+    load_secrets: SecretsLoader | None = None
+    load_cached_secrets: SecretsLoader | None = None
+    rates: RateLimiter | None = None
+    positions: PositionHooks = field(default_factory=PositionHooks)
+    admission: AdmissionController | None = None
+    tokens: TokenVerifier | None = None
+
+    def acquire_slot(self, route: Route) -> AbstractAsyncContextManager[None]:
+        """A place among the requests that are worked on; probes need none."""
+        if self.admission is None or route.path in PROBE_PATHS:
+            return nullcontext()
+        return self.admission.acquire_slot(route.name)
+
+
+def add_routes(
+    app: web.Application,
+    routes: list[Route],
+    deps: RouteDependencies,
+    admissions: dict[object, AdmissionController],
+) -> None:
+    """Adds the routes to the app;
+
+    a GET answers HEAD too. `admissions`: gets who lets in, by handler.
+    """
+    for route in routes:
+        handler = partial(_handler_for(route), route, deps)
+        if deps.admission is not None and not route.streaming and route.path not in PROBE_PATHS:
+            admissions[handler] = deps.admission
+        if route.method == "GET":
+            app.router.add_get(route.path, handler, allow_head=True)
+        else:
+            app.router.add_route(route.method, route.path, handler)
+
+
+def _handler_for(
+    route: Route,
+) -> Callable[[Route, RouteDependencies, web.Request], Awaitable[web.StreamResponse]]:
+    if route.websocket:
+        return _handle_websocket
+    return _handle_stream if route.streaming else _handle
+
+
+async def _handle(route: Route, deps: RouteDependencies, request: web.Request) -> web.Response:
+    set_current_principal(None)
+    async with asyncio.timeout(deps.request_timeout):
+        principal = None if route.public else await _authenticate(route, deps, request)
+        # A place is taken once all has arrived, so that slow clients keep none.
+        data = await read_body(
+            request, route.body_limit or deps.body_limit, route.body_limit_setting
+        )
+        async with deps.acquire_slot(route):
+            reply, position_headers = await _run_call(route, deps, request, data, principal)
+    if _is_not_modified(route, request, reply):
+        return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
+    response = web.Response(
+        status=reply.status, body=reply.body, headers={**reply.headers, **position_headers}
+    )
+    if len(reply.body) > _MIN_COMPRESS_BYTES:
+        response.headers["Vary"] = "Accept-Encoding"
+        if _accepts_gzip(request):
+            response.headers["Content-Encoding"] = "gzip"
+            response.body = await _compress(reply.body)
+    return response
+
+
+async def _compress(body: bytes) -> bytes:
+    """As gzip at its quickest: a short body takes less than to hand it to a thread."""
+    if len(body) > _LARGE_BODY_BYTES:
+        return await asyncio.to_thread(zlib.compress, body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
+    return zlib.compress(body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
+
+
+async def _run_call(
+    route: Route,
+    deps: RouteDependencies,
+    request: web.Request,
+    data: bytes,
+    principal: Principal | None,
+) -> tuple[StoredReply, Mapping[str, str]]:
+    """The answer, and headers that tell where in the log of the store it stands."""
+    with (
+        await _secrets_context(route, deps, principal),
+        deps.positions.wait_for_position(request.headers),
+    ):
+        read_call = partial(_read_call, route, request, data, principal)
+        call = await asyncio.to_thread(read_call) if len(data) > _LARGE_BODY_BYTES else read_call()
+        request[AFTER_REPLY] = call.after_reply_jobs
+        await _count_usage(route, deps, call, len(data))
+        try:
+            reply = await _answer_idempotently(route, deps, request, (call, data))
+        except OutdatedSecrets:
+            reply = await _answer_with_fresh_secrets(route, deps, request, (call, data))
+        return reply, await deps.positions.response_headers(route.method, reply.status)
+
+
+async def _authenticate(route: Route, deps: RouteDependencies, request: web.Request) -> Principal:
+    """The holder of the key, who has sent no more requests than the key may."""
+    principal = await authenticate(request.headers, deps.keys, deps.tokens)
+    request[AUTHENTICATED] = (route, principal)
+    set_current_principal(principal)
+    if deps.rates is not None and not route.delegates:
+        try:
+            remaining = await deps.rates.count_request(principal)
+        except QuotaExceeded as error:
+            request[RATE_LIMIT_HEADERS] = RemainingQuota.exhausted(error).headers()
+            raise
+        if remaining is not None:
+            request[RATE_LIMIT_HEADERS] = remaining.headers()
+    return principal
+
+
+async def _count_chunks(
+    route: Route, deps: RouteDependencies, principal: Principal, chunks: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    """The pieces of a body, each counted as what its key sends."""
+    async for chunk in chunks:
+        if deps.rates is not None and not route.delegates:
+            await deps.rates.count_bytes(principal, len(chunk))
+        yield chunk
+
+
+async def _count_usage(
+    route: Route, deps: RouteDependencies, call: Call[Any, Any], size: int
+) -> None:
+    """What a request takes of the quotas of its key and tenant. Raises `QuotaExceeded`."""
+    if deps.rates is None or call.caller is None:
+        return
+    await deps.rates.count_bytes(call.caller, size)
+    if route.count_new_memories is not None:
+        await deps.rates.count_memories(call.caller, route.count_new_memories(call.body))
+
+
+def _accepts_gzip(request: web.Request) -> bool:
+    """Whether the client asked for gzip, and did not give it a weight of zero."""
+    for encoding in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, weight = encoding.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False
+
+
+def _is_not_modified(route: Route, request: web.Request, reply: StoredReply) -> bool:
+    tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
+    tag = reply.headers.get("ETag")
+    return route.method == "GET" and tag is not None and bool({tag, f"W/{tag}", "*"} & {*tags})
+
+
+async def _handle_stream(
+    route: Route, deps: RouteDependencies, request: web.Request
+) -> web.StreamResponse:
+    principal = await _authenticate(route, deps, request)
+    call = _read_call(route, request, b"", principal)
+    if deps.rates is not None:
+        call = replace(call, spend=partial(deps.rates.count_memories, principal))
+    request[AFTER_REPLY] = call.after_reply_jobs
+    with deps.positions.wait_for_position(request.headers):
+        with await _secrets_context(route, deps, principal):
+            result = await _run_streaming(route, deps, request, call)
+        if isinstance(result, StreamingReply):
+            return await send_stream(request, result, deps.request_timeout)
+    reply = result if isinstance(result, StoredReply) else render_reply(result)
+    position_headers = await deps.positions.response_headers(route.method, reply.status)
+    return web.Response(
+        status=reply.status, body=reply.body, headers={**reply.headers, **position_headers}
+    )
+
+
+async def _run_streaming(
+    route: Route, deps: RouteDependencies, request: web.Request, call: Call[Any, Any]
+) -> BaseModel | Reply | StreamingReply | StoredReply:
+    """The answer; to a long body that names itself it is given once."""
+    if not route.stream_limit:
+        return await route.handler(call)
+    raw_chunks = read_chunks(request, route.stream_limit, "import_limit")
+    chunks = _count_chunks(route, deps, call.principal, raw_chunks)
+    if not (call.idempotency_key and deps.idempotency) or route.delegates:
+        return await route.handler(replace(call, stream=chunks))
+
+    async def answered(body: AsyncIterator[bytes]) -> StoredReply:
+        return await _run_handler(route, replace(call, stream=body))
+
+    request_name = f"{route.method} {request.path_qs}"
+    return await run_once_streaming(
+        deps.idempotency,
+        call.principal.tenant,
+        call.idempotency_key,
+        (request_name, chunks),
+        answered,
+    )
+
+
+async def _handle_websocket(
+    route: Route, deps: RouteDependencies, request: web.Request
+) -> web.StreamResponse:
+    principal = await _authenticate(route, deps, request)
+    call = _read_call(route, request, b"", principal)
+
+    @asynccontextmanager
+    async def opened(params: RequestedParams | None) -> AsyncIterator[AsyncIterator[bytes]]:
+        result = await route.handler(
+            call if params is None else _call_with_params(route, call, params)
+        )
+        if not isinstance(result, StreamingReply):
+            raise TypeError("only a stream can be told over a WebSocket")
+        async with aclosing(stream_until_stopped(request, result.chunks)) as chunks:
+            yield chunks
+
+    return await serve_websocket(request, opened, deps.request_timeout)
+
+
+def _call_with_params(
+    route: Route, call: Call[Any, Any], params: RequestedParams
+) -> Call[Any, Any]:
+    """The call with other parameters; where to go on, they say, and no header."""
+    query = MultiDict((name, value) for name, values in params.items() for value in values)
+    return replace(call, query=parse_query(route.query, query), headers={})
+
+
+async def _secrets_context(
+    route: Route, deps: RouteDependencies, principal: Principal | None
+) -> AbstractContextManager[None]:
+    """What is redacted while a write is carried out loses the secrets of its tenant's vault."""
+    load_secrets = (route.rechecks_secrets and deps.load_cached_secrets) or deps.load_secrets
+    if principal is None or load_secrets is None or route.method == "GET":
+        return nullcontext()
+    return use_secrets(await load_secrets(principal.tenant), principal.may_read)
+
+
+async def _answer_with_fresh_secrets(
+    route: Route,
+    deps: RouteDependencies,
+    request: web.Request,
+    call_and_data: tuple[Call[Any, Any], bytes],
+) -> StoredReply:
+    """The answer with the secrets as they are now."""
+    assert deps.load_secrets is not None
+    principal = call_and_data[0].principal
+    try:
+        with use_secrets(await deps.load_secrets(principal.tenant), principal.may_read):
+            return await _answer_idempotently(route, deps, request, call_and_data)
+    except OutdatedSecrets:
+        raise Unavailable("the vault", "its secrets change all the time: try again") from None
+
+
+async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
+    """The whole body; raises `PayloadTooLarge` above `body_limit` bytes."""
+    check_content_encoding(request)
+    content_length = request.content_length or 0
+    if content_length > limit:
+        raise PayloadTooLarge("body", content_length, limit, setting)
+    try:
+        return await request.clone(client_max_size=limit).read()
+    except HTTPRequestEntityTooLarge:
+        raise PayloadTooLarge("body", limit + 1, limit, setting) from None
+    except (web.RequestPayloadError, web.HTTPBadRequest):
+        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
+
+
+def _read_call(
+    route: Route, request: web.Request, data: bytes, principal: Principal | None
+) -> Call[Any, Any]:
+    check_path(request.match_info)
+    return Call(
+        body=parse_body(route.body, data) if route.body else None,
+        query=parse_query(route.query, request.query),
+        path=dict(request.match_info),
+        headers=request.headers,
+        raw_body=data,
+        trace_id=current_trace_id() or "",
+        idempotency_key=request_idempotency_key(request.headers, principal),
+        caller=principal,
+        internal_url=_internal_url(request),
+    )
+
+
+def _internal_url(request: web.Request) -> str:
+    """Where the connection ends; a `Host` header may say anything. Behind TLS: the way inside."""
+    for url in request.app.get(INTERNAL_URL, ()):
+        return url
+    socket_name = request.transport.get_extra_info("sockname") if request.transport else None
+    if not socket_name:
+        return ""
+    host = f"[{socket_name[0]}]" if ":" in socket_name[0] else socket_name[0]
+    return f"http://{host}:{socket_name[1]}"
+
+
+async def _answer_idempotently(
+    route: Route,
+    deps: RouteDependencies,
+    request: web.Request,
+    call_and_data: tuple[Call[Any, Any], bytes],
+) -> StoredReply:
+    call, data = call_and_data
+    has_idempotency_key = route.method != "GET" and call.idempotency_key and call.caller
+    if not has_idempotency_key or deps.idempotency is None:
+        return await _run_handler(route, call)
+    store: IdempotencyStore = deps.idempotency
+    if route.returns_secret:
+        store = EncryptedIdempotency(store, bearer_token(request.headers) or "")
+    return await run_once(
+        BestEffortIdempotency(store) if route.read_only else store,
+        call.principal.tenant,
+        call.idempotency_key or "",
+        (f"{route.method} {request.path_qs}", data),
+        partial(_run_handler, route, call),
+    )
+
+
+async def _run_handler(route: Route, call: Call[Any, Any]) -> StoredReply:
+    result = await route.handler(call)
+    if isinstance(result, StreamingReply):
+        raise TypeError("only a route that streams may answer with a stream")
+    reply = render_reply(result)
+    if isinstance(result, BaseModel) and route.status != reply.status:
+        return StoredReply(route.status, reply.body, reply.headers)
+    return reply

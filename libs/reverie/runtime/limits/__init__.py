@@ -1,0 +1,1 @@
+"""Rate limits and the limit on concurrent requests."""

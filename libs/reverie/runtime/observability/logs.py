@@ -1,0 +1,196 @@
+"""Structured logging: JSON or console lines with trace ids, redacted on the way out."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TextIO
+
+import structlog
+from aiohttp.http import HttpProcessingError
+from opentelemetry import trace
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from reverie.domain.redaction.vault_secrets import SecretMatcher
+from reverie.runtime.settings.settings import Settings
+
+Redact = Callable[[str], str]
+
+_hidden_secrets: dict[int, SecretMatcher] = {}
+_hidden_version = 0
+"""How often that changed."""
+_MAX_HIDDEN_TENANTS = 256
+_CACHED_TEXT_LENGTH, _CACHE_SIZE = 64, 1024
+_SAFE_FIELD_PATTERN = re.compile(
+    r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z"
+)
+_SAFE_FIELDS = frozenset({"trace_id", "span_id", "timestamp"})
+"""What this module puts into every line itself: another each time, and nothing to hide."""
+
+_URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
+_BEARER = re.compile(r"(?i)\b(bearer\s+)[^\s'\",;]+")
+_ROOT_LOGGER_NAME = "reverie"
+
+
+def configure_logs(
+    settings: Settings,
+    service: str,
+    redact: Redact | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Sets up structlog and the root logger of this process; a second call replaces the first.
+
+    `redact` is applied to every string on its way out, tracebacks included.
+    """
+    output = stream or sys.stderr
+    shared_processors = _shared_processors(service)
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared_processors,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                _RedactingProcessor(redact),
+                _renderer(settings, output),
+            ],
+        )
+    )
+    _route_standard_library(handler, settings.log_level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared_processors,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def hide_secrets(tenant: int, secrets: SecretMatcher) -> None:
+    """From now on no log line of this process holds these secrets, whoever writes it.
+
+    Like the logs' configuration this holds for the process; of the tenants last seen.
+    """
+    global _hidden_version
+    _hidden_version += 1
+    _hidden_secrets.pop(tenant, None)
+    if secrets:
+        _hidden_secrets[tenant] = secrets
+    while len(_hidden_secrets) > _MAX_HIDDEN_TENANTS:
+        del _hidden_secrets[next(iter(_hidden_secrets))]
+
+
+def _mask_hidden_secrets(text: str) -> str:
+    for secrets in list(_hidden_secrets.values()):
+        text, _ = secrets.redact(text, lambda _: False)
+    return text
+
+
+def mask_credentials(text: str) -> str:
+    """Hides what is a credential by its place alone: passwords in URLs and bearer keys."""
+    return _BEARER.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text))
+
+
+def _shared_processors(service: str) -> list[Processor]:
+    def add_service(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event.setdefault("service", service)
+        return event
+
+    return [
+        structlog.contextvars.merge_contextvars,
+        add_service,
+        _add_trace,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _add_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event.setdefault("trace_id", trace.format_trace_id(context.trace_id))
+        event.setdefault("span_id", trace.format_span_id(context.span_id))
+    return event
+
+
+class _RedactingProcessor:
+    """The last processor before rendering: no string passes unseen."""
+
+    def __init__(self, redact: Redact | None) -> None:
+        self._redact = redact
+        # Routes, levels and names come again and again; what is hidden seldom changes.
+        self._mask_cached = lru_cache(_CACHE_SIZE)(lambda text, _: self._mask(text))
+
+    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        return {
+            key: value
+            if key in _SAFE_FIELDS and _SAFE_FIELD_PATTERN.fullmatch(f"{key} {value}")
+            else self._redact_value(value)
+            for key, value in event.items()
+        }
+
+    def _redact_value(self, value: Any) -> Any:
+        if isinstance(value, bool | int | float | None):
+            return value
+        if isinstance(value, Mapping):
+            return {
+                self._redact_text(str(key)): self._redact_value(item) for key, item in value.items()
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._redact_value(item) for item in value]
+        return self._redact_text(value if isinstance(value, str) else str(value))
+
+    def _redact_text(self, text: str) -> str:
+        return (
+            self._mask_cached(text, _hidden_version)
+            if len(text) <= _CACHED_TEXT_LENGTH
+            else self._mask(text)
+        )
+
+    def _mask(self, text: str) -> str:
+        masked = mask_credentials(_mask_hidden_secrets(text))
+        return self._redact(masked) if self._redact else masked
+
+
+def _renderer(settings: Settings, out: TextIO) -> Processor:
+    if (settings.log_format or ("console" if out.isatty() else "json")) == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(
+        colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+
+
+def _route_standard_library(handler: logging.Handler, level: str) -> None:
+    root = logging.getLogger()
+    for existing in [
+        existing_handler
+        for existing_handler in root.handlers
+        if isinstance(existing_handler.formatter, _Formatter)
+    ]:
+        root.removeHandler(existing)
+    root.addHandler(handler)
+    logging.getLogger(_ROOT_LOGGER_NAME).setLevel(level)
+    # Libraries tell each step of theirs, some with all that is sent: memories and questions.
+    root.setLevel(max(logging.getLogger(_ROOT_LOGGER_NAME).level, logging.WARNING))
+    logging.getLogger("aiohttp.server").addFilter(_downgrade_protocol_errors)
+    logging.captureWarnings(True)
+
+
+def _downgrade_protocol_errors(record: logging.LogRecord) -> bool:
+    """What is no HTTP at all gets a quiet line that quotes nothing of it: it may hold a key."""
+    if record.exc_info and isinstance(record.exc_info[1], HttpProcessingError):
+        record.exc_info = None
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
+
+
+_Formatter = structlog.stdlib.ProcessorFormatter

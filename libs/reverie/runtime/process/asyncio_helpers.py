@@ -1,0 +1,84 @@
+"""Two asyncio helpers: a hard timeout and a writer that batches items in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+# The loop alone would not keep them alive.
+_cancelled_tasks: set[asyncio.Future[Any]] = set()
+
+
+async def run_with_timeout(work: Awaitable[T], seconds: float) -> T:
+    """The result of `work`; raises `TimeoutError` after `seconds`.
+
+    Late work is cancelled and not waited for: a connection to a server that fell silent needs
+    seconds more to be given up.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            _cancelled_tasks.add(task)
+            task.add_done_callback(_forget_task)
+
+
+def _forget_task(task: asyncio.Future[Any]) -> None:
+    """Nobody asks any more how it went."""
+    _cancelled_tasks.discard(task)
+    if not task.cancelled():
+        task.exception()
+
+
+BATCH_DELAY_SECONDS = 0.5
+
+
+class BatchWriter(Generic[T]):
+    """Holds what is to be written, `most` at a time, and hands it on together."""
+
+    def __init__(
+        self,
+        write: Callable[[list[T]], Awaitable[None]],
+        max_pending: int,
+        pause: float = BATCH_DELAY_SECONDS,
+    ) -> None:
+        self._write, self._pause = write, pause
+        self._pending: deque[T] = deque()
+        self._max_pending = max_pending
+        self._has_items = asyncio.Event()
+        self._write_lock = asyncio.Lock()
+
+    def add(self, item: T) -> bool:
+        """Returns at once; false where too much waits already."""
+        if len(self._pending) >= self._max_pending:
+            return False
+        self._pending.append(item)
+        self._has_items.set()
+        return True
+
+    async def run(self) -> None:
+        """Writes for ever; cancelled, it writes what still waits."""
+        try:
+            while True:
+                await self._has_items.wait()
+                await asyncio.sleep(self._pause)
+                await self.flush()
+        finally:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Writes what waits, and returns once what was under way is written too."""
+        async with self._write_lock:
+            batch = list(self._pending)
+            self._pending.clear()
+            self._has_items.clear()
+            if batch:
+                await self._write(batch)

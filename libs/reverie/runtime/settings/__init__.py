@@ -1,0 +1,1 @@
+"""Settings, and the files and variables they are read from."""

@@ -1,0 +1,1 @@
+"""Connections, transactions, queries by name, migrations."""

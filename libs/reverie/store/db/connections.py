@@ -1,0 +1,185 @@
+"""Opens asyncpg pools under the application role, and read-only connections with cached plans."""
+
+from __future__ import annotations
+
+import json
+from asyncio import get_running_loop
+from asyncio import timeout as asyncio_timeout
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+
+from reverie.domain.core.errors import Misconfigured, Unavailable
+from reverie.store.db.migrate import SCHEMA
+from reverie.store.db.server_admin import APP_ROLE, READ_ROLE
+
+# What is written is planned for each call; those who only read keep their plans (`READER_SETUP`).
+SERVER_SETTINGS = {
+    "role": APP_ROLE,
+    "search_path": f"{SCHEMA},public",
+    "plan_cache_mode": "force_custom_plan",
+    "application_name": "reverie",
+    "jit": "off",
+    # A filtered HNSW scan goes on until it has enough rows.
+    "hnsw.iterative_scan": "relaxed_order",
+}
+# A login that may only read takes the role for that; one of the services, as for all they do.
+_SET_ROLE = f"""
+select set_config('role', coalesce(
+  (select r.rolname from pg_roles r
+   where r.rolname = '{READ_ROLE}' and pg_has_role(r.oid, 'member')), '{APP_ROLE}'), false)
+"""  # noqa: S608
+_ROLE_MISSING = f"the role {APP_ROLE} is missing: run `reverie migrate`"
+_NOT_A_READER = f"this login is no member of {READ_ROLE}: run `reverie migrate --login`"
+CONFLICT_ERRORS = (
+    # Also what a replica says of a statement that stands in the way of what it replays.
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+)
+"""What Postgres says of a transaction that it turned away for another."""
+
+OUTAGE_ERRORS = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    # Its disk or memory is full, or all its connections are taken.
+    asyncpg.InsufficientResourcesError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    # What it says of a connection that broke while a statement was under way on it.
+    asyncpg.InternalClientError,
+    *CONFLICT_ERRORS,
+)
+"""What passes by itself."""
+
+
+PLAN_CACHE_SECONDS = 60
+"""A plan is made anew then: what was planned for a small table must not stay when it has grown."""
+
+
+READER_SETUP = (
+    "set default_transaction_read_only = on; set plan_cache_mode = force_generic_plan;"
+    " set enable_seqscan = off"
+)
+"""What a reader says once. Its plans are made for all tenants: all partitions are locked, and which
+one is read is told as each call begins. They must not read from end to end what was small when they
+were made."""
+
+
+def build_enter_sql(tenant: int) -> str:
+    """What a reader says to see a tenant's rows from now on."""
+    return f"set reverie.tenant = '{int(tenant)}'"
+
+
+def build_local_enter_sql(tenant: int) -> str:
+    """What a transaction says to see a tenant's rows, whomever its connection is with otherwise."""
+    return (
+        f"set local reverie.tenant = '{int(tenant)}'; set local enable_seqscan = on;"
+        " set local plan_cache_mode = force_custom_plan"
+    )
+
+
+class ReaderConnection(asyncpg.Connection):
+    """A connection that only reads, and stays with the tenant it read last."""
+
+    __slots__ = ("_entered", "_planning_since")
+
+    async def enter(self, tenant: int) -> None:
+        """From now on this tenant's rows are seen."""
+        await self._discard_old_plans()
+        if getattr(self, "_entered", None) != tenant:
+            self._entered = None
+            await self.execute(build_enter_sql(tenant))
+            self._entered = tenant
+
+    async def _discard_old_plans(self) -> None:
+        """Drops the plans that were made since they were dropped last, once they may be old."""
+        now = get_running_loop().time()
+        since: float | None = getattr(self, "_planning_since", None)
+        if since is not None and now - since > PLAN_CACHE_SECONDS:
+            await self.execute("discard plans")
+            since = None
+        self._planning_since = now if since is None else since
+
+
+@asynccontextmanager
+async def open_pool(
+    url: str,
+    size: int,
+    min_size: int,
+    connection_class: type[asyncpg.Connection[asyncpg.Record]] = asyncpg.Connection,
+    setting: str = "database_url",
+) -> AsyncIterator[asyncpg.Pool[asyncpg.Record]]:
+    """A pool of connections to the address of a setting. Raises `Misconfigured`, `Unavailable`."""
+    is_reader = connection_class is ReaderConnection
+    try:
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=min(min_size, size),
+            max_size=size,
+            connection_class=connection_class,
+            init=_prepare_reader if is_reader else prepare_connection,
+            reset=_reset_connection,
+            server_settings={
+                name: value
+                for name, value in SERVER_SETTINGS.items()
+                if not is_reader or name != "role"
+            },
+            command_timeout=60,
+            timeout=10,
+            # One whose time runs out in the driver stays until all of memory is looked through.
+            max_cached_statement_lifetime=0,
+        )
+    except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+        raise Misconfigured(setting, "Postgres refuses this user or password") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        raise Misconfigured(setting, "there is no such database: create it") from error
+    except (asyncpg.InvalidParameterValueError, asyncpg.InsufficientPrivilegeError) as error:
+        raise Misconfigured(setting, _NOT_A_READER if is_reader else _ROLE_MISSING) from error
+    except OUTAGE_ERRORS as error:
+        if isinstance(error, PermissionError) and error.filename:
+            reason = f"{error.filename} may not be read: set HOME to a folder of this user"
+            raise Misconfigured(setting, reason) from error
+        raise Unavailable("Postgres", f"is it running, and is {setting} right?") from error
+    try:
+        yield pool
+    finally:
+        await _close_pool(pool)
+
+
+async def prepare_connection(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    try:
+        await register_vector(connection, schema="public")
+    except ValueError as error:  # no such type
+        raise build_schema_missing_error() from error
+    await connection.set_type_codec(
+        "jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog"
+    )
+
+
+async def _prepare_reader(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    await connection.execute(f"{_SET_ROLE}; {READER_SETUP}")
+    await prepare_connection(connection)
+
+
+def build_schema_missing_error() -> Misconfigured:
+    return Misconfigured("database_url", "the database has no schema yet: run `reverie migrate`")
+
+
+async def _reset_connection(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """All settings are local to a transaction, so an open one is all there is to clear."""
+    if connection.is_in_transaction():
+        await connection.execute("rollback")
+
+
+async def _close_pool(pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    """Waits for running statements a little, then cuts."""
+    try:
+        async with asyncio_timeout(3):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()

@@ -1,0 +1,378 @@
+"""Opens tenant-scoped transactions and reads, protected by row-level security."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from typing import Any
+
+import asyncpg
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from prometheus_client import CollectorRegistry
+
+from reverie.domain.core.errors import Unauthenticated, Unavailable
+from reverie.store.db.connection_pool import Connection, ConnectionPool, PoolMetrics
+from reverie.store.db.connections import (
+    OUTAGE_ERRORS,
+    ReaderConnection,
+    build_local_enter_sql,
+    build_schema_missing_error,
+    open_pool,
+)
+from reverie.store.db.queries import get_query, inline_integers
+from reverie.store.db.replica import ReadReplica, ReplicaOptions
+
+TRACKED_TENANTS = 1_000
+"""Tenants that are counted, those that asked last."""
+FREQUENT_READS = 24
+"""Visits to the store after which a tenant asks a lot; a recall takes eight to ten."""
+
+
+class TenantActivity:
+    """Counts how often each of the tenants asked that asked last."""
+
+    def __init__(self) -> None:
+        self._read_counts: OrderedDict[int, int] = OrderedDict()
+
+    def record_read(self, tenant: int) -> None:
+        """Notes that a tenant asks."""
+        self._read_counts[tenant] = self._read_counts.pop(tenant, 0) + 1
+        if len(self._read_counts) > TRACKED_TENANTS:
+            self._read_counts.popitem(last=False)
+
+    def is_frequent(self, tenant: int) -> bool:
+        """Whether a tenant has asked enough."""
+        return self._read_counts.get(tenant, 0) > FREQUENT_READS
+
+
+_tracer = trace.get_tracer("reverie.store")
+
+_ASYNC_COMMIT = "set local synchronous_commit = off"
+_BEGIN_SNAPSHOT = "begin isolation level repeatable read, read only"
+
+DEFAULT_VECTOR_TABLE = "vec_bge_small_en_v1_5"
+
+MAIN, READERS, REPLICA = "main", "readers", "replica"
+"""The names of the pools."""
+
+
+class TenantConnection:
+    """A transaction that sees one tenant's rows. Rows come as mappings.
+
+    `vector_table`: the table that stands for that of the first model in the queries.
+    `inline_integers`: plans are kept, so limits are written into the statements.
+    `plans_per_tenant`: the tenant too, for statements whose best plan hangs on how much it has.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tenant: int,
+        inline_limits: bool = False,
+    ) -> None:
+        self._connection = connection
+        self._inline_limits = inline_limits
+        self.id = tenant
+        self.vector_table = DEFAULT_VECTOR_TABLE
+        self.plans_per_tenant = False
+
+    async def fetch_rows(self, name: str, *args: object) -> list[asyncpg.Record]:
+        """All rows of a query; `$1` is the tenant, `args` follow."""
+        sql, values = self._prepare(name, args)
+        with _span(name):
+            return await self._connection.fetch(sql, *values)
+
+    async def fetch_row(self, name: str, *args: object) -> asyncpg.Record | None:
+        """The first row of a query, if any."""
+        sql, values = self._prepare(name, args)
+        with _span(name):
+            return await self._connection.fetchrow(sql, *values)
+
+    async def fetch_value(self, name: str, *args: object) -> Any:
+        """The first column of the first row."""
+        sql, values = self._prepare(name, args)
+        with _span(name):
+            return await self._connection.fetchval(sql, *values)
+
+    async def execute_many(self, name: str, args: Sequence[Sequence[object]]) -> None:
+        """Runs a statement once for each of the argument lists."""
+        with _span(name):
+            await self._connection.executemany(
+                self._sql(name), [(self.id, *values) for values in args]
+            )
+
+    def _prepare(self, name: str, args: Sequence[object]) -> tuple[str, Sequence[object]]:
+        sql, values = self._sql(name), (self.id, *args)
+        return (
+            inline_integers(sql, values, self.plans_per_tenant)
+            if self._inline_limits
+            else (sql, values)
+        )
+
+    def _sql(self, name: str) -> str:
+        sql = get_query(name).sql
+        return (
+            sql
+            if self.vector_table == DEFAULT_VECTOR_TABLE
+            else sql.replace(DEFAULT_VECTOR_TABLE, self.vector_table)
+        )
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """What fails inside is undone by itself; the transaction goes on."""
+        await self._connection.execute("savepoint attempt")
+        try:
+            yield
+        except BaseException:
+            if not self._connection.is_closed():
+                await self._connection.execute("rollback to attempt")
+            raise
+        await self._connection.execute("release attempt")
+
+
+class Database:
+    """A pool under the role that row-level security holds."""
+
+    def __init__(
+        self,
+        main_pool: ConnectionPool,
+        reader_pool: ConnectionPool | None = None,
+        replica: ReadReplica | None = None,
+    ) -> None:
+        self._main_pool, self._reader_pool, self.replica = main_pool, reader_pool, replica
+        self._activity = TenantActivity()
+
+    @asynccontextmanager
+    async def tenant_transaction(
+        self, tenant: int, durable: bool = True
+    ) -> AsyncIterator[TenantConnection]:
+        """A transaction in which only this tenant's rows can be seen.
+
+        Not `durable`, its commit does not wait for the disk: for what would be made again if the
+        server died within the next second.
+        """
+        begin = f"begin; set local reverie.tenant = '{int(tenant)}'"
+        async with self._acquire() as connection:
+            await connection.execute(begin if durable else f"{begin}; {_ASYNC_COMMIT}")
+            try:
+                yield TenantConnection(connection, tenant)
+            except BaseException:
+                await _roll_back(connection)
+                raise
+            await connection.execute("commit")
+
+    @asynccontextmanager
+    async def tenant_reader(self, tenant: int) -> AsyncIterator[TenantConnection]:
+        """One tenant's rows, each statement by itself; nothing can be written.
+
+        The connections of the readers keep the tenant that they saw last, which spares the
+        messages around a transaction, and their plans. Without readers it is one.
+        """
+        if self._reader_pool is None:
+            async with self.tenant_transaction(tenant) as tenant_connection:
+                yield tenant_connection
+            return
+        self._activity.record_read(tenant)
+        if self.replica is None:
+            async with self._acquire(self._reader_pool) as connection:
+                await connection.enter(tenant)  # type: ignore[attr-defined]
+                yield TenantConnection(connection, tenant, inline_limits=True)
+            return
+        async with AsyncExitStack() as stack:
+            yield TenantConnection(
+                await self._reader_connection(stack, tenant), tenant, inline_limits=True
+            )
+
+    async def _reader_connection(self, stack: AsyncExitStack, tenant: int) -> Connection:
+        def enter(connection: Connection) -> Awaitable[None]:
+            return connection.enter(tenant)  # type: ignore[attr-defined,no-any-return]
+
+        acquired = await self._replica_connection(stack, enter)
+        if acquired is None:
+            acquired = await stack.enter_async_context(self._acquire(self._reader_pool))
+            await enter(acquired)
+        return acquired
+
+    async def _replica_connection(
+        self, stack: AsyncExitStack, prepare: Callable[[Connection], Awaitable[object]]
+    ) -> Connection | None:
+        """A connection to the replica, prepared; None where the replica lags too far behind."""
+        if self.replica is None or not await self.replica.is_usable():
+            return None
+        with suppress(Unavailable, *OUTAGE_ERRORS):
+            connection = await stack.enter_async_context(self._acquire(self.replica.pool))
+            await prepare(connection)
+            return connection
+        self.replica.mark_failed()
+        return None
+
+    @asynccontextmanager
+    async def snapshot(self, tenant: int) -> AsyncIterator[TenantConnection]:
+        """One tenant's rows as they were at one moment; nothing can be written.
+
+        A replica may have it.
+        """
+        async with self._read_only_transaction(tenant, _BEGIN_SNAPSHOT) as connection:
+            yield connection
+
+    async def get_log_position(self) -> str:
+        """Where the log ends now: whoever names it in a read sees all that is committed yet."""
+        found: str = await self.call("log_position")
+        return found
+
+    def is_frequent_reader(self, tenant: int) -> bool:
+        """Whether so much is read of that tenant that it is worth keeping in memory."""
+        return self._reader_pool is not None and self._activity.is_frequent(tenant)
+
+    async def get_tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        async with self.tenant_transaction(tenant) as connection:
+            found: str | None = await connection.fetch_value("tenant_name")
+        return found
+
+    @asynccontextmanager
+    async def export_snapshot(self, tenant: int) -> AsyncIterator[TenantConnection]:
+        """The same, times in UTC."""
+        begin = f"{_BEGIN_SNAPSHOT}; set local timezone = 'UTC'"
+        async with self._read_only_transaction(tenant, begin) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _read_only_transaction(
+        self, tenant: int, begin: str
+    ) -> AsyncIterator[TenantConnection]:
+        """A transaction that writes nothing, and is therefore never committed."""
+
+        def first(connection: Connection) -> Awaitable[object]:
+            return connection.execute(f"{begin}; {build_local_enter_sql(tenant)}")
+
+        async with AsyncExitStack() as stack:
+            connection = await self._replica_connection(stack, first)
+            if connection is None:
+                connection = await stack.enter_async_context(self._acquire(self._reader_pool))
+                await first(connection)
+            try:
+                yield TenantConnection(connection, tenant)
+            finally:
+                await _roll_back(connection)
+
+    async def call(self, name: str, *args: object) -> Any:
+        """The first value of one statement by itself: functions that set their own tenant."""
+        async with self._acquire() as connection:
+            with _span(name):
+                return await connection.fetchval(get_query(name).sql, *args)
+
+    async def fetch_rows(self, name: str, *args: object) -> list[asyncpg.Record]:
+        """The rows of one statement by itself: the functions that cross tenants."""
+        async with self._acquire() as connection:
+            with _span(name):
+                return await connection.fetch(get_query(name).sql, *args)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A plain transaction, for the outbox relay."""
+        async with self._acquire() as connection, connection.transaction():
+            yield connection
+
+    async def check(self) -> None:
+        """Raises `Unavailable` where Postgres does not answer, `Misconfigured` without a schema."""
+        if not await self.call("schema_exists"):
+            raise build_schema_missing_error()
+
+    @asynccontextmanager
+    async def _acquire(self, pool: ConnectionPool | None = None) -> AsyncIterator[Connection]:
+        try:
+            async with (pool or self._main_pool).acquire() as connection:
+                yield connection
+        except asyncpg.InsufficientPrivilegeError as error:
+            if 'policy "stands"' in str(error):
+                raise Unauthenticated from error
+            raise
+        except OUTAGE_ERRORS as error:
+            raise Unavailable("Postgres", "try again shortly") from error
+
+
+@asynccontextmanager
+async def open_database(
+    url: str,
+    size: int = 8,
+    acquire_timeout: float = 5.0,
+    min_size: int = 1,
+    reader_size: int = 0,
+    registry: CollectorRegistry | None = None,
+    replica: ReplicaOptions | None = None,
+    reader_url: str | None = None,
+) -> AsyncIterator[Database]:
+    """A warm pool of at most `size` connections, one of `reader_size` beside it, one on a replica.
+
+    `reader_url`: the same database as who may only read, for `reader_size`; unset: `url`.
+    `registry` takes what is counted of them. Raises `Misconfigured` or `Unavailable`.
+    """
+    metrics = PoolMetrics(registry or CollectorRegistry())
+
+    async def opened(
+        name: str, pool: AbstractAsyncContextManager[asyncpg.Pool[asyncpg.Record]]
+    ) -> ConnectionPool:
+        connection_pool = ConnectionPool(
+            name, await stack.enter_async_context(pool), acquire_timeout, metrics
+        )
+        stack.push_async_callback(connection_pool.close)
+        return connection_pool
+
+    async with AsyncExitStack() as stack:
+        main_pool = await opened(MAIN, open_pool(url, size, min_size))
+        reader_pool = read_replica = None
+        if reader_size:
+            reader_source = (
+                (reader_url, "database_readonly_url") if reader_url else (url, "database_url")
+            )
+            reader_pool = await opened(
+                READERS,
+                open_pool(
+                    reader_source[0], reader_size, min_size, ReaderConnection, reader_source[1]
+                ),
+            )
+        if replica:
+            # It need not be there: nothing is opened before the first read.
+            pool = open_pool(replica.url, reader_size, 0, ReaderConnection, "database_replica_url")
+            read_replica = ReadReplica(await opened(REPLICA, pool), replica)
+        yield Database(main_pool, reader_pool, read_replica)
+
+
+async def _roll_back(connection: Connection) -> None:
+    """A broken connection has rolled back already; the pool drops it."""
+    if not connection.is_closed():
+        await connection.execute("rollback")
+
+
+@contextmanager
+def _span(name: str) -> Iterator[None]:
+    """A statement's span. Of a failure it tells the class: the text may quote what was written.
+
+    There is none in a request that nobody keeps the spans of.
+    """
+    parent = trace.get_current_span()
+    if parent.get_span_context().is_valid and not parent.is_recording():
+        yield
+        return
+    with _tracer.start_as_current_span(
+        f"sql {name}",
+        kind=SpanKind.CLIENT,
+        attributes={"db.system.name": "postgresql", "db.query.summary": name},
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield
+        except Exception as error:
+            span.set_attribute("error.type", type(error).__name__)
+            span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+            raise

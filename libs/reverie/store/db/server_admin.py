@@ -1,0 +1,112 @@
+"""Administers a Postgres server: inspects it, creates databases and login roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from reverie.domain.core.errors import Unavailable
+
+CONNECT_SECONDS = 5
+APP_ROLE = "reverie_app"
+"""The role with the services' grants; migrations make it."""
+READ_ROLE = "reverie_read"
+"""The role of what only reads; migrations make it too."""
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """A server as seen by the role of a URL. `pgvector` is the version that can be had.
+
+    `read_only`: the role is a member of `reverie_read` and of no role that writes.
+    """
+
+    version: int
+    pgvector: str | None
+    role: str
+    bypasses_rls: bool
+    owns_schema: bool
+    read_only: bool
+
+
+def is_reachable(url: str) -> bool:
+    """Whether the server takes this URL's user and password, and a query."""
+    try:
+        with _connect(url) as db:
+            return db.execute("select 1").fetchone() == (1,)
+    except Unavailable:
+        return False
+
+
+def load_server_facts(url: str) -> ServerFacts:
+    """The server's version (major), pgvector and the URL's role. Raises `Unavailable`."""
+    with _connect(url) as db:
+        found = db.execute(
+            "select current_user, rolsuper or rolbypassrls, (select coalesce(installed_version,"
+            " default_version) from pg_available_extensions where name = 'vector'),"
+            " exists (select from pg_namespace where nspname = 'reverie'"
+            "         and pg_has_role(nspowner, 'member')),"
+            " (select array_agg(rolname::text) from pg_roles m where pg_has_role(m.oid, 'member'))"
+            " from pg_roles where rolname = current_user"
+        ).fetchone()
+        role, bypasses, pgvector, owns, memberships = found or ("", False, None, False, [])
+        reads = READ_ROLE in memberships and APP_ROLE not in memberships
+        version = db.info.server_version // 10_000
+        return ServerFacts(version, pgvector, role, bypasses, owns, reads)
+
+
+def ensure_database(url: str, name: str) -> None:
+    """Make a database where it is missing. Raises `Unavailable`."""
+    with _connect(url) as db:
+        existing = db.execute("select from pg_database where datname = %s", [name]).fetchone()
+        if existing is None:
+            db.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
+def copy_database(url: str, name: str, template: str) -> None:
+    """Make a database as a copy of another that nobody is connected to."""
+    statement = sql.SQL("create database {} template {} strategy file_copy")
+    with _connect(url) as db:
+        db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+
+
+def drop_database(url: str, name: str) -> None:
+    """Drop a database if it is there; sessions on it are cut."""
+    with _connect(url) as db:
+        db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def ensure_login(url: str, role: str, password: str, group: str) -> None:
+    """Make `role` a member of `group` that logs in and is bound by row-level security.
+
+    One that only reads begins each transaction so, beside having no right to write.
+    """
+    rights = sql.SQL("{} role {} login nosuperuser nobypassrls nocreatedb nocreaterole password {}")
+    with _connect(url) as db:
+        exists = (
+            db.execute("select from pg_roles where rolname = %s", [role]).fetchone() is not None
+        )
+        verb = sql.SQL("alter" if exists else "create")
+        name = sql.Identifier(role)
+        # Hashed on this side, so that no log of the server can hold the password.
+        secret = db.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+        db.execute(rights.format(verb, name, sql.Literal(secret.decode())))
+        db.execute(sql.SQL("grant {} to {}").format(sql.Identifier(group), name))
+        if group == READ_ROLE:
+            db.execute(sql.SQL("alter role {} set default_transaction_read_only = on").format(name))
+
+
+@contextmanager
+def _connect(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    try:
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_SECONDS)
+    except psycopg.OperationalError as error:
+        message = (str(error).strip().splitlines() or ["no answer"])[-1]
+        raise Unavailable("Postgres", message) from None
+    with closing(connection):
+        yield connection

@@ -1,0 +1,1 @@
+"""Memories, their versions, edges and derived rows."""

@@ -1,0 +1,36 @@
+-- name: correction_claim_turn
+-- Notes that a turn ($3: its hash) of session $2 is looked at; no row where that was so $4 seconds ago or less.
+insert into session_adjust as a (tenant, session, said) values ($1, $2, $3)
+on conflict (tenant, session) do update set at = clock_timestamp(), said = excluded.said
+where a.said <> excluded.said and a.at <= clock_timestamp() - make_interval(secs => $4)
+returning true;
+
+-- name: correction_is_same_turn
+-- Whether the turn that was looked at last is this one.
+select a.said = $3 from session_adjust a where a.tenant = $1 and a.session = $2;
+
+-- name: correction_candidates
+-- Active memories of kinds $4 in scopes that $2 covers and that may be written by $3, with words of $6;
+-- those with most of them, and of these the surest.
+with term as materialized (
+  select distinct term_no(w.lexeme) as no
+  from (select w.lexeme from unnest(to_tsvector('english', $6)) w limit 64) w
+), hit as materialized (
+  select p.entry >> 28 as doc, count(*) as shared
+  from term t
+  cross join lateral (
+    select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
+    order by p.entry desc limit 5000) p
+  group by p.entry >> 28
+)
+select m.* from memory_shown($1) m
+where m.tenant = $1 and m.id = any(array(
+  select b.id from hit h join memory b on b.tenant = $1 and b.doc = h.doc
+  where covers($2, b.scope) and covers($3, b.scope) and b.status = 'active'
+    and b.kind = any($4::text[])
+  order by h.shared desc, b.pinned desc, b.confidence desc, b.id desc limit $5))
+order by m.pinned desc, m.confidence desc, m.id desc;
+
+-- name: replace_memory
+-- Puts a memory in the place of another that was read at a version.
+select replace_memory($1, $2, $3, $4, $5, $6, $7);

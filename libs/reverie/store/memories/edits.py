@@ -1,0 +1,204 @@
+"""Applies versioned changes to memories and reads their version history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    ReverieError,
+)
+from reverie.domain.core.memory import hash_content
+from reverie.domain.text.index_terms import memory_index_text
+from reverie.store.db.database import Database, TenantConnection
+from reverie.store.db.idempotent_writes import call_once, retry_on_conflict
+from reverie.store.memories.links import build_cycle_error
+
+NEWEST_VERSION = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class MemoryChange:
+    """What is to become of a memory: columns by name, `tags`, and `index_text` for new words.
+
+    `event` names it on the bus, as `edited`; `expected_version` is the version it was read at, if
+    said.
+    """
+
+    fields: Mapping[str, Any]
+    why: str
+    event: str
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """The version that stands now, and the events to publish; none where nothing changed."""
+
+    version: int
+    events: list[OutgoingEvent]
+
+
+@dataclass(frozen=True)
+class MemoryVersion:
+    """What a memory was from `known_from` to `known_to` (null: it still is)."""
+
+    version: int
+    content: str
+    status: str
+    kind: str | None
+    key: str | None
+    tags: list[str]
+    known_from: datetime
+    known_to: datetime | None
+    who: str | None
+    why: str | None
+
+
+class EditStore:
+    """Versioned changes, each atomic; refused ones change nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def change(
+        self, principal: Principal, memory: UUID, change: MemoryChange, headers: Mapping[str, str]
+    ) -> ChangeResult:
+        """Carries out a change.
+
+        Raises `NotFound`, `Forbidden`, `PreconditionFailed`, `Conflict`, `InvalidInput`.
+        """
+        try:
+            found: dict[str, Any] = await retry_on_conflict(
+                lambda: call_once(
+                    self._db,
+                    "memory_change",
+                    principal.tenant,
+                    f"change {memory}",
+                    *_change_args(principal, memory, change, headers),
+                ),
+                "the memory",
+            )
+        except asyncpg.CheckViolationError as error:
+            if error.constraint_name != "task_in_order":
+                raise
+            raise await self._build_cycle_error(principal, json.loads(str(error))) from error
+        return _parse_change(principal, memory, found, headers)
+
+    async def _build_cycle_error(self, principal: Principal, path: Sequence[str]) -> Conflict:
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            message = "as a task it would wait for itself"
+            return await build_cycle_error(
+                connection, principal, message, [UUID(node) for node in path]
+            )
+
+    async def history(
+        self, principal: Principal, memory: UUID, below: int, limit: int
+    ) -> list[MemoryVersion]:
+        """Versions newest first, below the version `below`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "memory_versions", memory, list(principal.reads), below, limit
+            )
+        return [MemoryVersion(**row) for row in found]
+
+    async def version(
+        self, principal: Principal, memory: UUID, version: int
+    ) -> tuple[str, dict[str, Any]]:
+        """The content and the other columns of an earlier version. Raises `NotFound`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            row = await connection.fetch_row(
+                "memory_version_get", memory, list(principal.reads), version
+            )
+        if row is None:
+            raise NotFound("version", f"{version} of memory {memory}")
+        return row["content"], row["state"]
+
+
+async def change_in_transaction(
+    connection: TenantConnection,
+    principal: Principal,
+    memory: UUID,
+    change: MemoryChange,
+    headers: Mapping[str, str],
+) -> ChangeResult:
+    """Carries out a change as part of a transaction, which ends where this raises as above."""
+    found = await connection.fetch_value(
+        "memory_change", *_change_args(principal, memory, change, headers)
+    )
+    return _parse_change(principal, memory, found, headers)
+
+
+def _change_args(
+    principal: Principal, memory: UUID, change: MemoryChange, headers: Mapping[str, str]
+) -> tuple[object, ...]:
+    return (
+        principal.tenant_name,
+        memory,
+        list(principal.reads),
+        list(principal.writable_patterns),
+        change.expected_version,
+        dict(change.fields),
+        principal.actor,
+        change.why,
+        change.event,
+        dict(headers),
+    )
+
+
+def _parse_change(
+    principal: Principal, memory: UUID, found: Mapping[str, Any], headers: Mapping[str, str]
+) -> ChangeResult:
+    if "problem" in found:
+        raise _build_error(memory, found)
+    body = {"id": str(memory), "version": found["version"]}
+    events = [
+        build_outgoing_event(
+            principal.tenant,
+            memory_subject(principal.tenant_name, name),
+            body,
+            headers,
+            UUID(str(event)),
+        )
+        for name, event in dict(found["events"] or {}).items()
+    ]
+    return ChangeResult(found["version"], events)
+
+
+def build_content_fields(content: str, key: str | None, tags: Sequence[str]) -> dict[str, str]:
+    """The content with what is derived from it in the row, as fields of a `MemoryChange`."""
+    return {
+        "content": content,
+        "hash": "\\x" + hash_content(content),
+        "index_text": memory_index_text(key, content, tags),
+    }
+
+
+def _build_error(memory: UUID, found: Mapping[str, Any]) -> ReverieError:
+    match found["problem"]:
+        case "forbidden":
+            return Forbidden("write", found["scope"])
+        case "made":
+            return InvalidInput("id", "file and entity nodes are made from what memories touch")
+        case "moved":
+            return PreconditionFailed(found["version"])
+        case "twin":
+            return Conflict(
+                f"the active memory {found['id']} has this content or key already",
+                {"id": str(found["id"])},
+            )
+        case _:
+            return NotFound("memory", str(memory))

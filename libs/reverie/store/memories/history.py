@@ -1,0 +1,229 @@
+"""Reads memories and edges as of a moment, and the origin of a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import NotFound
+from reverie.domain.core.ids import parse_id_fragment
+from reverie.domain.core.memory import Memory, was_valid_at
+from reverie.domain.retrieval.score_boosts import CandidateFacts
+from reverie.store.db import row_mapping
+from reverie.store.db.database import Database
+from reverie.store.memories.memories import MemoryNeighbour, parse_id
+from reverie.store.memories.short_ids import require_single_match
+from reverie.store.search.search import NeighbourEdge, RecallCandidate, SearchFilter, SearchHit
+
+
+@dataclass(frozen=True)
+class OriginTurn:
+    """A turn that a memory was made of."""
+
+    id: UUID
+    session: UUID
+    ord: int
+    role: str
+    content: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class OriginSession:
+    """The session in which a memory was learned."""
+
+    id: UUID
+    agent: str
+    external_id: str | None
+    project: str | None
+    branch: str | None
+    started: datetime
+    ended: datetime | None
+
+
+@dataclass(frozen=True)
+class ReplacedMemory:
+    """A memory that another replaced, `step` steps back."""
+
+    id: UUID
+    version: int
+    content: str
+    created: datetime
+    agent: str | None
+    step: int
+
+
+@dataclass(frozen=True)
+class MemoryOrigin:
+    """Where a memory came from: its session, its turns, what it replaced."""
+
+    session: OriginSession | None
+    turns: list[OriginTurn]
+    replaced: list[ReplacedMemory]
+
+
+class HistoryStore:
+    """Reads of earlier states; a memory forgotten since is still known at an earlier moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def get(self, principal: Principal, memory: UUID, at: datetime) -> Memory:
+        """The memory as it was known at `at`. Raises `NotFound`."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            row = await connection.fetch_row("memory_as_of", memory, list(principal.reads), at)
+        if row is None:
+            raise NotFound("memory", f"{memory} at {at.isoformat()}")
+        return row_mapping.parse_memory(row)
+
+    async def resolve(self, principal: Principal, text: str, at: datetime) -> UUID:
+        """The id that a full or short form meant at `at`: of one merged by then, where it went.
+
+        Raises `NotFound` or `Invalid`.
+        """
+        memory_id = await self.find_id(principal, text, at)
+        async with self._db.snapshot(principal.tenant) as connection:
+            end = await connection.fetch_value(
+                "merge_target_as_of", memory_id, list(principal.reads), at
+            )
+        return UUID(str(end)) if end else memory_id
+
+    async def find_id(self, principal: Principal, text: str, at: datetime) -> UUID:
+        """The id that a full or short form names, also of what was forgotten since `at`."""
+        if (part := parse_id_fragment(text)) is None:
+            return parse_id(text)
+        id_range = (part.digits, part.low, part.high)
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "memory_by_short_id_as_of", *id_range, list(principal.reads), at
+            )
+        return require_single_match("memory", text, found)
+
+    async def load_edges_around(
+        self,
+        principal: Principal,
+        ids: Sequence[UUID],
+        scopes: Sequence[str],
+        fan_out: int,
+        at: datetime,
+    ) -> list[NeighbourEdge]:
+        """Edges at `at` between the memories of `ids` and their neighbours, `fan_out` a memory."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "edges_around_as_of", list(ids), list(scopes), fan_out, at
+            )
+        return [NeighbourEdge(row["near"], row["far"], row["kind"], row["weight"]) for row in found]
+
+    async def load_neighbours(
+        self, principal: Principal, memory: UUID, at: datetime, limit: int = 50
+    ) -> list[MemoryNeighbour]:
+        """Memories one edge away at `at`, strongest first."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "neighbours_as_of", memory, list(principal.reads), at, limit
+            )
+        return [
+            MemoryNeighbour(
+                row["id"], row["kind"], row["label"], row["type"], row["direction"], row["weight"]
+            )
+            for row in found
+        ]
+
+    async def search_words(
+        self, principal: Principal, text: str, at: datetime, filters: SearchFilter, limit: int
+    ) -> list[SearchHit]:
+        """Memories by BM25 of the prepared question over what was known at `at`, best first."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "search_words_as_of",
+                text,
+                at,
+                list(filters.scopes),
+                list(filters.status),
+                filters.kinds,
+                limit,
+                filters.extra_conditions,
+            )
+        return [SearchHit(row["id"], row["score"]) for row in found]
+
+    async def load_memories(
+        self, principal: Principal, ids: Sequence[UUID], scopes: Sequence[str], at: datetime
+    ) -> dict[UUID, Memory]:
+        """The memories of `ids` as they were known at `at`."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows("memories_as_of", list(ids), list(scopes), at)
+        return {row["id"]: row_mapping.parse_memory(row) for row in found}
+
+    async def load_candidates(
+        self, principal: Principal, ids: Sequence[UUID], filters: SearchFilter, at: datetime
+    ) -> dict[UUID, RecallCandidate]:
+        """Those of `ids` that the filter lets through, as they were known at `at`."""
+        memories = await self.load_memories(principal, ids, filters.scopes, at)
+        return {
+            memory_id: RecallCandidate(_build_facts(memory), memory.content)
+            for memory_id, memory in memories.items()
+            if _matches_filter(memory, filters)
+        }
+
+    async def load_edges_among(
+        self, principal: Principal, ids: Sequence[UUID], at: datetime
+    ) -> list[tuple[UUID, UUID, UUID, str, float]]:
+        """Edges between memories of `ids` that were open at `at`."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows("edges_as_of", list(ids), at)
+        return [(row["id"], row["src"], row["dst"], row["kind"], row["weight"]) for row in found]
+
+    async def load_origin(self, principal: Principal, memory: UUID) -> MemoryOrigin:
+        """Back to session, turns and what was replaced, as far as the key may read."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            session = await connection.fetch_row(
+                "provenance_session", memory, list(principal.reads)
+            )
+            turns = await connection.fetch_rows(
+                "provenance_turns", memory, list(principal.reads), principal.agent
+            )
+            replaced = await connection.fetch_rows(
+                "provenance_chain", memory, list(principal.reads)
+            )
+        return MemoryOrigin(
+            session=OriginSession(**session) if session else None,
+            turns=[OriginTurn(**row) for row in turns],
+            replaced=[ReplacedMemory(**row) for row in replaced],
+        )
+
+
+def _matches_filter(memory: Memory, filters: SearchFilter) -> bool:
+    at = memory.valid_from or memory.created_at
+    return (
+        memory.status.value in filters.status
+        and (filters.kinds is None or memory.kind.value in filters.kinds)
+        and (filters.tiers is None or memory.tier.value in filters.tiers)
+        and (filters.tags is None or set(filters.tags) <= set(memory.tags))
+        and (filters.since is None or filters.since <= at)
+        and (filters.until is None or at < filters.until)
+        and (filters.valid_at is None or was_valid_at(memory, filters.valid_at))
+    )
+
+
+def _build_facts(memory: Memory) -> CandidateFacts:
+    return CandidateFacts(
+        id=memory.id,
+        kind=memory.kind,
+        tier=memory.tier,
+        status=memory.status,
+        scope=memory.scope,
+        confidence=memory.confidence,
+        pinned=memory.pinned,
+        created_at=memory.created_at,
+        content_hash=bytes.fromhex(memory.content_hash),
+        session=memory.session,
+        confirmed_at=memory.confirmed_at,
+        valid_from=memory.valid_from,
+        superseded_by=memory.superseded_by,
+        linked=memory.linked,
+        staleness=memory.staleness,
+        use=memory.settled_use,
+    )

@@ -1,0 +1,128 @@
+-- name: memory_as_of
+-- A memory as it was known at $4, also one that was forgotten since.
+select * from memory_then($1, $4) where tenant = $1 and id = $2 and covers($3, scope)
+  and status <> 'deleted';
+
+-- name: merge_target_as_of
+-- Where a memory had gone at $4 that the grants $3 cover; null where it stood for itself.
+select nullif(merged_then($1, $2, $4), $2) where exists (
+  select from memory m where m.tenant = $1 and m.id = $2 and covers($3, m.scope));
+
+-- name: neighbours_as_of
+-- Memories one edge away from $2 at $4, strongest first.
+select n.id, n.kind, n.scope,
+       case when n.kind in ('file', 'entity') then n.content else coalesce(n.key, left(n.content, 120)) end as label,
+       e.kind as type, e.direction, e.weight
+from (
+  select dst as other, kind, 'out' as direction, weight from edge
+  where tenant = $1 and src = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
+  union all
+  select src, kind, 'in', weight from edge
+  where tenant = $1 and dst = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
+) e join memory_then($1, $4) n on n.tenant = $1 and n.id = e.other
+where n.status = any('{active,superseded}') and covers($3, n.scope)
+order by e.weight desc, n.id limit $5;
+
+-- name: edges_around_as_of
+-- As edges_around, of what was known at $5.
+select s.id as near, e.other as far, e.kind, e.weight
+from unnest($2::uuid[]) s (id)
+cross join lateral (
+  select x.other, x.kind, x.weight
+  from (
+    select dst as other, kind, weight from edge
+    where tenant = $1 and src = s.id and kind <> 'touches'
+      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+    union all
+    select src, kind, weight from edge
+    where tenant = $1 and dst = s.id and kind <> 'touches'
+      and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
+  ) x join memory_then($1, $5) m on m.id = x.other
+  where m.status = any('{active,superseded}') and covers($3, m.scope)
+  order by x.weight desc, x.other, x.kind limit $4
+) e
+order by e.weight desc, near, far, e.kind;
+
+-- name: search_words_as_of
+-- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions. $8: what else is
+-- asked of it (as wanted, but files), or null.
+with known as materialized (
+  select k.id, k.words, $8::jsonb is null or (
+      ($8->'tiers' is null or $8->'tiers' ? k.tier)
+      and ($8->'tags' is null
+           or k.tags @> array(select jsonb_array_elements_text($8->'tags')))
+      and ($8->>'since' is null
+           or coalesce(k.valid_from, k.created) >= ($8->>'since')::timestamptz)
+      and ($8->>'until' is null or coalesce(k.valid_from, k.created) < ($8->>'until')::timestamptz)
+      and ($8->>'valid_at' is null
+           or (coalesce(k.valid_from, '-infinity') <= ($8->>'valid_at')::timestamptz
+               and ($8->>'valid_at')::timestamptz < coalesce(k.valid_to, 'infinity')))) as fits
+  from memory_then($1, $3) k
+  where k.tenant = $1 and covers($4, k.scope) and k.status = any($5::text[])
+    and (k.kind = any($6::text[]) or ($6::text[] is null and k.kind not in ('file', 'entity')))
+), hit as (
+  select k.id, k.fits, w.lexeme, cardinality(w.positions)::float8 as tf, word_count(k.words)::float8 as len
+  from known k cross join lateral unnest(k.words) w
+  where w.lexeme = any(tsvector_to_array(to_tsvector('english', $2)))
+), corpus as (
+  select count(*)::float8 as documents, greatest(avg(word_count(k.words)), 1)::float8 as mean from known k
+), term as (
+  select h.lexeme, ln(1 + (c.documents - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) as idf
+  from hit h cross join corpus c group by h.lexeme, c.documents
+)
+select h.id, sum(t.idf * h.tf * 2.2::float8
+         / (h.tf + 1.2::float8 * (0.25::float8 + 0.75::float8
+           * greatest(h.len, 18 + 0.1::float8 * h.len) / greatest(c.mean, 18 + 0.1::float8 * c.mean)))) as score
+from hit h join term t using (lexeme) cross join corpus c
+where h.fits
+group by h.id order by score desc, h.id limit $7;
+
+-- name: memories_as_of
+-- The memories of a list of ids as they were known at $4.
+select * from memory_then($1, $4) where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+  and status <> 'deleted';
+
+-- name: edges_as_of
+-- The edges between memories of a list that were open at $3.
+select id, src, dst, kind, weight from edge
+where tenant = $1 and src = any($2::uuid[]) and dst = any($2::uuid[]) and known_from <= $3
+  and coalesce(known_to, 'infinity') > $3
+order by src, dst, kind;
+
+-- name: provenance_turns
+-- The turns a memory was made of, of sessions that agent $4 (null: any) had.
+select t.id, t.session, t.ord, t.role, t.content, t.at
+from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
+join turn t on t.tenant = $1 and t.id = o.turn
+join session s on s.tenant = $1 and s.id = t.session
+where o.tenant = $1 and o.memory = $2 and covers($3, m.scope) and covers($3, s.scope)
+  and ($4::text is null or s.agent = $4)
+order by t.session, t.ord limit 200;
+
+-- name: provenance_session
+-- The session a memory was learned in.
+select s.id, s.agent, s.external_id, s.project, s.branch, s.started, s.ended
+from memory m join session s on s.tenant = $1 and s.id = m.session
+where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and covers($3, s.scope);
+
+-- name: provenance_chain
+-- What a memory replaced, step by step, the latest first.
+with recursive chain (id, step) as (
+  select $2::uuid, 0
+  union all
+  select e.dst, c.step + 1 from chain c
+  join edge e on e.tenant = $1 and e.src = c.id and e.kind = 'supersedes' and e.known_to is null
+  where c.step < 100
+)
+select m.id, m.version, m.content, m.created, m.agent, c.step
+from chain c join memory m on m.tenant = $1 and m.id = c.id
+where c.step > 0 and covers($3, m.scope) and m.status <> 'deleted'
+order by c.step, m.id;
+
+-- name: memory_by_short_id_as_of
+-- The same of what stood at $6, also of what was forgotten since.
+select id, coalesce(key, left(content, 60)) as label from memory
+where tenant = $1 and covers($5, scope) and created <= $6
+  and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
+       or id between $3 and $4)
+order by id desc limit 6;

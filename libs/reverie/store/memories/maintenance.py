@@ -1,0 +1,387 @@
+"""Queries and leases for maintenance: archiving, promotion, topics, reflection, clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
+from uuid import UUID
+
+from reverie.contracts.events import OutgoingEvent, build_outgoing_event, memory_subject
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import Conflict, Forbidden, NotFound
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.memory import Memory, NewMemory, hash_content
+from reverie.domain.extraction.dream_runs import DreamRunLog
+from reverie.domain.graph.clustering import (
+    MAX_MEMORIES,
+    MIN_MEMORIES,
+    MIN_SESSIONS,
+    TopicCentre,
+    TopicCluster,
+)
+from reverie.domain.graph.promotion import AGENT_RULE_FILES, PROMOTABLE_KINDS, PromotionEvidence
+from reverie.store.db import row_mapping
+from reverie.store.db.database import Database
+from reverie.store.db.idempotent_writes import call_once
+from reverie.store.platform.vault import FREQUENT_WRITES
+
+START_ID = UUID(int=0)
+
+
+@dataclass(frozen=True)
+class MaintenanceScope:
+    """What of a tenant is tended: all scopes that the patterns cover. `record_scope`: the scope
+    under which
+    its record is kept."""
+
+    tenant: int
+    tenant_name: str
+    scopes: tuple[str, ...] = ("*",)
+    record_scope: str = "*"
+
+    @property
+    def is_whole_tenant(self) -> bool:
+        """Whether it is all of the tenant."""
+        return "*" in self.scopes
+
+
+@dataclass(frozen=True)
+class MaintenanceLease:
+    """A worker's hold on a tenant that is to be tended. `attempts`: how often it was begun since it
+    was last ended, this one included."""
+
+    scope: MaintenanceScope
+    epoch: int
+    attempts: int
+
+
+@dataclass(frozen=True)
+class MaintenanceRun:
+    """One run of tending as it is recorded. `epoch`: of the lease that it is under, else 0."""
+
+    scope: MaintenanceScope
+    worker: str
+    epoch: int = 0
+    id: UUID = field(default_factory=new_id)
+    started: datetime = field(default_factory=partial(datetime.now, UTC))
+
+
+@dataclass(frozen=True)
+class ReflectionInput:
+    """A memory as reflecting reads it."""
+
+    id: UUID
+    kind: str
+    content: str
+
+
+@dataclass(frozen=True)
+class FrequentKey:
+    """The active memory under a key, and how often the key was written."""
+
+    id: UUID
+    key: str
+    versions: int
+
+
+@dataclass(frozen=True)
+class ChangedTopic:
+    """A topic that arose, has other members, or dissolved (then it has none)."""
+
+    id: UUID
+    name: str
+    members: int
+
+
+class MaintenanceStore:
+    """The archive and the promotion of memories."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def claim_due(
+        self, every_seconds: float, lease_seconds: float
+    ) -> MaintenanceLease | None:
+        """A tenant that nobody tended for so long; others are not given it while it is kept."""
+        found = await self._db.fetch_rows("maintenance_claim", every_seconds, lease_seconds)
+        if not found:
+            return None
+        [row] = found
+        return MaintenanceLease(
+            MaintenanceScope(row["tenant"], row["tenant_name"]), row["epoch"], row["tries"]
+        )
+
+    async def renew(self, lease: MaintenanceLease, lease_seconds: float) -> bool:
+        """Keeps the turn alive; False where another has it."""
+        return bool(
+            await self._db.call("maintenance_renew", lease.scope.tenant, lease.epoch, lease_seconds)
+        )
+
+    async def release(self, lease: MaintenanceLease, retry_seconds: float | None) -> bool:
+        """Ends a turn: for this time, or until another goes on after so long. False where another
+        has it."""
+        return bool(
+            await self._db.call(
+                "maintenance_release", lease.scope.tenant, lease.epoch, retry_seconds
+            )
+        )
+
+    async def is_any_due(self, every_seconds: float) -> bool:
+        """Whether some tenant is due and nobody is at it."""
+        return bool(await self._db.call("maintenance_is_due", every_seconds))
+
+    async def list_fading(
+        self, scope: MaintenanceScope, above: UUID, kinds: Sequence[str], days: float, limit: int
+    ) -> list[Memory]:
+        """Active memories that may fade, older than `days`, by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "fading_memories", list(scope.scopes), above, list(kinds), days, limit
+            )
+        return [row_mapping.parse_memory(row) for row in found]
+
+    async def archive(
+        self, scope: MaintenanceScope, memories: Sequence[Memory], read_at: datetime, reason: str
+    ) -> list[UUID]:
+        """Archives what did not change since it was read at `read_at`; answers their ids."""
+        found = await self._db.fetch_rows(
+            "archive_memories",
+            scope.tenant,
+            scope.tenant_name,
+            [memory.id for memory in memories],
+            [memory.version for memory in memories],
+            read_at,
+            reason,
+            {},
+        )
+        return [row[0] for row in found]
+
+    async def list_promotable(
+        self, scope: MaintenanceScope, above: UUID, sessions: int, limit: int
+    ) -> list[tuple[Memory, PromotionEvidence]]:
+        """Memories with evidence for a convention that became none yet, by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "promotable_memories",
+                list(scope.scopes),
+                [kind.value for kind in PROMOTABLE_KINDS],
+                sessions,
+                list(AGENT_RULE_FILES),
+                above,
+                limit,
+            )
+        return [(row_mapping.parse_memory(row), _parse_evidence(row)) for row in found]
+
+    async def write_memory(self, scope: MaintenanceScope, new: NewMemory) -> bool:
+        """Writes a memory with its edges; False where something is in the way of it."""
+        items = [row_mapping.encode_memory(new, [new.scope])]
+        tenant_args = scope.tenant, scope.tenant_name
+        found = await self._db.fetch_rows("remember", *tenant_args, items, {}, None, None, "")
+        return "problem" not in found[0][0]
+
+    async def list_anchors(self, scope: MaintenanceScope, above: UUID, limit: int) -> list[UUID]:
+        """Files and entities, put away or not, by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_anchors", list(scope.scopes), above, limit
+            )
+        return [row["id"] for row in found]
+
+    async def list_memories(self, scope: MaintenanceScope, above: UUID, limit: int) -> list[UUID]:
+        """Active memories by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_memories", list(scope.scopes), above, limit
+            )
+        return [row["id"] for row in found]
+
+    async def archive_unused_anchors(
+        self, tenant: int, nodes: Sequence[UUID], days: float
+    ) -> list[tuple[UUID, str]]:
+        """Archives those that nothing touches, unless they are younger than `days`; brings back
+        what is touched again. Answers which, and what became of them."""
+        found = await self._db.fetch_rows("maintenance_archive_anchors", tenant, list(nodes), days)
+        return [(row["node"], row["outcome"]) for row in found]
+
+    async def list_idle_anchors(
+        self, scope: MaintenanceScope, above: UUID, days: float, limit: int
+    ) -> list[tuple[UUID, bool]]:
+        """Files and entities by id above `above`, and whether nothing touches them since `days`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_idle_anchors", list(scope.scopes), above, days, limit
+            )
+        return [(row["id"], row["idle"]) for row in found]
+
+    async def load_positions(self, scope: MaintenanceScope) -> dict[str, UUID]:
+        """Above which memory each pass goes on; a part of a tenant begins anew."""
+        if not scope.is_whole_tenant:
+            return {}
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            return {
+                row["pass"]: row["above"]
+                for row in await connection.fetch_rows("maintenance_passes")
+            }
+
+    async def save_position(
+        self, scope: MaintenanceScope, name: str, above: UUID, count: int
+    ) -> None:
+        """Notes how far a pass came; `START_ID` where it came to the end."""
+        if scope.is_whole_tenant:
+            async with self._db.tenant_transaction(scope.tenant) as connection:
+                await connection.fetch_rows(
+                    "maintenance_pass_put", name, above, count, above == START_ID
+                )
+
+    async def list_topic_scopes(
+        self, scope: MaintenanceScope, above: UUID, limit: int
+    ) -> list[tuple[str, UUID]]:
+        """Projects, each with the id of its first file or entity, by that id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows("topic_scopes", list(scope.scopes), above, limit)
+        return [(row["scope"], row["first"]) for row in found]
+
+    async def load_topic_centres(self, tenant: int, scope: str) -> list[TopicCentre]:
+        """What enough memories of enough sessions of a scope touch."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            found = await connection.fetch_rows(
+                "topic_centres", scope, MIN_MEMORIES, MIN_SESSIONS, MAX_MEMORIES
+            )
+        return [TopicCentre(row["name"], frozenset(row["memories"])) for row in found]
+
+    async def put_topics(
+        self, tenant: int, scope: str, topics: Sequence[TopicCluster]
+    ) -> list[ChangedTopic]:
+        """Makes these the topics of a scope; answers those that changed."""
+        items = [_encode_topic(topic) for topic in topics]
+        found = await self._db.fetch_rows("topics_put", tenant, scope, items)
+        return [ChangedTopic(row["node"], row["name"], row["members"]) for row in found]
+
+    async def list_state_memories(
+        self, scope: MaintenanceScope, above: UUID, limit: int
+    ) -> list[ReflectionInput]:
+        """Active memories that look like state, by id above `above`."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_state_memories", list(scope.scopes), above, limit
+            )
+        return [ReflectionInput(**row) for row in found]
+
+    async def list_frequent_keys(self, scope: MaintenanceScope, limit: int) -> list[FrequentKey]:
+        """Keys that were written very often, the busiest first."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found = await connection.fetch_rows(
+                "maintenance_frequent_keys", list(scope.scopes), FREQUENT_WRITES, limit
+            )
+        return [FrequentKey(**row) for row in found]
+
+    async def find_scope_to_reflect(self, scope: MaintenanceScope, min_new: int) -> str | None:
+        """The scope with the most that is new since it was reflected on, `min_new` at least."""
+        async with self._db.tenant_transaction(scope.tenant) as connection:
+            found: str | None = await connection.fetch_value(
+                "reflection_scope", list(scope.scopes), min_new
+            )
+        return found
+
+    async def load_reflection_input(
+        self, tenant: int, scope: str, limit: int
+    ) -> list[ReflectionInput]:
+        """The newest active memories of a scope that were not derived."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            return [
+                ReflectionInput(**row)
+                for row in await connection.fetch_rows("reflection_input", scope, limit)
+            ]
+
+    async def mark_reflected(self, tenant: int, scope: str, newest: UUID) -> None:
+        """Notes that a scope was reflected on, up to its newest memory."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.fetch_rows("maintenance_pass_put", f"reflect {scope}", newest, 0, True)
+
+    async def record_run(
+        self,
+        run: MaintenanceRun,
+        status: Literal["running", "done", "failed"],
+        error: str | None,
+        record: DreamRunLog,
+        counts: Mapping[str, int],
+    ) -> None:
+        """Adds to the record of a run what was done since; `counts`: how often, by outcome, since
+        it began."""
+        await self._db.call(
+            "maintenance_record",
+            run.scope.tenant,
+            run.id,
+            run.epoch,
+            run.scope.record_scope,
+            run.worker,
+            run.started,
+            status,
+            error,
+            record.to_json(),
+            dict(counts),
+        )
+
+    async def delete_old_uses(self, tenant: int, days: int) -> int:
+        """Forgets which sessions used what, so many days ago or more."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            return int(await connection.fetch_value("memory_uses_delete_old", days))
+
+    async def restore(self, principal: Principal, memory: UUID) -> tuple[int, OutgoingEvent]:
+        """Takes a memory out of the archive; answers its version and the event to publish.
+
+        Raises `NotFound`, `Forbidden`, or `Conflict` where it is not archived or another active
+        memory holds its key or content.
+        """
+        found = await call_once(
+            self._db,
+            "restore_memory",
+            principal.tenant,
+            f"restore {memory}",
+            principal.tenant_name,
+            memory,
+            list(principal.reads),
+            list(principal.writable_patterns),
+            principal.actor,
+            new_id(),
+            {},
+        )
+        _raise_problem(memory, found)
+        body = {"id": str(memory), "version": found["version"]}
+        subject = memory_subject(principal.tenant_name, "restored")
+        return found["version"], build_outgoing_event(
+            principal.tenant, subject, body, {}, UUID(found["event"])
+        )
+
+
+def _encode_topic(topic: TopicCluster) -> dict[str, Any]:
+    return {
+        "id": str(new_id()),
+        "key": topic.key,
+        "name": topic.centre.name,
+        "hash": hash_content(topic.centre.name),
+        "members": [str(member) for member in sorted(topic.members)],
+    }
+
+
+def _raise_problem(memory: UUID, found: dict[str, Any]) -> None:
+    match found.get("problem"):
+        case "not_found":
+            raise NotFound("memory", str(memory))
+        case "forbidden":
+            raise Forbidden("write", found["scope"])
+        case "status":
+            raise Conflict(f"the memory is {found['status']}, not archived")
+        case "twin":
+            raise Conflict(
+                f"the active memory {found['id']} holds its key or content", {"id": found["id"]}
+            )
+
+
+def _parse_evidence(row: Any) -> PromotionEvidence:
+    file = row["agent_file"] or (row["source"] == "agent_file" or "agent-file" in row["tags"])
+    file_name = file if isinstance(file, str) else ("of the repository" if file else None)
+    return PromotionEvidence(row["said"], row["said_in"], file_name)

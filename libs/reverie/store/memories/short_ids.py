@@ -1,0 +1,95 @@
+"""Resolves shortened ids to the one full id that the principal may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+from uuid import UUID
+
+import asyncpg
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.core.ids import parse_id_fragment
+from reverie.store.db.database import Database, TenantConnection
+
+IdKind = Literal["session", "dream", "trace", "review", "link", "key"]
+LISTED_MATCHES = 5
+"""So many are named where a short id means several; a query reads one more."""
+_AGENT_KINDS = frozenset({"session", "trace"})
+"""What belongs to an agent, so that a key of another does not see it."""
+
+
+class ShortIdResolver:
+    """Finds what a short id means, among what the key may see."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def resolve(self, principal: Principal, kind: IdKind, text: str) -> UUID:
+        """The full id; of a session also by the agent's own name for it.
+
+        Raises `NotFound`, and `InvalidInput` where it means several.
+        """
+        if (full_uuid := parse_full_id(text)) is not None:
+            return full_uuid
+        part = parse_id_fragment(text)
+        if part is None and kind != "session":
+            raise InvalidInput("id", f"{text[:40]!r} is not an id")
+        id_range = (part.digits, part.low, part.high) if part else (None, None, None)
+        agent_args = (principal.agent,) if kind in _AGENT_KINDS else ()
+        name_args = (text,) if kind == "session" else ()
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await _find_matches(
+                connection, kind, (*id_range, list(principal.reads), *agent_args, *name_args)
+            )
+        return require_single_match(kind, text, found)
+
+
+async def _find_matches(
+    connection: TenantConnection, kind: IdKind, args: tuple[object, ...]
+) -> list[asyncpg.Record]:
+    match kind:
+        case "session":
+            return await connection.fetch_rows("session_by_short_id", *args)
+        case "dream":
+            return await connection.fetch_rows("dream_by_short_id", *args)
+        case "trace":
+            return await connection.fetch_rows("trace_by_short_id", *args)
+        case "review":
+            return await connection.fetch_rows("review_by_short_id", *args)
+        case "link":
+            return await connection.fetch_rows("link_by_short_id", *args)
+        case "key":
+            return await connection.fetch_rows("key_by_short_id", *args)
+
+
+def parse_full_id(text: str) -> UUID | None:
+    """A full id; None where the text is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def require_single_match(kind: str, text: str, found: Sequence[asyncpg.Record]) -> UUID:
+    """The one id that was found; of several the newest are told with what they are.
+
+    Raises `NotFound` or `InvalidInput`.
+    """
+    if not found:
+        raise NotFound(kind, text[:40])
+    if len(found) > 1:
+        listed = ", ".join(
+            f"{row['id']} ({_single_line(row['label'])})" for row in found[:LISTED_MATCHES]
+        )
+        plural = "memories" if kind == "memory" else f"{kind}s"
+        ellipsis = ", ..." if len(found) > LISTED_MATCHES else ""
+        raise InvalidInput(
+            "id", f"{text[:40]} means several {plural}, give more of it: {listed}{ellipsis}"
+        )
+    return UUID(str(found[0]["id"]))
+
+
+def _single_line(label: str | None) -> str:
+    return " ".join((label or "").split())[:60]

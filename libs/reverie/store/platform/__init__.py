@@ -1,0 +1,1 @@
+"""Tenants, keys, quotas, vault, audit, export and import."""

@@ -1,0 +1,106 @@
+-- name: admin_keys
+-- Keys of a tenant by id, after $2; never their text or hash.
+select id, label, role, reads, writes, project, agent, created, expires, revoked, limits,
+       case when old_until > now() then old_until end as old_until
+from api_key where tenant = $1 and ($2::uuid is null or id > $2) order by id limit $3;
+
+-- name: admin_key_add
+-- A new key of a tenant.
+insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent, expires, limits)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: admin_key_get
+-- A key by its id, locked; never its text or hash.
+select id, label, role, reads, writes, project, agent, created, expires, revoked, limits,
+       case when old_until > now() then old_until end as old_until
+from api_key where tenant = $1 and id = $2 for update;
+
+-- name: admin_key_change
+-- Gives a key another label, end or limits.
+update api_key set label = $3, expires = $4, limits = $5 where tenant = $1 and id = $2;
+
+-- name: admin_key_rotate
+-- Gives a key another text; the one before works for $4 seconds more.
+update api_key set old_hash = hash, old_until = now() + make_interval(secs => $4), hash = $3
+where tenant = $1 and id = $2;
+
+-- name: admin_key_set_text
+-- Gives a key the text that is shown; where it has that one already nothing happens.
+update api_key set hash = $3 where tenant = $1 and id = $2 and hash <> $3;
+
+-- name: admin_key_revoke
+-- Ends a key; keeps the first time.
+update api_key set revoked = coalesce(revoked, now()) where tenant = $1 and id = $2 returning id;
+
+-- name: admin_scopes
+-- Scopes that the grants $2 cover, after $3, with what lies in each by kind and by status.
+with known as (
+  select m.scope from memory m where m.tenant = $1 and covers($2, m.scope)
+  union select s.scope from session s where s.tenant = $1 and covers($2, s.scope)
+  union select y.scope from summary y where y.tenant = $1 and covers($2, y.scope)
+  union select d.scope from dream_job d where d.tenant = $1 and covers($2, d.scope)
+), page as (
+  select k.scope from known k where $3::text is null or k.scope > $3 order by k.scope limit $4
+)
+select p.scope,
+  (select n.name from scope_name n where n.tenant = $1 and n.scope = p.scope) as name,
+  coalesce((select jsonb_object_agg(k.kind, k.n) from (
+    select m.kind, count(*) as n from memory m
+    where m.tenant = $1 and m.scope = p.scope group by m.kind) k), '{}') as kinds,
+  coalesce((select jsonb_object_agg(k.status, k.n) from (
+    select m.status, count(*) as n from memory m
+    where m.tenant = $1 and m.scope = p.scope group by m.status) k), '{}') as statuses,
+  (select count(*) from session s where s.tenant = $1 and s.scope = p.scope) as sessions
+from page p order by p.scope;
+
+-- name: admin_projects
+-- Projects whose scopes the grants $2 cover, by name after $3, with what lies in each.
+with known as (
+  select split_part(m.scope, '/', 2) as project, m.scope, count(*) as memories, 0::bigint as sessions
+  from memory m where m.tenant = $1 and m.scope like 'project/%' and covers($2, m.scope)
+  group by m.scope
+  union all
+  select split_part(s.scope, '/', 2), s.scope, 0, count(*)
+  from session s where s.tenant = $1 and s.scope like 'project/%' and covers($2, s.scope)
+  group by s.scope
+)
+select k.project,
+       (select n.name from scope_name n
+        where n.tenant = $1 and n.scope = 'project/' || k.project) as name,
+       count(distinct k.scope) as scopes, sum(k.memories)::bigint as memories,
+       sum(k.sessions)::bigint as sessions,
+       (select count(*) from git_event g where g.tenant = $1 and g.project = k.project) as changes
+from known k where $3::text is null or k.project > $3
+group by k.project order by k.project limit $4;
+
+-- name: scope_delete_batch
+-- Deletes a batch of what lies in scopes; no rows when nothing is left.
+select name, sum(gone)::bigint as gone from scope_sweep($1, $2, $3, $4)
+group by name having sum(gone) > 0 order by name;
+
+-- name: existing_memory_ids
+-- Which of the ids are memories.
+select id from memory where tenant = $1 and id = any($2::uuid[]);
+
+-- name: tenant_tables
+-- The tables that hold rows of a tenant; its keys last.
+select name from tenant_tables() where $1::int is not null order by name = 'api_key', name;
+
+-- name: tenant_keys_revoke
+-- Ends all keys of a tenant but one, which may write nothing but what is given.
+update api_key set
+  revoked = case when id = $2 then revoked else coalesce(revoked, now()) end,
+  writes = case when id = $2 then $3 else writes end
+where tenant = $1;
+
+-- name: tenant_delete_batch
+-- Deletes a batch of a tenant's rows from one table; answers how many.
+select tenant_sweep($1, $2, $3);
+
+-- name: tenant_end
+-- Ends a tenant; answers the number of the transaction.
+select tenant_end($1)::text;
+
+-- name: older_transactions_ended
+-- Whether every transaction up to that one has ended.
+select pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8;

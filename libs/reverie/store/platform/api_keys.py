@@ -1,0 +1,313 @@
+"""Creates, changes and lists API keys and tenants as the schema owner; looks keys up."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from reverie.domain.access.principals import KeyRole, Principal, combine_limits, hash_key
+from reverie.domain.access.scopes import normalize_agent_name, parse_pattern, slugify
+from reverie.domain.core.errors import (
+    Conflict,
+    InvalidInput,
+    Misconfigured,
+    NotFound,
+    Unavailable,
+    field_context,
+)
+from reverie.domain.core.ids import new_id
+from reverie.store.db.database import Database
+from reverie.store.db.migrate import SCHEMA
+
+DEFAULT_TENANT = "default"
+_TENANT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+@dataclass(frozen=True)
+class NewApiKey:
+    """A key to be made: its role, what it may read and write, whose it is."""
+
+    label: str
+    role: KeyRole = KeyRole.ADMIN
+    reads: Sequence[str] = ("*",)
+    writes: Sequence[str] = ("*",)
+    project: str | None = None
+    agent: str | None = None
+    tenant: str = DEFAULT_TENANT
+    expires: datetime | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TenantApiKey:
+    """A key as it is listed: never its text."""
+
+    id: str
+    tenant: str
+    label: str
+    role: str
+    reads: list[str]
+    writes: list[str]
+    project: str | None
+    agent: str | None
+    created: datetime
+    expires: datetime | None
+    revoked: datetime | None
+    limits: Mapping[str, int]
+    old_until: datetime | None
+
+
+def generate_key_text() -> str:
+    """The text of a new key: 256 random bits."""
+    return f"rv_{secrets.token_urlsafe(32)}"
+
+
+def create_key(url: str, new: NewApiKey, key: str | None = None) -> str:
+    """Makes a key, and its tenant where that is missing; returns its text, shown this once.
+
+    `key` gives the text; a key that stands already is left as it is. Names become slugs and grants
+    canonical scopes. Raises `InvalidInput` naming the field.
+    """
+    new = normalize_key(new)
+    text = key or generate_key_text()
+    with connect_as_owner(url) as connection:
+        tenant = _ensure_tenant(connection, new.tenant)
+        connection.execute(
+            "insert into api_key (tenant, id, hash, label, role, reads, writes, project, agent,"
+            " expires, limits) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " on conflict do nothing",
+            (
+                tenant,
+                new_id(),
+                hash_key(text),
+                new.label,
+                new.role.value,
+                list(new.reads),
+                list(new.writes),
+                new.project,
+                new.agent,
+                new.expires,
+                Jsonb(dict(new.limits)),
+            ),
+        )
+    return text
+
+
+def ensure_key(url: str, key: str | None) -> str | None:
+    """Makes the first key. Returns its text if one was made by chance; `key` gives the text.
+
+    With `key`, that key stands afterwards; without, one is made only where there is none. Raises
+    `Misconfigured` where the key given was revoked.
+    """
+    if key is not None and _is_revoked(url, key):
+        raise Misconfigured("api_key", "this key was revoked: choose another")
+    if key is None and any(row.revoked is None for row in list_keys(url)):
+        return None
+    return create_key(url, NewApiKey("first key"), key)
+
+
+def list_keys(url: str) -> list[TenantApiKey]:
+    """All keys of all tenants, oldest first."""
+    keys: list[TenantApiKey] = []
+    with connect_as_owner(url) as connection:
+        for number, name in select_tenants(connection):
+            set_tenant(connection, number)
+            found = connection.execute(
+                "select id::text, label, role, reads, writes, project, agent, created, expires,"
+                " revoked, limits, case when old_until > now() then old_until end as old_until"
+                " from api_key where tenant = %s order by id",
+                (number,),
+            ).fetchall()
+            keys.extend(TenantApiKey(tenant=name, **row) for row in found)
+    return keys
+
+
+def revoke_key(url: str, key_id: str) -> None:
+    """Ends a key by its id, or by the id's last digits. Raises `NotFound`."""
+    _update_key(url, key_id, "revoked = coalesce(revoked, now())", ())
+
+
+def change_key(url: str, key_id: str, changes: Mapping[str, Any]) -> None:
+    """Gives a key other `expires` or `limits`, by its id or its last digits. Raises `NotFound`."""
+    sets = {"expires": "expires = %s", "limits": "limits = %s"}
+    values = [Jsonb(v) if name == "limits" else v for name, v in changes.items()]
+    _update_key(url, key_id, ", ".join(sets[name] for name in changes), values)
+
+
+def rotate_key(url: str, key_id: str, overlap: float) -> str:
+    """Gives a key another text, and returns it; the old one works `overlap` seconds more.
+
+    Raises `NotFound`, and `Conflict` for one that was revoked.
+    """
+    row = find_key(url, key_id)
+    if row.revoked is not None:
+        raise Conflict("this key was revoked: make a new one")
+    text = generate_key_text()
+    sets = "old_hash = hash, old_until = now() + make_interval(secs => %s), hash = %s"
+    _update_key(url, row.id, sets, (overlap, hash_key(text)))
+    return text
+
+
+def find_key(url: str, key_id: str) -> TenantApiKey:
+    """A key by its id, or by the id's last digits. Raises `NotFound`."""
+    digits = key_id.replace("-", "")
+    found = [key for key in list_keys(url) if key.id.replace("-", "").endswith(digits)]
+    if len(found) != 1:
+        raise NotFound("key", key_id)
+    return found[0]
+
+
+def _update_key(url: str, key_id: str, sets: LiteralString, values: Sequence[object]) -> None:
+    row = find_key(url, key_id)
+    with connect_as_owner(url) as connection:
+        tenant = {name: number for number, name in select_tenants(connection)}[row.tenant]
+        set_tenant(connection, tenant)
+        sql = f"update api_key set {sets} where tenant = %s and id = %s"  # noqa: S608
+        connection.execute(sql, (*values, tenant, row.id))
+
+
+def set_tenant_limits(url: str, name: str, limits: Mapping[str, int] | None) -> dict[str, int]:
+    """What an operator lets all keys of a tenant do together; None changes nothing.
+
+    Raises `NotFound`.
+    """
+    with connect_as_owner(url) as connection:
+        number = {tenant_name: number for number, tenant_name in select_tenants(connection)}.get(
+            name
+        )
+        if number is None:
+            raise NotFound("tenant", name)
+        set_tenant(connection, number)
+        if limits is not None:
+            connection.execute("select tenant_limit(%s, %s)", (number, Jsonb(dict(limits))))
+        row = connection.execute("select limits from tenant where id = %s", (number,)).fetchone()
+    return dict(row["limits"]) if row else {}
+
+
+def normalize_key(new: NewApiKey) -> NewApiKey:
+    """The key with names and grants as they are compared.
+
+    Raises `InvalidInput` naming the field.
+    """
+    _check_tenant(new.tenant)
+    return replace(
+        new,
+        reads=_normalize_grants("reads", new.reads),
+        writes=_normalize_grants("writes", new.writes),
+        project=_normalize_name("project", new.project),
+        agent=_normalize_name("agent", new.agent, normalize_agent_name),
+    )
+
+
+def _normalize_name(
+    field: str, text: str | None, normalize: Callable[[str], str] = slugify
+) -> str | None:
+    with field_context(field):
+        return None if text is None else normalize(text)
+
+
+def _normalize_grants(field: str, patterns: Sequence[str]) -> list[str]:
+    with field_context(field):
+        return [parse_pattern(pattern) for pattern in patterns]
+
+
+def _is_revoked(url: str, key: str) -> bool:
+    sql = "select from api_key where tenant = %s and hash = %s and revoked is not null"
+    with connect_as_owner(url) as connection:
+        for number, _ in select_tenants(connection):
+            set_tenant(connection, number)
+            if connection.execute(sql, (number, hash_key(key))).fetchone() is not None:
+                return True
+    return False
+
+
+@contextmanager
+def connect_as_owner(url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    try:
+        with psycopg.connect(
+            url, row_factory=dict_row, connect_timeout=10, options=f"-csearch_path={SCHEMA},public"
+        ) as connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        raise Unavailable("Postgres", "is it running, and is the address right?") from error
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction) as error:
+        raise Misconfigured(
+            "database_url", "the database has no schema yet: run `reverie migrate`"
+        ) from error
+
+
+def list_tenants(url: str) -> list[tuple[int, str]]:
+    """All tenants by number and name."""
+    with connect_as_owner(url) as connection:
+        return select_tenants(connection)
+
+
+def ensure_tenant(url: str, name: str) -> int:
+    """The number of a tenant, made where it is missing. Raises `InvalidInput` naming the field."""
+    _check_tenant(name)
+    with connect_as_owner(url) as connection:
+        return _ensure_tenant(connection, name)
+
+
+def _check_tenant(name: str) -> None:
+    if not _TENANT_NAME.fullmatch(name):
+        raise InvalidInput(
+            "tenant", "must be 1 to 63 of a-z 0-9 _ -, and begin with a letter or digit"
+        )
+
+
+def _ensure_tenant(connection: psycopg.Connection[dict[str, Any]], name: str) -> int:
+    """The number of a tenant, made where it is missing, and entered."""
+    connection.execute("insert into tenant (name) values (%s) on conflict do nothing", (name,))
+    numbers = {found: number for number, found in select_tenants(connection)}
+    set_tenant(connection, numbers[name])
+    return numbers[name]
+
+
+def select_tenants(connection: psycopg.Connection[dict[str, Any]]) -> list[tuple[int, str]]:
+    rows = connection.execute("select id, name from tenant_names() order by id").fetchall()
+    return [(row["id"], row["name"]) for row in rows]
+
+
+def set_tenant(connection: psycopg.Connection[dict[str, Any]], tenant: int) -> None:
+    connection.execute("select set_config('reverie.tenant', %s, true)", (str(tenant),))
+
+
+class ApiKeyStore:
+    """Finds the principal behind a key."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def find_tenant(self, name: str) -> int | None:
+        """The number of a tenant, for a token that names it."""
+        number: int | None = await self._db.call("tenant_find", name)
+        return number
+
+    async def find(self, key_hash: bytes) -> Principal | None:
+        """The holder of the key with this SHA-256, unless it is revoked or expired."""
+        found = await self._db.fetch_rows("key_find", key_hash)
+        if not found:
+            return None
+        row = found[0]
+        return Principal(
+            tenant=row["tenant"],
+            tenant_name=row["tenant_name"],
+            key_id=str(row["id"]),
+            role=KeyRole(row["role"]),
+            reads=tuple(row["reads"]),
+            writes=tuple(row["writes"]),
+            project=row["project"],
+            agent=row["agent"],
+            limits=combine_limits(row["limits"]),
+            tenant_limits=combine_limits(row["tenant_limits"], row["own_limits"]),
+        )

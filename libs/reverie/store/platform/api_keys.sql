@@ -1,0 +1,7 @@
+-- name: tenant_find
+-- The number of a tenant by its name.
+select tenant_called($1);
+
+-- name: key_find
+-- The principal behind a key's hash.
+select * from find_key($1);

@@ -1,0 +1,76 @@
+"""Stores the audit log and reads it page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.access.audit import AuditEntry
+from reverie.domain.access.principals import Principal
+from reverie.store.db.database import Database
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """Which notes are looked for; None is any. `actor`: an agent, or a key by its id or actor name.
+    `action`: words in it; `subject`: an id or name."""
+
+    actor: str | None = None
+    action: str | None = None
+    subject: str | None = None
+    changes: bool | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class AuditTable:
+    """Written by every service, read by who administers the tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def add(self, tenant: int, entries: Sequence[AuditEntry]) -> None:
+        """Keeps notes on one tenant. Raises `Unavailable`."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.execute_many("audit_add", [_encode_entry(entry) for entry in entries])
+
+    async def page(
+        self, principal: Principal, filters: AuditFilter, below: UUID | None, limit: int
+    ) -> list[AuditEntry]:
+        """Notes of the caller's tenant, the newest first, below the id where one is given.
+
+        Raises `Forbidden` unless this is an admin's key of the whole tenant.
+        """
+        principal.check_admin()
+        principal.check_read(["*"])
+        args = (
+            below, filters.actor, filters.action, filters.subject, filters.changes,
+            filters.since, filters.until, limit,
+        )  # fmt: skip
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows("audit_page", *args)
+        return [AuditEntry(**{**row, "subjects": tuple(row["subjects"])}) for row in found]
+
+    async def sweep(self, seconds: float) -> int:
+        """Forgets notes older than that, of all tenants; says how many."""
+        found = await self._db.fetch_rows("audit_sweep", seconds)
+        return int(found[0][0])
+
+
+def _encode_entry(entry: AuditEntry) -> tuple[object, ...]:
+    return (
+        entry.id,
+        entry.at,
+        entry.key,
+        entry.who,
+        entry.service,
+        entry.action,
+        entry.changes,
+        entry.status,
+        entry.problem,
+        list(entry.subjects),
+        entry.trace,
+        entry.client,
+    )

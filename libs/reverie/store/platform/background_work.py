@@ -1,0 +1,83 @@
+"""Outbox rows to publish, the leader lock for periodic work, and the size of the backlog."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from reverie.contracts.events import OutgoingEvent
+from reverie.store.db.database import Database
+from reverie.store.db.queries import get_query
+
+
+class OutboxClaim:
+    """Rows locked for publishing; what is done is deleted when the claim closes."""
+
+    def __init__(
+        self, connection: asyncpg.Connection[asyncpg.Record], rows: Sequence[OutgoingEvent]
+    ) -> None:
+        self._connection = connection
+        self.rows = rows
+
+    async def done(self, ids: Sequence[UUID]) -> None:
+        """Removes rows that were published."""
+        await self._connection.execute(get_query("outbox_done").sql, list(ids))
+
+
+class OutboxTable:
+    """The outbox of all tenants for the relay, and of one for the writer itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @asynccontextmanager
+    async def claim(self, limit: int, older_than: float) -> AsyncIterator[OutboxClaim]:
+        """Locks up to `limit` rows older than that many seconds, in the order of writing."""
+        async with self._db.transaction() as connection:
+            rows = await connection.fetch(get_query("outbox_claim").sql, limit, older_than)
+            yield OutboxClaim(connection, [_parse_message(row) for row in rows])
+
+    async def delete(self, ids: Sequence[UUID], tenant: int) -> None:
+        """Removes rows that their writer published; one that comes back is published again."""
+        await self._db.call("outbox_delete", tenant, list(ids))
+
+    async def age(self) -> tuple[int, float]:
+        """How many rows wait, and for how many seconds the oldest has."""
+        found = await self._db.fetch_rows("outbox_age")
+        return found[0]["waiting"], found[0]["oldest_seconds"]
+
+
+def _parse_message(row: asyncpg.Record) -> OutgoingEvent:
+    return OutgoingEvent(
+        id=row["id"], subject=row["subject"], payload=row["payload"], headers=row["headers"]
+    )
+
+
+@dataclass(frozen=True)
+class WorkBacklog:
+    """Work of all tenants that waits, for metrics."""
+
+    memories: int
+    changes: int
+
+
+class LeaderLock:
+    """Makes one process the leader for a round."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[bool]:
+        """Whether this process may do the round that happens inside; none other does meanwhile."""
+        async with self._db.transaction() as connection:
+            yield bool(await connection.fetchval(get_query("leader_lock").sql))
+
+    async def count_backlog(self) -> WorkBacklog:
+        """How many memories the slow path has not reached, and changes are not applied."""
+        found = await self._db.fetch_rows("work_backlog")
+        return WorkBacklog(**found[0])

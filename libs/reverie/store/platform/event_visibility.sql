@@ -1,0 +1,12 @@
+-- name: event_memories
+-- What may be told of the memories of events, also of forgotten ones.
+select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) and covers($3, scope);
+
+-- name: key_is_valid
+-- Whether a key is still valid.
+select exists (select from api_key where tenant = $1 and id = $2 and revoked is null
+               and (expires is null or expires > now()));
+
+-- name: cursor_key
+-- What seals the numbers that a tenant is given.
+select mark_key from tenant where id = $1;

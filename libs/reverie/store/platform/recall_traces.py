@@ -1,0 +1,102 @@
+"""Stores how recalls came to their answers, for a short time."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+from pydantic_core import to_json
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import NotFound
+from reverie.store.db.database import Database
+
+_COMPRESSION_LEVEL = 1
+
+
+@dataclass(frozen=True)
+class RecallTraceRecord:
+    """A trace of one recall. `trace`: that of the request, which may have led to several.
+
+    `agent`: whose turns were looked through, None for all. `asked`: how the question was read, and
+    what else was asked. `told`: how the answer came about, ids and numbers, no texts; not in pages.
+    """
+
+    id: UUID
+    trace: UUID | None
+    at: datetime
+    actor: str
+    session: UUID | None
+    agent: str | None
+    scopes: Sequence[str]
+    query: str
+    asked: Mapping[str, Any]
+    told: Mapping[str, Any]
+
+
+class RecallTraceStore:
+    """Written many at a time; read by whoever may read all that a recall looked through."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def add(self, tenant: int, traces: Sequence[RecallTraceRecord], limit: int) -> None:
+        """Keeps traces, and of all of the tenant the newest `limit`."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.execute_many("trace_add", [_encode_trace(trace) for trace in traces])
+            await connection.fetch_rows("traces_trim", limit)
+
+    async def find(self, principal: Principal, trace_id: UUID) -> list[RecallTraceRecord]:
+        """The traces under an id, their own or their request's, newest first.
+
+        Raises `NotFound` where there is none whose scopes are all readable; a key that is bound
+        to an agent sees those of its own recalls.
+        """
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "trace_find", trace_id, list(principal.reads), principal.agent
+            )
+        if not found:
+            raise NotFound("trace", str(trace_id))
+        return [_parse_trace(row) for row in found]
+
+    async def page(
+        self, principal: Principal, below: UUID | None, limit: int, session: UUID | None
+    ) -> list[RecallTraceRecord]:
+        """Traces that may be seen, newest first; of one session where it is given."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "trace_list", list(principal.reads), principal.agent, below, session, limit
+            )
+        return [_parse_trace(row) for row in found]
+
+    async def sweep(self, seconds: float) -> int:
+        """Forgets traces older than that, of all tenants; says how many."""
+        found = await self._db.fetch_rows("recall_trace_sweep", seconds)
+        return int(found[0][0])
+
+
+def _encode_trace(trace: RecallTraceRecord) -> tuple[Any, ...]:
+    return (
+        trace.id,
+        trace.trace,
+        trace.at,
+        trace.actor,
+        trace.session,
+        trace.agent,
+        list(trace.scopes),
+        trace.query,
+        trace.asked,
+        zlib.compress(to_json(trace.told), _COMPRESSION_LEVEL),
+    )
+
+
+def _parse_trace(row: asyncpg.Record) -> RecallTraceRecord:
+    details = json.loads(zlib.decompress(row["told"])) if row["told"] else {}
+    return RecallTraceRecord(**{**row, "told": details})

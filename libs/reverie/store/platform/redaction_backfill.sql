@@ -1,0 +1,37 @@
+-- name: redaction_claim
+-- A tenant whose texts are to be gone through, for this caller alone.
+select * from scrub_claim(make_interval(secs => $1));
+
+-- name: redaction_page
+-- Rows of a table after a place, with their texts.
+select * from scrub_page($1, $2, $3, $4);
+
+-- name: redaction_put_memory
+-- Puts the clean texts of a memory in their place.
+select scrub_memory($1, $2, $3, $4);
+
+-- name: redaction_put_row
+-- Puts the clean texts of a row in their place.
+select scrub_row($1, $2, $3);
+
+-- name: redaction_answers
+-- Kept answers after a key, in order.
+select key, body from idempotency where tenant = $1 and key > $2 and body is not null
+order by key limit $3;
+
+-- name: redaction_answers_delete
+-- Forgets kept answers; what their requests did is still known.
+select answers_forget($1, $2);
+
+-- name: redaction_position_put
+-- Notes how far a passage came; false where another has it.
+select scrub_came($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
+
+-- name: redaction_finish
+-- Ends a passage.
+select scrub_over($1, $2, make_interval(secs => $3));
+
+-- name: redaction_state
+-- How far the texts of the tenant were gone through since a secret was last put.
+select e.wanted, e.finished, e.passages, e.looked, e.scrubbed
+from vault_epoch e where e.tenant = $1 and e.wanted is not null;

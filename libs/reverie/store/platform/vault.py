@@ -1,0 +1,235 @@
+"""Key-value store per tenant and scope, with encrypted secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import Conflict, NotFound, Unavailable
+from reverie.domain.core.memory import is_state
+from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret, collect_secret_texts
+from reverie.store.db.database import Database
+from reverie.store.db.idempotent_writes import run_once
+from reverie.store.platform.encryption import SecretCipher, SecretLocation
+
+log = structlog.get_logger()
+
+_CACHE_SIZE = 1024
+_CANDIDATE_FACTOR = 4
+FREQUENT_WRITES = 100
+"""A key of memories written more often than this is state, not memory."""
+
+
+@dataclass(frozen=True)
+class VaultEntryInfo:
+    """What is known of an entry without its value."""
+
+    scope: str
+    key: str
+    secret: bool
+    readable: bool
+    version: int
+    written_by: str
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True)
+class StateCandidate:
+    """A key of memories that was written many times, or a memory that is state."""
+
+    scope: str
+    key: str | None
+    versions: int
+    memory: UUID | None = None
+
+
+class VaultStore:
+    """The entries of all tenants, each call within one."""
+
+    def __init__(
+        self,
+        database: Database,
+        cipher: SecretCipher | None = None,
+        on_secrets_loaded: Callable[[int, SecretMatcher], None] | None = None,
+    ) -> None:
+        """Without a sealer no secret is taken. `on_secrets_loaded` is told what secrets a tenant
+        has,
+        whenever they were read anew."""
+        self._db = database
+        self._cipher = cipher or SecretCipher([])
+        self._on_secrets_loaded = on_secrets_loaded
+        self._secrets_cache: dict[int, tuple[int, SecretMatcher]] = {}
+
+    @property
+    def can_encrypt(self) -> bool:
+        """Whether secret values can be taken."""
+        return self._cipher.newest_key_id is not None
+
+    async def put(
+        self,
+        principal: Principal,
+        scope: str,
+        key: str,
+        value: Any,
+        secret: bool,
+        expected: int | None,
+    ) -> int:
+        """The version written. Raises `Conflict` where the entry has not the version expected."""
+        ciphertext, key_id = None, None
+        if secret:
+            ciphertext, key_id = self._cipher.encrypt(
+                SecretLocation(principal.tenant, scope, key), value
+            )
+        values = (None if secret else value, ciphertext, secret, key_id, principal.key_id, expected)
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            version = await run_once(
+                connection, "put", lambda: connection.fetch_value("vault_put", scope, key, *values)
+            )
+            if version is None:
+                raise Conflict(f"the entry {key} in {scope} is not of version {expected}")
+        return int(version)
+
+    async def find(self, principal: Principal, scope: str, key: str) -> VaultEntryInfo | None:
+        """The entry without its value, where the key may read it."""
+        row = await self._load_row(principal, scope, key)
+        return None if row is None else self._parse_entry(row)
+
+    async def get(self, principal: Principal, scope: str, key: str) -> tuple[VaultEntryInfo, Any]:
+        """The entry and its value. Raises `NotFound`, or `Unavailable` without its master key."""
+        row = await self._load_row(principal, scope, key)
+        if row is None:
+            raise NotFound("vault entry", key)
+        value = row["value"]
+        if row["secret"]:
+            location = SecretLocation(principal.tenant, scope, key)
+            value = self._cipher.decrypt(location, row["sealed"], row["key_id"])
+        return self._parse_entry(row), value
+
+    async def _load_row(self, principal: Principal, scope: str, key: str) -> Any:
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            return await connection.fetch_row("vault_get", scope, key, list(principal.reads))
+
+    async def page(
+        self, principal: Principal, scope: str | None, after: tuple[str, str], limit: int
+    ) -> list[VaultEntryInfo]:
+        """Names and metadata in the order of scope and key."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "vault_list", list(principal.reads), scope, *after, limit
+            )
+        return [self._parse_entry(row) for row in found]
+
+    async def delete(self, principal: Principal, scope: str, key: str) -> int:
+        """Removes an entry; answers its last version. Raises `NotFound`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            version = await run_once(
+                connection,
+                "delete",
+                lambda: connection.fetch_value(
+                    "vault_delete", scope, key, list(principal.writable_patterns)
+                ),
+            )
+            if version is None:
+                raise NotFound("vault entry", key)
+        return int(version)
+
+    async def list_frequent_keys(
+        self,
+        principal: Principal,
+        limit: int,
+        locations: Sequence[tuple[str, str]] | None = None,
+        after: StateCandidate | None = None,
+    ) -> list[StateCandidate]:
+        """Keys of memories that are written so often that they belong here, busiest first; of all,
+        or of these scopes and keys; those that come after one."""
+        scopes = None if locations is None else [scope for scope, _ in locations]
+        keys = None if locations is None else [key for _, key in locations]
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            position = (after.versions, after.scope, after.key) if after else (None, None, None)
+            found = await connection.fetch_rows(
+                "vault_frequent_keys",
+                list(principal.reads),
+                FREQUENT_WRITES,
+                scopes,
+                keys,
+                *position,
+                limit,
+            )
+        return [StateCandidate(row["scope"], row["key"], row["versions"]) for row in found]
+
+    async def list_state_memories(
+        self, principal: Principal, limit: int, below: UUID | None = None
+    ) -> tuple[list[StateCandidate], UUID | None]:
+        """Active memories that are counters or JSON blobs, the newest first, below an id.
+
+        Few may be found where many look like state and are none: then the id to go on below is
+        there all the same.
+        """
+        row_limit = limit * _CANDIDATE_FACTOR
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            rows = await connection.fetch_rows(
+                "vault_state_memories", list(principal.reads), below, row_limit
+            )
+        states = [row for row in rows if is_state(row["content"])]
+        found = [
+            StateCandidate(row["scope"], row["key"], row["version"], row["id"]) for row in states
+        ]
+        if len(found) > limit:
+            return found[:limit], found[limit - 1].memory
+        return found, rows[-1]["id"] if len(rows) == row_limit else None
+
+    async def load_secrets(self, tenant: int) -> SecretMatcher:
+        """The tenant's secret values, opened; read again only when one of them changed."""
+        epoch = int(await self._db.call("vault_epoch", tenant))
+        cached = self._secrets_cache.get(tenant)
+        if cached and cached[0] == epoch:
+            return cached[1]
+        secrets = SecretMatcher(await self._decrypt_all(tenant) if epoch else [], epoch)
+        self._put_in_cache(tenant, epoch, secrets)
+        return secrets
+
+    async def load_cached_secrets(self, tenant: int) -> SecretMatcher:
+        """As they were read last: for a write that compares their epoch itself."""
+        cached = self._secrets_cache.get(tenant)
+        return cached[1] if cached else await self.load_secrets(tenant)
+
+    def _put_in_cache(self, tenant: int, epoch: int, secrets: SecretMatcher) -> None:
+        self._secrets_cache.pop(tenant, None)
+        self._secrets_cache[tenant] = (epoch, secrets)
+        while len(self._secrets_cache) > _CACHE_SIZE:
+            del self._secrets_cache[next(iter(self._secrets_cache))]
+        if self._on_secrets_loaded:
+            self._on_secrets_loaded(tenant, secrets)
+
+    async def _decrypt_all(self, tenant: int) -> list[VaultSecret]:
+        async with self._db.tenant_transaction(tenant) as connection:
+            found = await connection.fetch_rows("vault_secrets")
+        return [secret for row in found for secret in self._decrypt_row(tenant, row)]
+
+    def _decrypt_row(self, tenant: int, row: Any) -> Sequence[VaultSecret]:
+        location = SecretLocation(tenant, row["scope"], row["key"])
+        try:
+            value = self._cipher.decrypt(location, row["sealed"], row["key_id"])
+        except Unavailable as error:
+            log.error("vault_entry_closed", key=location.key, reason=str(error))
+            return []
+        return [VaultSecret(row["scope"], row["key"], text) for text in collect_secret_texts(value)]
+
+    def _parse_entry(self, row: Any) -> VaultEntryInfo:
+        return VaultEntryInfo(
+            scope=row["scope"],
+            key=row["key"],
+            secret=row["secret"],
+            readable=self._cipher.has_key(row["key_id"]),
+            version=row["version"],
+            written_by=row["who"],
+            created=row["created"],
+            updated=row["updated"],
+        )

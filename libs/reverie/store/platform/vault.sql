@@ -1,0 +1,66 @@
+-- name: vault_epoch
+-- How often the secrets of a tenant changed.
+select vault_epoch_of($1);
+
+-- name: vault_put
+-- Writes an entry; no row where its version is not the one expected ($9; 0: it must be new).
+insert into vault as v (tenant, scope, key, value, sealed, secret, key_id, who)
+select $1, $2, $3, $4, $5, $6, $7, $8
+where coalesce($9::bigint, 0) = 0
+   or exists (select from vault o where o.tenant = $1 and o.scope = $2 and o.key = $3)
+on conflict (tenant, scope, key) do update
+  set value = excluded.value, sealed = excluded.sealed, secret = excluded.secret,
+      key_id = excluded.key_id, who = excluded.who, version = v.version + 1, updated = now()
+  where $9::bigint is null or v.version = $9
+returning version;
+
+-- name: vault_get
+-- One entry that the key may read.
+select v.scope, v.key, v.value, v.sealed, v.secret, v.key_id, v.version, v.who, v.created, v.updated
+from vault v
+where v.tenant = $1 and v.scope = $2 and v.key = $3 and covers($4, v.scope);
+
+-- name: vault_list
+-- Names and metadata in the order of scope and key, after the place ($4, $5).
+select v.scope, v.key, v.secret, v.key_id, v.version, v.who, v.created, v.updated
+from vault v
+where v.tenant = $1 and covers($2, v.scope) and ($3::text is null or v.scope = $3)
+  and (v.scope, v.key) > ($4, $5)
+order by v.scope, v.key limit $6;
+
+-- name: vault_delete
+-- Removes an entry; its version where there was one.
+delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and covers($4, v.scope)
+returning v.version;
+
+-- name: vault_secrets
+-- Every sealed value of the tenant, for taking it out of texts; those of webhooks too.
+select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret
+union all
+select 'project/' || h.project, 'webhook ' || h.kind, h.sealed, h.key_id
+from git_hook h where h.tenant = $1;
+
+-- name: vault_frequent_keys
+-- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of
+-- all, or of those in $4 and $5; after the key $8 in $7, of $6 versions.
+select m.scope, m.key,
+       (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
+from memory m
+where m.tenant = $1 and m.key is not null and covers($2, m.scope)
+  and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
+  and ($4::text[] is null or (m.scope, m.key) in (select * from unnest($4::text[], $5::text[])))
+group by m.scope, m.key
+having count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0) > $3
+  and ($6::bigint is null
+       or (-count(*) - coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0),
+           m.scope, m.key) > (-$6::bigint, $7::text, $8::text))
+order by versions desc, m.scope, m.key limit $9;
+
+-- name: vault_state_memories
+-- Active memories that may be a number or a JSON object or array, the newest first, older than $3.
+select m.id, m.scope, m.key, m.version, m.content
+from memory m
+where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind not in ('file', 'entity')
+  and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
+  and ($3::uuid is null or m.id < $3)
+order by m.id desc limit $4;

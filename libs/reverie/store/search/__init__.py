@@ -1,0 +1,1 @@
+"""Retrieval by words and by vectors, and its caches."""

@@ -1,0 +1,128 @@
+"""Counts a tenant's memories, turns and vectors, with a short cache for large tenants."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from reverie.store.db.database import TenantConnection
+
+EXACT_SEARCH_LIMIT = 20_000
+"""Vectors of a tenant up to which all are compared."""
+COUNT_LIMIT = 200_000
+INDEX_WALK_COST = 10_000
+"""What a walk of the index costs that meets the tenant's vectors alone, in vectors compared."""
+CACHE_MINIMUM = 2_000
+CACHE_SECONDS = 30.0
+_CACHE_SIZE = 10_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """What BM25 needs of the whole: how many documents, and their mean length in words."""
+
+    documents: float
+    mean_length: float
+
+
+@dataclass(frozen=True)
+class VectorCounts:
+    """How many vectors a tenant has, `COUNT_LIMIT` at most, and how many its partition has in all.
+
+    `partition_count` is as old as the statistics of the table.
+    """
+
+    tenant_count: int
+    partition_count: float = 0.0
+
+    @property
+    def prefers_exact_search(self) -> bool:
+        """Whether comparing all is the cheaper way: a walk of the index meets all that lie around.
+
+        It meets the others' vectors too, so that it costs the more the less are the tenant's.
+        """
+        if self.tenant_count <= EXACT_SEARCH_LIMIT:
+            return True
+        walk_cost = (
+            INDEX_WALK_COST * max(self.partition_count, self.tenant_count) / self.tenant_count
+        )
+        return self.tenant_count < COUNT_LIMIT and self.tenant_count < walk_cost
+
+
+class CorpusCounts:
+    """The counts of tenants. Those over `CACHE_MINIMUM` hardly change in `CACHE_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._cache: dict[tuple[int, str], tuple[float, object]] = {}
+
+    async def count_memories(self, connection: TenantConnection) -> CorpusStats:
+        """The memories that have words."""
+        return await self._get_cached(
+            connection,
+            "memories",
+            lambda: _load_corpus_stats(connection, "corpus"),
+            lambda stats: stats.documents,
+        )
+
+    async def count_turns(self, connection: TenantConnection) -> CorpusStats:
+        """The turns that have words."""
+        return await self._get_cached(
+            connection,
+            "turns",
+            lambda: _load_corpus_stats(connection, "turn_corpus"),
+            lambda stats: stats.documents,
+        )
+
+    async def count_vectors(self, connection: TenantConnection) -> VectorCounts:
+        """The vectors of the model in question."""
+
+        async def count() -> VectorCounts:
+            row = await connection.fetch_row("vector_count", COUNT_LIMIT)
+            return VectorCounts(row["own"], row["around"]) if row else VectorCounts(0)
+
+        return await self._get_cached(
+            connection, connection.vector_table, count, lambda counts: counts.tenant_count
+        )
+
+    async def uses_vector_index(self, connection: TenantConnection) -> bool:
+        """Whether the tenant has so many vectors that they belong into the index."""
+
+        async def counted() -> bool:
+            row = await connection.fetch_row("vector_count", EXACT_SEARCH_LIMIT + 1)
+            return row is not None and row["own"] > EXACT_SEARCH_LIMIT
+
+        # That is true or false for long, also of small ones.
+        return await self._get_cached(
+            connection, f"{connection.vector_table} walked", counted, lambda _: CACHE_MINIMUM + 1
+        )
+
+    async def _get_cached(
+        self,
+        connection: TenantConnection,
+        name: str,
+        count: Callable[[], Awaitable[T]],
+        size: Callable[[T], float],
+    ) -> T:
+        entry = self._cache.get((connection.id, name))
+        if entry is not None and entry[0] > time.monotonic():
+            return entry[1]  # type: ignore[return-value]
+        fresh = await count()
+        if size(fresh) > CACHE_MINIMUM:
+            self._put_in_cache((connection.id, name), fresh)
+        return fresh
+
+    def _put_in_cache(self, key: tuple[int, str], value: object) -> None:
+        if len(self._cache) >= _CACHE_SIZE:
+            self._cache.clear()
+        self._cache[key] = (time.monotonic() + CACHE_SECONDS, value)
+
+
+async def _load_corpus_stats(connection: TenantConnection, name: str) -> CorpusStats:
+    row = await connection.fetch_row(name)
+    if row is None:
+        return CorpusStats(0, 1)
+    return CorpusStats(row["documents"], max(row["mean_length"], 1.0))

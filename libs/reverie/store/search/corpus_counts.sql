@@ -1,0 +1,20 @@
+-- name: corpus
+-- How many memories a tenant has, and their mean length in words: what BM25 needs.
+select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_length
+from memory where tenant = $1 and terms > 0;
+
+-- name: turn_corpus
+-- The same for turns.
+select count(*)::float8 as documents, coalesce(avg(terms), 1)::float8 as mean_length
+from turn where tenant = $1 and terms > 0;
+
+-- name: vector_count
+-- How many vectors a tenant has, counted up to $2, and how many the index of its partition held when
+-- that was last looked at: decides between exact and approximate.
+select count(*) as own, coalesce((
+  select c.reltuples from pg_index i join pg_class c on c.oid = i.indexrelid
+  join pg_am a on a.oid = c.relam
+  where a.amname = 'hnsw' and i.indrelid = (
+    select v.tableoid from vec_bge_small_en_v1_5 v where v.tenant = $1 order by v.chunk limit 1)
+  limit 1), 0)::float8 as around
+from (select from vec_bge_small_en_v1_5 where tenant = $1 limit $2) v;

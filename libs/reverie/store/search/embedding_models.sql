@@ -1,0 +1,62 @@
+-- name: vectors_index
+-- Puts $2 of a tenant's vectors, the oldest of those that are not there, into the index that is walked.
+update vec_bge_small_en_v1_5 set walked = true
+where tenant = $1 and chunk in (
+  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and not v.walked
+  order by v.chunk limit $2 for update skip locked)
+returning chunk;
+
+-- name: model_active
+-- The embedding model that a tenant's meaning goes by; no row: the first one.
+select t.model as name, (t.models -> t.model ->> 'dims')::int as dims
+from tenant t where t.id = $1 and t.model is not null;
+
+-- name: model_list
+-- The embedding models that are noted of a tenant, and which of them its meaning goes by.
+select o.name, (o.told ->> 'dims')::int as dims, o.name = t.model as active
+from tenant t, jsonb_each(t.models) o (name, told) where t.id = $1 order by o.name;
+
+-- name: model_probe
+-- What that model made of the probe text.
+select t.models -> t.model -> 'probe' as probe from tenant t where t.id = $1 and t.model is not null;
+
+-- name: model_add
+-- Notes a model that is to be filled; what was noted of it first stands.
+update tenant t set models = jsonb_build_object($2::text, $3::jsonb) || t.models where t.id = $1;
+
+-- name: model_switch_lock
+-- Waits for what is being written with the model that is to be switched from, and keeps more away.
+select pg_advisory_xact_lock(hashtext('reverie.model'), $1);
+
+-- name: model_switch
+-- A tenant that was never moved goes by that model from now on.
+update tenant t set model = $2 where t.id = $1 and t.model is null and t.models ? $2;
+
+-- name: models_in_use
+-- The models that most tenants were moved to.
+select model from models_in_use($1);
+
+-- name: model_texts
+-- How the memories that came last begin: $2 of them, $3 characters of each.
+select left(m.content, $3) as text from memory m
+where m.tenant = $1 and m.status = 'active' and m.kind not in ('file', 'entity')
+order by m.id desc limit $2;
+
+-- name: reembed_missing_chunks
+-- Chunks that a model has no vector of, with what they are cut from.
+select c.no, c.start, c.stop, m.content
+from chunk c join memory m on m.tenant = $1 and m.id = c.memory
+where c.tenant = $1 and c.no > $2 and not exists (
+  select from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.chunk = c.no)
+order by c.no limit $3;
+
+-- name: reembed_count
+-- How many chunks there are, and how many of them a model has vectors of.
+select (select count(*) from chunk c where c.tenant = $1) as chunks,
+       (select count(*) from vec_bge_small_en_v1_5 v where v.tenant = $1) as done;
+
+-- name: reembed_put
+-- Puts the vector of a chunk that still stands.
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v)
+select $1, c.no, $3 from chunk c where c.tenant = $1 and c.no = $2 for key share
+on conflict do nothing;

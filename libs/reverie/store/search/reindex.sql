@@ -1,0 +1,75 @@
+-- name: reindex_position_get
+-- Where a part of the rebuilding was broken off.
+select after from reindexing where tenant = $1 and part = $2;
+
+-- name: reindex_position_put
+-- Notes how far a part of the rebuilding came.
+insert into reindexing (tenant, part, after) values ($1, $2, $3)
+on conflict (tenant, part) do update set after = excluded.after;
+
+-- name: reindex_position_delete
+-- Forgets how far a part of the rebuilding came.
+delete from reindexing where tenant = $1 and part = $2;
+
+-- name: reindex_memories
+-- The memories after an id, in order, with what their words are made of.
+select m.id, m.key, m.content, array(select t.tag from memory_tag t
+         where t.tenant = $1 and t.memory = m.id order by t.tag) as tags
+from memory m
+where m.tenant = $1 and m.id > $2 and m.status <> 'deleted' and m.merged_into is null and m.kind not in ('file', 'entity')
+order by m.id limit $3;
+
+-- name: reindex_memory_count
+-- How many memories a rebuilding goes through.
+select count(*) from memory
+where tenant = $1 and status <> 'deleted' and merged_into is null and kind not in ('file', 'entity');
+
+-- name: reindex_turn_list
+-- The turns after an id, in order.
+select id, role, content from turn where tenant = $1 and id > $2 order by id limit $3;
+
+-- name: reindex_turn_count
+-- How many turns a rebuilding goes through.
+select count(*) from turn where tenant = $1;
+
+-- name: reindex_words
+-- Puts the words of memories and their postings in their place.
+select reindex_words($1, $2);
+
+-- name: reindex_turns
+-- Puts the postings of turns in their place.
+select reindex_turns($1, $2);
+
+-- name: reindex_sweep_postings
+-- Removes postings that no word of a memory that stands gives.
+delete from posting p where p.tenant = $1 and not exists (
+  select from (
+    select m.doc, term_no(w.lexeme) as term from memory m cross join lateral unnest(m.words) w
+    where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null offset 0) said
+  where said.doc = p.doc and said.term = p.term);
+
+-- name: reindex_sweep_turns
+-- Removes postings of turns that are no more.
+delete from turn_posting p where p.tenant = $1 and not exists (
+  select from turn t where t.tenant = $1 and t.doc = p.doc);
+
+-- name: reindex_sweep_vectors
+-- Removes vectors whose chunk, or whose memory, is no more.
+delete from vec_bge_small_en_v1_5 v where v.tenant = $1 and not exists (
+  select from chunk c join memory m on m.tenant = $1 and m.id = c.memory and m.status <> 'deleted' and m.merged_into is null
+  where c.tenant = $1 and c.no = v.chunk);
+
+-- name: reindex_sweep_chunks
+-- Removes chunks whose memory is no more.
+delete from chunk c where c.tenant = $1 and not exists (
+  select from memory m where m.tenant = $1 and m.id = c.memory and m.status <> 'deleted' and m.merged_into is null);
+
+-- name: reindex_anchors
+-- Puts the anchors of file nodes back.
+insert into anchor (tenant, node, project, path, name)
+select m.tenant, m.id, split_part(m.scope, '/', 2), m.content,
+       lower(regexp_replace(m.content, '^.*/', ''))
+from memory m
+where m.tenant = $1 and m.kind = 'file' and m.status = 'active' and m.scope like 'project/%'
+  and m.key = 'file:' || m.content
+on conflict do nothing;

@@ -1,0 +1,1 @@
+"""Sessions, turns, dream jobs and summaries."""

@@ -1,0 +1,172 @@
+"""Reads the memories, summaries and budgets for an agent's context block."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.context import open_files
+from reverie.domain.context.budgets import DEFAULT_BUDGETS, ContextBudgets
+from reverie.domain.context.line_candidates import COMMAND_TAGS, ContextInput
+from reverie.domain.context.open_files import FileRelatedMemory
+from reverie.domain.context.text_rendering import render_staleness_warning
+from reverie.domain.core.kinds import KIND_POLICIES, Kind
+from reverie.store.db import row_mapping
+from reverie.store.db.database import Database, TenantConnection
+from reverie.store.sessions.summaries import remove_outdated_lines
+
+INJECTED_KINDS = tuple(kind.value for kind, how in KIND_POLICIES.items() if how.in_session_context)
+
+CENTRAL_MEMORY_LIMIT = 5
+"""How many memories are shown because much of the graph leans on them, whatever their kind."""
+
+MEMORIES_PER_KIND = 50
+"""How many memories of a kind are read, the newest."""
+
+FILE_MEMORY_LIMIT = 20
+"""How many memories the open files may call for."""
+
+
+CAUSE_LIMIT = 3
+"""How many files are named that made memories doubtful."""
+
+
+class ContextStore:
+    """Reads all that a context block may show, in one transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def load(
+        self,
+        principal: Principal,
+        scopes: Sequence[str],
+        project: str | None = None,
+        files: Sequence[str] = (),
+        per_kind: int = MEMORIES_PER_KIND,
+    ) -> ContextInput:
+        """What may be shown, and the budgets that the project has set.
+
+        Pinned and injected memories, `per_kind` of a kind, stale ones, what the open `files` call
+        for, summaries and the latest session.
+        """
+        async with self._db.snapshot(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "context_memories",
+                list(scopes),
+                list(INJECTED_KINDS),
+                per_kind + 1,
+                CENTRAL_MEMORY_LIMIT,
+                list(COMMAND_TAGS),
+            )
+            stale = await connection.fetch_rows("context_stale_memories", list(scopes), 10)
+            stale_ids = [row["id"] for row in stale]
+            causes = (
+                await connection.fetch_rows("context_stale_causes", stale_ids, CAUSE_LIMIT)
+                if stale_ids
+                else []
+            )
+            sessions = await connection.fetch_rows("context_sessions", list(scopes), 1)
+            summaries = await connection.fetch_rows("context_summaries", list(scopes))
+            outdated = (
+                await connection.fetch_rows("summary_outdated_lines", list(scopes))
+                if summaries
+                else []
+            )
+            file_memories = await _find_file_memories(connection, scopes, project, files)
+            task_ids = [r["id"] for r in (*found, *stale) if r["kind"] == Kind.TASK.value]
+            task_ids += [item.memory.id for item in file_memories if item.memory.kind is Kind.TASK]
+            tasks = await connection.fetch_rows("task_states", task_ids) if task_ids else []
+            budgets = await _load_budgets(connection, project)
+        memories = tuple(row_mapping.parse_memory(row) for row in found)
+        return ContextInput(
+            memories=memories,
+            stale=tuple(row_mapping.parse_memory(row) for row in stale),
+            sessions=tuple(row_mapping.parse_memory(row) for row in sessions),
+            summaries=remove_outdated_lines(summaries, outdated),
+            task_states={row["memory"]: row["state"] for row in tasks},
+            central_ids=frozenset(row["id"] for row in found if row["leaned"]),
+            file_related=(
+                *file_memories,
+                *open_files.find_file_conventions(memories, open_files.normalize_paths(files)),
+            ),
+            has_more=max(Counter(item.kind for item in memories).values(), default=0) > per_kind,
+            budgets=budgets,
+            stale_causes=tuple(_format_cause(row) for row in causes),
+        )
+
+    async def find_file_memories(
+        self, principal: Principal, scopes: Sequence[str], project: str | None, files: Sequence[str]
+    ) -> list[FileRelatedMemory]:
+        """What the open `files` call for: memories that touch them or their folders, the nearest
+        first. Of one project, or of all that the scopes cover."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            return await _find_file_memories(connection, scopes, project, files)
+
+    async def load_budgets(self, principal: Principal, project: str) -> ContextBudgets:
+        """The budgets of a project; what it has not set is as the default says."""
+        async with self._db.snapshot(principal.tenant) as connection:
+            return await _load_budgets(connection, project)
+
+    async def set_budgets(
+        self, principal: Principal, project: str, changes: dict[str, int] | None
+    ) -> ContextBudgets:
+        """Changes some of the budgets of a project; None takes all back to the default.
+
+        Raises `Invalid` naming what does not fit.
+        """
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            await connection.fetch_rows("settings_lock")
+            if changes is None:
+                await connection.fetch_value("context_budgets_reset", project)
+                return DEFAULT_BUDGETS
+            values = {**(await connection.fetch_value("context_budgets", project) or {}), **changes}
+            budgets = DEFAULT_BUDGETS.with_changes(values)
+            await connection.fetch_value("context_budgets_set", project, values)
+        return budgets
+
+
+def _format_cause(row: asyncpg.Record) -> str:
+    kinds = {Kind(kind): count for kind, count in row["kinds"].items()}
+    return render_staleness_warning(row["path"], row["ago"], kinds)
+
+
+async def _load_budgets(connection: TenantConnection, project: str | None) -> ContextBudgets:
+    values = await connection.fetch_value("context_budgets", project) if project else None
+    return DEFAULT_BUDGETS.with_changes(values) if values else DEFAULT_BUDGETS
+
+
+async def _find_file_memories(
+    connection: TenantConnection, scopes: Sequence[str], project: str | None, files: Sequence[str]
+) -> list[FileRelatedMemory]:
+    paths = open_files.normalize_paths(files)
+    if not paths:
+        return []
+    found = await connection.fetch_rows(
+        "context_file_memories",
+        list(scopes),
+        open_files.list_file_names(paths),
+        open_files.list_folder_suffixes(paths),
+        project,
+        4 * FILE_MEMORY_LIMIT,
+    )
+    reasons: dict[UUID, str] = {}
+    for row in found:
+        reason = open_files.explain_relevance(row["path"], paths)
+        if reason and len(reasons) < FILE_MEMORY_LIMIT:
+            reasons.setdefault(row["id"], reason)
+    memory_rows = (
+        await connection.fetch_rows("memories_by_ids", list(reasons), list(scopes))
+        if reasons
+        else []
+    )
+    memories = {row["id"]: row_mapping.parse_memory(row) for row in memory_rows}
+    return [
+        FileRelatedMemory(memories[memory_id], reason)
+        for memory_id, reason in reasons.items()
+        if memory_id in memories
+    ]

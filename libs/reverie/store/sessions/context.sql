@@ -1,0 +1,105 @@
+-- name: context_memories
+-- Pinned memories, those of the kinds $3 that are shown at session start, commands (by a tag of $6)
+-- and the $5 that the graph leans on most; $4 of each at most, the newest.
+with leaned as materialized (
+  select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
+  where r.tenant = $1 and covers($2, r.scope) and covers($2, t.scope) and t.status = 'active'
+    and t.kind not in ('file', 'entity', 'session')
+  order by r.rank desc, r.memory limit $5
+)
+select s.*, s.id = any(array(select l.memory from leaned l)) as leaned
+from memory_shown($1) s
+where s.id = any(array(
+  select l.memory from leaned l
+  union
+  (select p.id from memory p
+   where p.tenant = $1 and p.pinned and p.status = 'active' and covers($2, p.scope)
+   order by coalesce(p.valid_from, p.created) desc, p.id desc limit $4)
+  union
+  select x.id from unnest($3::text[]) k (kind) cross join lateral (
+    select b.id from memory b
+    where b.tenant = $1 and b.kind = k.kind and b.status = 'active' and covers($2, b.scope)
+      and not exists (select from task t
+                      where t.tenant = $1 and t.memory = b.id and t.state = 'done')
+    order by coalesce(b.valid_from, b.created) desc, b.id desc limit $4) x
+  union
+  (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
+   where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and covers($2, c.scope)
+   order by g.memory desc limit $4)))
+order by pinned desc, coalesce(valid_from, created) desc, id desc;
+
+-- name: context_stale_memories
+-- Memories that a commit made doubtful, the most doubtful first.
+select * from memory_shown($1)
+where id = any(array(
+  select s.memory from stale_mark s join memory b on b.tenant = $1 and b.id = s.memory
+  where s.tenant = $1 and s.cleared is null and covers($2, b.scope) and b.status = 'active'
+  group by s.memory order by max(s.score) desc, s.memory desc limit $3))
+order by staleness desc, id desc;
+
+-- name: context_stale_causes
+-- The files whose changes make the memories of $2 doubtful, by how much: how long ago in seconds, and how
+-- many memories of each kind.
+select c.path, min(c.ago) as ago, jsonb_object_agg(c.kind, c.many) as kinds
+from (
+  select s.path, m.kind, count(distinct m.id) as many, max(s.score) as score,
+         extract(epoch from now() - max(s.committed_at))::float8 as ago
+  from stale_mark s join memory m on m.tenant = $1 and m.id = s.memory
+  where s.tenant = $1 and s.cleared is null and s.memory = any($2::uuid[]) and s.score >= 0.4
+  group by s.path, m.kind
+) c
+group by c.path order by max(c.score) desc, min(c.ago), c.path limit $3;
+
+-- name: context_sessions
+-- The latest sessions that a dream condensed.
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and covers($2, b.scope) and b.status = 'active' and b.kind = 'session'
+  order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
+order by coalesce(valid_from, created) desc, id desc;
+
+-- name: context_file_memories
+-- Memories that the grants $2 cover and that touch a file of a name of $3 or right in a folder of $4,
+-- of one project $5 or of all; those by name first, pinned first, newest first; $6 at most.
+with near as materialized (
+  (select a.node, a.path, true as named from anchor a
+   where a.tenant = $1 and a.name = any($3::text[]) and ($5::text is null or a.project = $5)
+   order by a.node limit 200)
+  union all
+  (select a.node, a.path, false from unnest($4::text[]) f (folder) join anchor a
+     on a.path >= f.folder || '/' and a.path < f.folder || '0'
+     and strpos(substr(a.path, length(f.folder) + 2), '/') = 0
+   where a.tenant = $1 and a.name <> all($3::text[]) and ($5::text is null or a.project = $5)
+   order by a.node limit 200)
+)
+select m.id, n.path
+from near n
+join edge e on e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
+join memory m on m.tenant = $1 and m.id = e.src
+where m.status = 'active' and covers($2, m.scope)
+order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc, m.id desc, n.path
+limit $6;
+
+-- name: context_budgets
+-- The budgets that a project has set for the block at session start.
+select b.value from project_setting b
+where b.tenant = $1 and b.project = $2 and b.name = 'context';
+
+-- name: context_budgets_set
+-- Sets them anew; nulls and what is not named go back to the default.
+insert into project_setting (tenant, project, name, value) values ($1, $2, 'context', $3)
+on conflict (tenant, project, name) do update set value = excluded.value, updated = now();
+
+-- name: context_budgets_reset
+-- Takes them away.
+delete from project_setting where tenant = $1 and project = $2 and name = 'context';
+
+-- name: context_summaries
+-- The summaries of scopes that the patterns cover.
+select scope, version, content, tokens, updated from summary
+where tenant = $1 and covers($2, scope) order by scope;
+
+-- name: task_states
+-- The states of the tasks in a list of memories.
+select s.memory, s.state from task_shown($1) s where s.memory = any($2::uuid[]);

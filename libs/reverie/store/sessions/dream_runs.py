@@ -1,0 +1,177 @@
+"""Reads records of dreams, scopes with pending turns, and dream limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.errors import NotFound
+from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.store.db.database import Database
+
+ALL_PROJECTS = "*"
+"""What is set for this project holds for all scopes of the tenant."""
+
+
+@dataclass(frozen=True)
+class DreamRunRecord:
+    """The record of one dream. `list_pending`: the turns it had to digest; `seconds`: by stage."""
+
+    id: UUID
+    scope: str
+    status: str
+    started: datetime
+    ended: datetime | None
+    turns: int
+    created: int
+    reinforced: int
+    superseded: int
+    sessions: list[UUID]
+    error: str | None
+    reason: str | None
+    attempt: int
+    waiting: int
+    llm_calls: int
+    llm_tokens: int
+    kinds: dict[str, int]
+    outcomes: dict[str, int]
+    seconds: dict[str, float]
+    prompts: list[str]
+    degraded: list[str]
+
+
+@dataclass(frozen=True)
+class DigestedSession:
+    """What of a session a run digested: ordinals from `first` to `last`."""
+
+    session: UUID
+    turns: int
+    chars: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class DreamDecisionRecord:
+    """What became of one thing; `content` and `status` are those of the memory now."""
+
+    no: int
+    outcome: str
+    kind: str | None
+    memory: UUID | None
+    session: UUID | None
+    turns: list[UUID]
+    why: str
+    status: str | None
+    content: str | None
+
+
+@dataclass(frozen=True)
+class PendingScope:
+    """What of a scope is undigested, and what is asked for: waiting (nothing), queued, running or
+    parked.
+
+    `fresh_turns` came since a worker last looked; `done` of the `list_pending` ones of `get` are
+    dreamt.
+    """
+
+    scope: str
+    turns: int
+    segments: int
+    chars: int
+    sessions: int
+    fresh_turns: int
+    since: datetime | None
+    state: str
+    reason: str | None
+    asked: datetime | None
+    attempts: int
+    error: str | None
+    run: UUID | None
+    done: int | None
+    waiting: int | None
+
+
+class DreamRunStore:
+    """Reads for the doors, each within one tenant and what a key may read."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def get(
+        self, principal: Principal, run: UUID
+    ) -> tuple[DreamRunRecord, list[DigestedSession]]:
+        """A run, and what went into it. Raises `NotFound`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            row = await connection.fetch_row("dream_run", run, list(principal.reads))
+            if row is None:
+                raise NotFound("dream", str(run))
+            session_rows = await connection.fetch_rows(
+                "dream_digested_sessions", run, row["sessions"]
+            )
+        return DreamRunRecord(**row), [
+            DigestedSession(**session_row) for session_row in session_rows
+        ]
+
+    async def list_decisions(
+        self, principal: Principal, run: UUID, after: int, limit: int
+    ) -> list[DreamDecisionRecord]:
+        """Decisions of a run in order after number `after`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "dream_decisions", run, list(principal.reads), after, limit
+            )
+        return [DreamDecisionRecord(**row) for row in found]
+
+    async def list_pending(
+        self, principal: Principal, scope: str | None, after: str | None, limit: int
+    ) -> list[PendingScope]:
+        """Readable scopes with something undigested or asked for, by name above `after`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "dream_pending_scopes", list(principal.reads), scope, after, limit
+            )
+        return [PendingScope(**row) for row in found]
+
+
+class DreamLimitStore:
+    """When scopes dream, as a tenant (`ALL_PROJECTS`) or a project of it has set."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def load(self, tenant: int, project: str) -> dict[str, float]:
+        """What is set for a project; what is not is left out."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            return await connection.fetch_value("dream_limits_get", project) or {}
+
+    async def update(
+        self, tenant: int, project: str, changes: Mapping[str, float] | None, base: DreamThresholds
+    ) -> dict[str, float]:
+        """Sets some anew; None takes all back. Raises `Invalid` naming what does not fit."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            await connection.fetch_rows("settings_lock")
+            if changes is None:
+                await connection.fetch_value("dream_limits_reset", project)
+                return {}
+            values: dict[str, Any] = {
+                **(await connection.fetch_value("dream_limits_get", project) or {}),
+                **changes,
+            }
+            base.with_changes(values)
+            await connection.fetch_value("dream_limits_put", project, values)
+        return values
+
+
+def combine_limits(
+    base: DreamThresholds, settings: Sequence[Mapping[str, float]]
+) -> DreamThresholds:
+    """The limits that hold where later settings go over earlier ones."""
+    limits = base
+    for overrides in settings:
+        limits = limits.with_changes(overrides)
+    return limits

@@ -1,0 +1,39 @@
+-- name: dream_run
+-- One run over a scope that the grants cover.
+select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
+       reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
+from dream_run where tenant = $1 and id = $2 and covers($3, scope);
+
+-- name: dream_digested_sessions
+-- How much of each session a run digested.
+select session, count(*) as turns, sum(length(content)) as chars, min(ord) as first,
+       max(ord) as last
+from turn where tenant = $1 and session = any($3) and run = $2 group by session order by session;
+
+-- name: dream_decisions
+-- Why a run decided what it did, in order after a number, with the memories as they stand.
+select d.no, d.outcome, d.kind, d.memory, d.session, d.turns, d.why, m.status,
+       left(m.content, 400) as content
+from dream_decision d
+left join memory m on m.tenant = $1 and m.id = d.memory and m.status <> 'deleted'
+  and covers($3, m.scope)
+where d.tenant = $1 and d.run = $2 and covers($3, d.scope) and d.no > $4
+order by d.no limit $5;
+
+-- name: dream_pending_scopes
+-- What waits in scopes that the grants cover, and what is asked for.
+select * from dreams_waiting($1, $2, $3, $4, $5);
+
+-- name: dream_limits_get
+-- What a project, or with * the tenant, has set for its dreams.
+select s.value from project_setting s
+where s.tenant = $1 and s.project = $2 and s.name = 'dream';
+
+-- name: dream_limits_put
+-- Sets it anew.
+insert into project_setting (tenant, project, name, value) values ($1, $2, 'dream', $3)
+on conflict (tenant, project, name) do update set value = excluded.value, updated = now();
+
+-- name: dream_limits_reset
+-- Takes it away.
+delete from project_setting where tenant = $1 and project = $2 and name = 'dream';

@@ -1,0 +1,421 @@
+"""Queue of dream jobs: requested, claimed under a lease, committed under an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from reverie.contracts.events import (
+    OutgoingEvent,
+    build_outgoing_event,
+    dream_subject,
+    memory_subject,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import NewMemory
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamRunLog, DreamThresholds
+from reverie.domain.graph.duplicate_detection import ComparedMemory
+from reverie.domain.text.turns import TurnText
+from reverie.store.db import row_mapping
+from reverie.store.db.database import Database
+from reverie.store.db.idempotent_writes import retry_on_conflict
+from reverie.store.sessions.dream_runs import DreamRunRecord
+
+START_ID = UUID(int=0)
+REASON_REQUESTED = "asked"
+"""The reason of a dream that somebody asked for: it takes open topics too."""
+
+
+@dataclass(frozen=True)
+class DreamLease:
+    """A worker's hold on a scope. Every write names its epoch and fails when it was lost."""
+
+    tenant: int
+    tenant_name: str
+    scope: str
+    epoch: int
+    attempts: int
+
+
+@dataclass(frozen=True)
+class DueScope:
+    """A scope that should dream, and why; sessions silent for `silent_seconds` are settled."""
+
+    tenant: int
+    tenant_name: str
+    scope: str
+    reason: str
+    silent_seconds: float | None
+
+
+@dataclass(frozen=True)
+class DreamSession:
+    """A session of the scope with turns that wait. `settled`: its last topic is closed too."""
+
+    id: UUID
+    external_id: str | None
+    agent: str
+    user_name: str | None
+    project: str | None
+    branch: str | None
+    started: datetime
+    ended: datetime | None
+    summary: str | None
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class DreamQueueLengths:
+    """Lengths of the queue over all tenants."""
+
+    queued: int
+    running: int
+    parked: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True)
+class ExistingMatch:
+    """A memory that stands, and how a new one stands to it: the same, refined or contradicting."""
+
+    id: UUID
+    version: int
+    verdict: Literal["same", "refined", "contradicting"]
+    why: str
+
+    def encode(self) -> dict[str, Any]:
+        """As the store takes it."""
+        return {"id": str(self.id), "version": self.version, "verdict": self.verdict,
+                "why": self.why}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PromotedMemory:
+    """A memory whose branch was merged: promoted, or superseded where the project had the same."""
+
+    memory: UUID
+    kind: str
+    outcome: Literal["promoted", "superseded"]
+    why: str
+
+
+class DreamStore:
+    """The queue in Postgres; tickets on the bus only wake its workers."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def request(
+        self,
+        tenant: int,
+        tenant_name: str,
+        scope: str,
+        reason: str,
+        headers: Mapping[str, str],
+        silent_seconds: float | None = None,
+    ) -> tuple[Literal["queued", "running"], OutgoingEvent]:
+        """Asks for a dream over a scope. Answers its state and the ticket to publish.
+
+        Sessions that were silent for `silent_seconds` have no open topic; none has, where somebody
+        asked.
+        """
+        silent = 0.0 if reason == REASON_REQUESTED else silent_seconds
+        ticket = _build_ticket(tenant, tenant_name, scope, headers)
+        status = await self._db.call(
+            "dream_request",
+            tenant,
+            scope,
+            reason,
+            silent,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
+        )
+        return status, ticket
+
+    async def claim(self, worker: str, lease_seconds: float) -> DreamLease | None:
+        """The fairest due job of all tenants, or None."""
+        found = await self._db.fetch_rows("dream_claim", worker, lease_seconds)
+        return DreamLease(**found[0]) if found else None
+
+    async def renew(self, lease: DreamLease, lease_seconds: float) -> bool:
+        """Keeps the lease alive; False where another has it."""
+        return bool(
+            await self._db.call(
+                "dream_renew", lease.tenant, lease.scope, lease.epoch, lease_seconds
+            )
+        )
+
+    async def start(self, lease: DreamLease, run: UUID, worker: str) -> bool:
+        """Opens the record of a run; False where the lease was lost."""
+        return bool(
+            await self._db.call("dream_start", lease.tenant, lease.scope, lease.epoch, run, worker)
+        )
+
+    async def list_sessions(
+        self,
+        lease: DreamLease,
+        above: UUID,
+        limits: DreamThresholds = DEFAULT_THRESHOLDS,
+        limit: int = 100,
+    ) -> list[DreamSession]:
+        """Sessions of the scope with undigested turns, by id above `above`; what they hold is fresh
+        no more.
+
+        Settled is what ended, was silent for as long as the limits say, or was asked for.
+        """
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            found = await connection.fetch_rows(
+                "dream_sessions", lease.scope, above, vars(limits), limit
+            )
+            ids = [row["id"] for row in found]
+            await connection.fetch_value("dream_poll", lease.scope, lease.epoch, ids)
+        return [DreamSession(**row) for row in found]
+
+    async def list_turns(
+        self, lease: DreamLease, session: UUID, after: int, limit: int
+    ) -> list[TurnText]:
+        """Undigested turns in order, after the ordinal `after` (-1 for the first)."""
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            found = await connection.fetch_rows("dream_turns", session, after, limit)
+        return [TurnText(**row) for row in found]
+
+    async def load_session_turns(
+        self, lease: DreamLease, session: UUID, limit: int
+    ) -> list[TurnText]:
+        """The first `limit` turns of a session, digested or not."""
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            found = await connection.fetch_rows("session_turns", session, limit)
+        return [TurnText(**row) for row in found]
+
+    async def commit(
+        self,
+        lease: DreamLease,
+        run: UUID,
+        session: UUID,
+        items: Sequence[NewMemory],
+        turns: Sequence[UUID],
+        headers: Mapping[str, str],
+        record: DreamRunLog | None = None,
+        matches: Mapping[UUID, ExistingMatch] | None = None,
+    ) -> list[dict[str, Any]] | None:
+        """Writes the memories, marks the turns and notes the record at once; None where the lease
+        was lost. What the same turns said before is `known` and left as it stands.
+
+        `matches`: what stands to a new memory, by its id. What cites turns of another session or
+        scope is refused.
+        """
+        effective_record = record or DreamRunLog()
+        payload = [
+            row_mapping.encode_memory(new, ["*"])
+            | {"why": effective_record.reasons.get(new.id)}
+            | ({"like": matches[new.id].encode()} if matches and new.id in matches else {})
+            for new in items
+        ]
+        args = (
+            lease.epoch,
+            run,
+            session,
+            payload,
+            list(turns),
+            dict(headers),
+            effective_record.to_json(),
+        )
+
+        async def once() -> list[dict[str, Any]] | None:
+            found: list[dict[str, Any]] | None = await self._db.call(
+                "dream_commit", lease.tenant, lease.tenant_name, lease.scope, *args
+            )
+            return found
+
+        return await retry_on_conflict(once, "the scope")
+
+    async def promote(
+        self, lease: DreamLease, run: UUID, limit: int, headers: Mapping[str, str]
+    ) -> list[PromotedMemory] | None:
+        """Lets up to `limit` memories of branches that were merged hold for the project; None where
+        the lease was lost."""
+        found = await self._db.call(
+            "dream_promote",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            limit,
+            dict(headers),
+        )
+        if found is None:
+            return None
+        return [PromotedMemory(**row | {"memory": UUID(row["memory"])}) for row in found]
+
+    async def find_similar(
+        self, lease: DreamLease, words: str, limit: int
+    ) -> list[tuple[UUID, int, ComparedMemory]]:
+        """Active memories of the scope that share rare words with a text, the likest first: id,
+        version, and what each says."""
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            found = await connection.fetch_rows("dream_similar_memories", lease.scope, words, limit)
+        return [(row["id"], row["version"], _parse_statement(row)) for row in found]
+
+    async def write_record(self, lease: DreamLease, run: UUID, record: DreamRunLog) -> bool:
+        """Notes a record by itself; False where the lease was lost."""
+        return bool(
+            await self._db.call(
+                "dream_record", lease.tenant, lease.scope, lease.epoch, run, record.to_json()
+            )
+        )
+
+    async def finish(
+        self,
+        lease: DreamLease,
+        run: UUID,
+        headers: Mapping[str, str],
+        limits: DreamThresholds = DEFAULT_THRESHOLDS,
+    ) -> tuple[Literal["done", "again", "lost"], list[OutgoingEvent]]:
+        """Ends a run; `again` where it was asked for meanwhile, or so much came that it is due.
+
+        Also answers what to publish.
+        """
+        ticket, event_id = (
+            _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers),
+            new_id(),
+        )
+        found = await self._db.call(
+            "dream_finish",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
+            event_id,
+            vars(limits),
+        )
+        tickets = [ticket] if found["state"] == "again" else []
+        return found["state"], [*_build_digested_events(lease, found, event_id, headers), *tickets]
+
+    async def fail(
+        self,
+        lease: DreamLease,
+        run: UUID,
+        error: str,
+        max_attempts: int | None,
+        pause_seconds: float,
+        dead_letter: OutgoingEvent | None = None,
+    ) -> tuple[Literal["retry", "parked", "lost"], list[OutgoingEvent]]:
+        """Ends a run that failed; the job is due after a pause that doubles, or is parked.
+
+        The last time, `dead_letter` is left for the dead. Without `max_attempts` it was none. Also
+        answers what to publish.
+        """
+        event_id = new_id()
+        message = dead_letter or _build_ticket(lease.tenant, lease.tenant_name, lease.scope, {})
+        found = await self._db.call(
+            "dream_fail",
+            lease.tenant,
+            lease.tenant_name,
+            lease.scope,
+            lease.epoch,
+            run,
+            error,
+            max_attempts,
+            pause_seconds,
+            {"id": str(message.id), "subject": message.subject, "headers": message.headers},
+            event_id,
+        )
+        dead_letters = [message] if found["state"] == "parked" else []
+        return found["state"], [*_build_digested_events(lease, found, event_id, {}), *dead_letters]
+
+    async def release(self, lease: DreamLease, headers: Mapping[str, str]) -> OutgoingEvent | None:
+        """Gives a job back unfinished, due at once; answers the ticket to publish.
+
+        None where the lease was lost.
+        """
+        ticket = _build_ticket(lease.tenant, lease.tenant_name, lease.scope, headers)
+        released = await self._db.call(
+            "dream_release",
+            lease.tenant,
+            lease.scope,
+            lease.epoch,
+            ticket.id,
+            ticket.subject,
+            dict(headers),
+        )
+        return ticket if released else None
+
+    async def list_overdue(self, age_seconds: float, limit: int = 100) -> list[OutgoingEvent]:
+        """Tickets of jobs whose own may be lost: due so long, and nobody works on them."""
+        found = await self._db.fetch_rows("dreams_overdue", age_seconds, limit)
+        return [_build_ticket(row["tenant"], row["tenant_name"], row["scope"], {}) for row in found]
+
+    async def list_due_scopes(self, limits: DreamThresholds, limit: int = 100) -> list[DueScope]:
+        """Scopes of all tenants that should dream and have no open request."""
+        found = await self._db.fetch_rows("due_dreams", vars(limits), limit)
+        return [DueScope(**row) for row in found]
+
+    async def load_progress(self, lease: DreamLease, run: UUID) -> dict[str, Any] | None:
+        """How far a run is, as watchers of events are told."""
+        async with self._db.tenant_transaction(lease.tenant) as connection:
+            found: dict[str, Any] | None = await connection.fetch_value("dream_progress", run)
+        return found
+
+    async def get_tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.get_tenant_name(tenant)
+
+    async def delete_old_decisions(self, age_seconds: float) -> int:
+        """Deletes why runs so long ago decided what they did; the runs stay."""
+        return int(await self._db.call("dream_decisions_delete_old", age_seconds))
+
+    async def load_queue_lengths(self) -> DreamQueueLengths:
+        """Lengths of the queue, for metrics."""
+        found = await self._db.fetch_rows("dream_queue")
+        return DreamQueueLengths(**found[0])
+
+    async def list_runs(
+        self, principal: Principal, below: UUID | None, scope: str | None, limit: int
+    ) -> list[DreamRunRecord]:
+        """Runs over readable scopes, newest first below the id `below`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "dream_runs", list(principal.reads), below, scope, limit
+            )
+        return [DreamRunRecord(**row) for row in found]
+
+
+def _build_ticket(
+    tenant: int, tenant_name: str, scope: str, headers: Mapping[str, str]
+) -> OutgoingEvent:
+    return build_outgoing_event(
+        tenant, dream_subject(tenant_name, scope), {"scope": scope}, headers
+    )
+
+
+def _build_digested_events(
+    lease: DreamLease, found: Mapping[str, Any], event_id: UUID, headers: Mapping[str, str]
+) -> list[OutgoingEvent]:
+    """The event that says how a run ended, as it stands in the outbox."""
+    if "told" not in found:
+        return []
+    subject = memory_subject(lease.tenant_name, "digested")
+    return [build_outgoing_event(lease.tenant, subject, found["told"], headers, event_id)]
+
+
+def _parse_statement(row: Any) -> ComparedMemory:
+    return ComparedMemory(
+        content=row["content"],
+        kind=Kind(row["kind"]),
+        key=row["key"],
+        pinned=row["pinned"],
+        files=frozenset((row["git"] or {}).get("files", ())),
+        valid_from=row["valid_from"],
+        valid_to=row["valid_to"],
+    )

@@ -1,0 +1,71 @@
+-- name: summary_outdated_lines
+-- What summaries tell although it stands no more: by what they rest on, and where that is not known (one
+-- that was imported), by what was forgotten, replaced or archived after they were written.
+select l.scope, l.content from summary_lines($1, $2, null) l where not l.stands
+union all
+select s.scope, m.content
+from summary s cross join lateral (
+  select k.content from memory k
+  where k.tenant = $1 and k.scope = s.scope and k.status in ('superseded', 'archived', 'deleted')
+    and k.updated >= s.updated
+  order by k.updated desc limit 200) m
+where s.tenant = $1 and covers($2, s.scope) and not exists (
+  select from summary_version v where v.tenant = $1 and v.scope = s.scope and v.version = s.version);
+
+-- name: summary_input_memories
+-- Active memories of a scope that a summary may draw on, the weightiest first.
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
+  order by b.pinned desc, b.confidence desc, coalesce(b.valid_from, b.created) desc, b.id limit $3))
+order by pinned desc, confidence desc, coalesce(valid_from, created) desc, id;
+
+-- name: summary_state
+-- What the newest version of a scope's summary rests on, and up to when changes are in it; `now` is the
+-- moment of reading.
+select now() as now, v.seen, coalesce(v.complete, false) as complete,
+       coalesce(v.memories, '{}') as memories, coalesce(v.versions, '{}') as versions
+from (select) x left join (
+  select w.* from summary_version w join summary s
+    on s.tenant = $1 and s.scope = w.scope and s.version = w.version
+  where w.tenant = $1 and w.scope = $2) v on true;
+
+-- name: summary_changed_memories
+-- Active memories of the scope $2: those of $3, what changed since $4, and what the run $5 came upon; at
+-- most $6.
+select * from memory_shown($1)
+where id = any(array(
+  select b.id from memory b
+  where b.tenant = $1 and b.id = any($3::uuid[]) and b.scope = $2 and b.status = 'active'
+  union
+  (select c.id from memory c
+   where c.tenant = $1 and c.scope = $2 and c.status = 'active' and c.updated >= $4
+     and c.kind not in ('file', 'entity')
+   order by c.updated desc limit $6)
+  union
+  select d.memory from dream_decision d join memory e on e.tenant = $1 and e.id = d.memory
+  where d.tenant = $1 and d.run = $5 and e.scope = $2 and e.status = 'active'
+    and e.kind not in ('file', 'entity')))
+order by id;
+
+-- name: summary_put
+-- Puts a scope's summary, and what it rests on.
+select dream_summarise($1, $2, $3, $4, $5, $6);
+
+-- name: summary_list
+-- The summaries of scopes that the grants $2 cover, of one scope $3 or all, by scope after $4.
+select scope, version, content, tokens, updated from summary
+where tenant = $1 and covers($2, scope) and ($3::text is null or scope = $3)
+  and ($4::text is null or scope > $4)
+order by scope limit $5;
+
+-- name: summary_versions
+-- The versions of the summary of scope $3 that the grants $2 cover, newest first below $4.
+select version, tokens, made, run from summary_version
+where tenant = $1 and covers($2, scope) and scope = $3 and ($4::int is null or version < $4)
+order by version desc limit $5;
+
+-- name: summary_sources
+-- The lines of summaries as their memories told them: the newest of the scopes $2, or the versions $3.
+select * from summary_lines($1, $2, $3) order by scope, version, no;

@@ -1,0 +1,1 @@
+"""Anchors, code changes and stale marks."""

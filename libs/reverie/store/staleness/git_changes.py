@@ -1,0 +1,104 @@
+"""Stores git changes and lists memories with open stale marks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from reverie.contracts.events import OutgoingEvent, build_outgoing_event, git_subject
+from reverie.contracts.git import GitChange
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.memory import Memory
+from reverie.store.db import row_mapping
+from reverie.store.db.database import Database
+
+
+@dataclass(frozen=True)
+class StoredGitChange:
+    """A change as it stands;
+
+    `processed` once its marks are made. `body_hash`: changes with the body.
+    """
+
+    id: UUID
+    project: str
+    branch: str
+    body: GitChange
+    processed: datetime | None
+    body_hash: str
+
+
+@dataclass(frozen=True)
+class StaleMemory:
+    """A memory with open marks, and the evidence, newest first."""
+
+    memory: Memory
+    evidence: list[dict[str, Any]]
+
+
+class GitChangeStore:
+    """The store of the staleness service."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    async def get_tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.get_tenant_name(tenant)
+
+    async def add(
+        self, principal: Principal, change: GitChange, headers: Mapping[str, str]
+    ) -> tuple[UUID, bool, OutgoingEvent]:
+        """Stores a change once. Answers its id, whether it was known, and the event to publish."""
+        project = slugify(change.project)
+        subject = git_subject(principal.tenant_name, project)
+        event_id = new_id()
+        found = await self._db.call(
+            "change_add",
+            principal.tenant,
+            new_id(),
+            project,
+            change.branch,
+            change.deduplication_key,
+            change.model_dump(mode="json", exclude_defaults=True),
+            event_id,
+            subject,
+            dict(headers),
+        )
+        body = {"id": found["id"], "project": project}
+        message = build_outgoing_event(principal.tenant, subject, body, headers, event_id)
+        return UUID(found["id"]), found["duplicate"], message
+
+    async def get(self, tenant: int, change: UUID) -> StoredGitChange | None:
+        """A stored change."""
+        async with self._db.tenant_transaction(tenant) as connection:
+            row = await connection.fetch_row("change_get", change)
+        if row is None:
+            return None
+        body = GitChange.model_validate_json(json.dumps(row["body"]))
+        return StoredGitChange(
+            row["id"], row["project"], row["branch"], body, row["processed"], row["told"]
+        )
+
+    async def list_unprocessed(
+        self, age_seconds: float, limit: int = 100
+    ) -> list[tuple[int, str, UUID]]:
+        """(tenant, tenant name, change) of changes whose event may be lost."""
+        found = await self._db.fetch_rows("changes_unprocessed", age_seconds, limit)
+        return [(row["tenant"], row["tenant_name"], row["id"]) for row in found]
+
+    async def list_stale(
+        self, principal: Principal, scopes: Sequence[str], below: UUID | None, limit: int
+    ) -> list[StaleMemory]:
+        """Memories of readable scopes with open marks, newest first below the id `below`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "stale_list", list(scopes), below, limit, list(principal.reads)
+            )
+        return [StaleMemory(row_mapping.parse_memory(row), row["evidence"]) for row in found]

@@ -1,0 +1,1 @@
+"""The four services: ingest, recall, dream and staleness."""

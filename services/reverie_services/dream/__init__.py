@@ -1,0 +1,1 @@
+"""Workers that digest conversations into memories and maintain the graph."""

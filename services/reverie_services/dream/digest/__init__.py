@@ -1,0 +1,1 @@
+"""Turns the turns of a session into memories."""

@@ -1,0 +1,77 @@
+"""Compares new memories with existing ones: same, refined, contradicting, or new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from reverie.domain.core.memory import NewMemory
+from reverie.domain.graph.duplicate_detection import (
+    ComparedMemory,
+    DuplicateVerdict,
+    MemoryComparison,
+    compare_memories,
+)
+from reverie.store.sessions.dreams import DreamLease, ExistingMatch
+from reverie_services.dream.dependencies import DreamDependencies
+
+MAX_CANDIDATES = 12
+_MIN_ID = UUID(int=0)
+
+
+async def compare_with_existing(
+    deps: DreamDependencies, lease: DreamLease, items: Sequence[NewMemory]
+) -> dict[UUID, ExistingMatch]:
+    """How new memories stand to what is known, by id; what is not in it is new.
+
+    What has a key is left out: its key says what it takes the place of.
+    """
+    matches: dict[UUID, ExistingMatch] = {}
+    matched_ids: set[UUID] = set()
+    for item in items:
+        match = None if item.key else await _find_match(deps, lease, item, matched_ids)
+        if match:
+            matches[item.id] = match
+            matched_ids.add(match.id)
+    return matches
+
+
+async def _find_match(
+    deps: DreamDependencies, lease: DreamLease, item: NewMemory, matched_ids: set[UUID]
+) -> ExistingMatch | None:
+    """The first that says the same, else that says less, else that speaks against it: of those that
+    give another value the last that was said."""
+    existing = await deps.dreams.find_similar(lease, item.words, MAX_CANDIDATES)
+    judged = [
+        (id, version, compare_memories(other, _build_compared_memory(item)))
+        for id, version, other in existing
+        if id not in matched_ids
+    ]
+    judged.sort(
+        key=lambda judgement: judgement[0] if judgement[2].differs_by_value else _MIN_ID,
+        reverse=True,
+    )
+    for verdict in ("same", "refined", "contradicting"):
+        for id, version, likeness in judged:
+            if _map_verdict(likeness) == verdict:
+                return ExistingMatch(id, version, verdict, likeness.reason)
+    return None
+
+
+def _map_verdict(likeness: MemoryComparison) -> str | None:
+    """`same` also where the known one says more."""
+    names = {
+        DuplicateVerdict.DUPLICATE: "same",
+        DuplicateVerdict.REFINED: "refined",
+        DuplicateVerdict.CONTRADICTING: "contradicting",
+    }
+    return names.get(likeness.verdict)
+
+
+def _build_compared_memory(item: NewMemory) -> ComparedMemory:
+    return ComparedMemory(
+        content=item.content,
+        kind=item.kind,
+        files=frozenset((item.git or {}).get("files", ())),
+        valid_from=item.valid_from,
+    )

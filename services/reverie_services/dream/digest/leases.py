@@ -1,0 +1,69 @@
+"""Keeps a lease renewed beside the work it is for, and publishes progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, NoReturn, TypeVar
+from uuid import UUID
+
+from reverie.contracts.events import build_outgoing_event, memory_subject
+from reverie.domain.core.errors import ReverieError
+from reverie.store.sessions.dreams import DreamLease
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.digest.session_digest import LeaseLost
+
+Made = TypeVar("Made")
+
+
+def ensure_lease_held(is_held: bool) -> None:
+    """Raises `LeaseLost` where a write found that another has the scope."""
+    if not is_held:
+        raise LeaseLost
+
+
+async def run_with_lease(
+    deps: DreamDependencies, lease: DreamLease, run: UUID, work: Coroutine[Any, Any, str]
+) -> str:
+    """The outcome of the work, beside which the lease is renewed; `LeaseLost` ends it early."""
+    return await run_with_heartbeat(_renew_lease(deps, lease, run), work)
+
+
+async def run_with_heartbeat(
+    heartbeat: Coroutine[Any, Any, NoReturn], work: Coroutine[Any, Any, Made]
+) -> Made:
+    """The outcome of the work; what keeps a lease beside it ends it early by raising."""
+    work_task, heartbeat_task = asyncio.create_task(work), asyncio.create_task(heartbeat)
+    try:
+        done, _ = await asyncio.wait(
+            {work_task, heartbeat_task}, return_when=asyncio.FIRST_COMPLETED
+        )
+        return await (work_task if work_task in done else heartbeat_task)
+    finally:
+        for task in (work_task, heartbeat_task):
+            task.cancel()
+        await asyncio.gather(work_task, heartbeat_task, return_exceptions=True)
+
+
+async def _renew_lease(deps: DreamDependencies, lease: DreamLease, run: UUID) -> NoReturn:
+    """Renews the lease every third of its time, until that fails."""
+    lease_seconds = deps.settings.lease_seconds
+    previous = None
+    while True:
+        await asyncio.sleep(lease_seconds / 3)
+        ensure_lease_held(await deps.dreams.renew(lease, lease_seconds))
+        progress = await deps.dreams.load_progress(lease, run)
+        if progress and progress != previous:
+            await _publish_progress(deps, lease, progress)
+        previous = progress
+
+
+async def _publish_progress(
+    deps: DreamDependencies, lease: DreamLease, progress: dict[str, Any]
+) -> None:
+    """Says how far a run is. It is told again soon, so one that is lost is no loss."""
+    subject = memory_subject(lease.tenant_name, "digesting")
+    try:
+        await deps.bus.publish(build_outgoing_event(lease.tenant, subject, progress, {}))
+    except ReverieError:
+        return

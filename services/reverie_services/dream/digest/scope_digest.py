@@ -1,0 +1,212 @@
+"""Runs one dream over a scope: sessions, merged branches, and the scope's summary."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.dead_letters import DeadLetterOrigin, build_dead_letter_event
+from reverie.bus.outbox_relay import publish_now
+from reverie.bus.streams import DREAM_WORKERS
+from reverie.contracts.events import DREAM_STREAM, build_outgoing_event, dream_subject
+from reverie.domain.context.scope_summary import ComposedSummary, needs_rebuild, summarize_memories
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import Kind
+from reverie.domain.core.memory import Memory
+from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.domain.redaction.redactor import redact
+from reverie.inference.token_counters import TokenCounter
+from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.store.memories.duplicates import deduplicate
+from reverie.store.sessions.dreams import START_ID, DreamLease, DreamSession
+from reverie.store.sessions.summaries import SummaryBasis
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.digest.leases import ensure_lease_held, run_with_lease
+from reverie_services.dream.digest.session_digest import (
+    LeaseLost,
+    digest_session,
+    timed_stage,
+    use_tenant_secrets,
+)
+
+PROMOTION_BATCH = 100
+
+
+async def promote_merged_branches(
+    deps: DreamDependencies, lease: DreamLease, run: UUID, record: DreamRunLog
+) -> None:
+    """Promotes what waits, some at a time, and settles it with what the project knows: duplicates
+    are merged, contradictions linked. Safe to repeat. What is promoted is noted with it."""
+    while True:
+        promotions = await deps.dreams.promote(lease, run, PROMOTION_BATCH, inject_headers())
+        if promotions is None:
+            raise LeaseLost
+        for promotion in promotions:
+            if promotion.outcome == "promoted":
+                await _deduplicate_promoted(deps, lease, promotion.memory, record)
+        if len(promotions) < PROMOTION_BATCH:
+            return
+
+
+async def _deduplicate_promoted(
+    deps: DreamDependencies, lease: DreamLease, memory_id: UUID, record: DreamRunLog
+) -> None:
+    tenant = (lease.tenant, lease.tenant_name)
+    for outcome in await deduplicate(deps.duplicates, tenant, memory_id, inject_headers()):
+        record.record_decision(
+            DigestDecision(outcome.kind, outcome.reason, None, outcome.outcome.id)
+        )
+        await publish_now(deps.bus, deps.outbox, lease.tenant, [outcome.outcome.event])
+
+
+async def update_scope_summary(deps: DreamDependencies, lease: DreamLease, run: UUID) -> None:
+    """Brings the summary up to date. Done again it changes nothing."""
+    basis = await deps.summaries.load_basis(lease)
+    with await use_tenant_secrets(deps, lease):
+        summary = await _build_summary(deps, lease, run, basis)
+        text = redact(summary.text).text
+    if text or basis.rests_on:
+        tokens = _get_token_counter(deps).count(text)
+        ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))
+
+
+async def _build_summary(
+    deps: DreamDependencies, lease: DreamLease, run: UUID, basis: SummaryBasis
+) -> ComposedSummary[Memory]:
+    """From what changed; from all where that is not known or what was cut off may come in."""
+    limit, token_limit = deps.settings.max_summary_memories, deps.settings.max_summary_tokens
+    count = _get_token_counter(deps).count
+    if basis.seen:
+        memories = await deps.summaries.list_changed(lease, run, basis, basis.seen, limit)
+        summary = summarize_memories(memories, count, token_limit)
+        has_reweighed = any(_has_new_weight(memory, basis) for memory in memories)
+        is_truncated = len(memories) >= limit
+        if not is_truncated and not needs_rebuild(
+            basis.complete, has_reweighed, count(summary.text), token_limit
+        ):
+            return ComposedSummary(
+                summary.text, summary.sources, summary.is_complete and basis.complete
+            )
+    memories = await deps.summaries.list_memories(lease, limit)
+    summary = summarize_memories(memories, count, token_limit)
+    return ComposedSummary(
+        summary.text, summary.sources, summary.is_complete and len(memories) < limit
+    )
+
+
+def _has_new_weight(memory: Memory, basis: SummaryBasis) -> bool:
+    # A session is told again as it goes on; it is weighed by how new it is alone.
+    return (
+        memory.kind is not Kind.SESSION
+        and basis.rests_on.get(memory.id, memory.version) != memory.version
+    )
+
+
+def _get_token_counter(deps: DreamDependencies) -> TokenCounter:
+    return deps.model_manager.counter if deps.model_manager else deps.token_counter
+
+
+log = structlog.get_logger("reverie_services.dream")
+
+
+PARKED_HEADER = "Reverie-Parked"
+"""A header of a dead letter: the run after which the job was parked. Sent again, it wakes."""
+
+
+class DigestAttemptsExhausted(Exception):
+    """Every worker that took this scope died over it: the next would too."""
+
+
+class SessionDigestFailed(Exception):
+    """A session that could not be digested; the text says which, and what went wrong by class."""
+
+
+async def run_dream(deps: DreamDependencies, lease: DreamLease) -> str:
+    """Digests all that waits in the scope. Answers done, again, lost, retry or parked."""
+    run, started, settings = new_id(), perf_counter(), deps.settings
+    with span("dream", scope=lease.scope, attempt=lease.attempts):
+        try:
+            state = await run_with_lease(deps, lease, run, _digest_scope(deps, lease, run))
+        except LeaseLost:
+            log.warning("lease_lost", run=str(run))
+            state = "lost"
+        except SessionDigestFailed as error:
+            state = await _release_failed(deps, lease, run, str(error), settings.max_attempts)
+        except Unavailable as error:
+            # What is away is no fault of the scope, and comes back.
+            log.warning("dream_put_off", run=str(run), reason=str(error))
+            state = await _release_failed(deps, lease, run, type(error).__name__, None)
+        except Exception as error:
+            log.exception("dream_failed", run=str(run), attempt=lease.attempts)
+            state = await _release_failed(
+                deps, lease, run, type(error).__name__, settings.max_attempts
+            )
+    deps.metrics.observe_dream(state, perf_counter() - started)
+    return state
+
+
+async def _release_failed(
+    deps: DreamDependencies, lease: DreamLease, run: UUID, reason: str, max_attempts: int | None
+) -> str:
+    """Gives the job back, or after `max_attempts` attempts parks it and leaves a dead letter."""
+    origin = DeadLetterOrigin(DREAM_STREAM, DREAM_WORKERS.name, str(run))
+    parked_event = build_outgoing_event(
+        lease.tenant,
+        dream_subject(lease.tenant_name, lease.scope),
+        {"scope": lease.scope},
+        {PARKED_HEADER: str(run)},
+    )
+    state, events = await deps.dreams.fail(
+        lease,
+        run,
+        reason,
+        max_attempts,
+        deps.settings.retry_pause,
+        build_dead_letter_event(lease.tenant, origin, parked_event, lease.attempts, reason),
+    )
+    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+    return state
+
+
+async def _digest_scope(deps: DreamDependencies, lease: DreamLease, run: UUID) -> str:
+    ensure_lease_held(await deps.dreams.start(lease, run, deps.settings.worker))
+    if lease.attempts > deps.settings.max_attempts:
+        raise DigestAttemptsExhausted
+    record, failure = DreamRunLog(), None
+    after_id = START_ID
+    while sessions := await deps.dreams.list_sessions(lease, after_id, deps.settings.limits):
+        for session in sessions:
+            failure = await _try_digest_session(deps, lease, run, session, record) or failure
+        after_id = sessions[-1].id
+    with timed_stage(record, "promote"):
+        await promote_merged_branches(deps, lease, run, record)
+    with timed_stage(record, "summarise"):
+        await update_scope_summary(deps, lease, run)
+    ensure_lease_held(await deps.dreams.write_record(lease, run, record))
+    if failure:
+        raise failure
+    state, events = await deps.dreams.finish(lease, run, inject_headers(), deps.settings.limits)
+    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+    log.info("dreamt", run=str(run), state=state)
+    return state
+
+
+async def _try_digest_session(
+    deps: DreamDependencies,
+    lease: DreamLease,
+    run: UUID,
+    session: DreamSession,
+    record: DreamRunLog,
+) -> SessionDigestFailed | None:
+    """Digests a session. What is wrong with it is answered: the others go on."""
+    try:
+        await digest_session(deps, lease, run, session, record)
+    except (LeaseLost, Unavailable):
+        raise
+    except Exception as error:
+        log.exception("session_failed", session=str(session.id), attempt=lease.attempts)
+        return SessionDigestFailed(f"{type(error).__name__} in session {session.id}")
+    return None

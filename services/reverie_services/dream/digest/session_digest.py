@@ -1,0 +1,255 @@
+"""Digests one session: segments its turns by topic, extracts and writes memories."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.events import build_outgoing_event, memory_subject
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import KIND_POLICIES
+from reverie.domain.core.memory import NewMemory, hash_content
+from reverie.domain.extraction.dream_runs import DreamRunLog
+from reverie.domain.extraction.rule_extractor import (
+    ExtractedMemory,
+    build_session_memory,
+    deduplicate_memories,
+)
+from reverie.domain.extraction.topic_segmentation import TopicSegment, build_windows, segment_turns
+from reverie.domain.redaction.redactor import redact_memory
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.text.index_terms import index_text
+from reverie.domain.text.turns import TurnText
+from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.store.sessions.dreams import DreamLease, DreamSession, ExistingMatch
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.digest.comparison import compare_with_existing
+from reverie_services.dream.extraction import RULES, Extraction, ExtractionContext, drop_uncited
+
+
+@contextmanager
+def timed_stage(record: DreamRunLog, name: str) -> Iterator[None]:
+    """Adds the seconds inside to a stage of the record."""
+    started = perf_counter()
+    try:
+        yield
+    finally:
+        record.add_time(name, perf_counter() - started)
+
+
+async def segment_session(deps: DreamDependencies, turns: Sequence[TurnText]) -> list[TopicSegment]:
+    """The slices of a session's turns; words alone decide while there is no model."""
+    return await asyncio.to_thread(
+        segment_turns, turns, await _embed_windows(deps, build_windows(turns))
+    )
+
+
+async def _embed_windows(deps: DreamDependencies, texts: Sequence[str]) -> list[list[float]] | None:
+    if deps.model_manager is None or len(texts) < 2:
+        return None
+    try:
+        vectors = await deps.model_manager.get_embedder().embed(texts)
+    except ReverieError:
+        return None
+    return [[float(value) for value in vector] for vector in vectors]
+
+
+log = structlog.get_logger("reverie_services.dream")
+
+
+class LeaseLost(Exception):
+    """Another worker has the scope: what this one holds is void."""
+
+
+async def digest_session(
+    deps: DreamDependencies,
+    lease: DreamLease,
+    run: UUID,
+    session: DreamSession,
+    record: DreamRunLog,
+) -> None:
+    """Digests what waits of a session; of a live one, all but the topic that is still open."""
+    context = ExtractionContext(lease, session)
+    async for closed_topics, has_more in _iterate_closed_topics(deps, lease, session, record):
+        turns = [turn for topic in closed_topics for turn in topic.turns]
+        with span("digest session", session=str(session.id), turns=len(turns)):
+            with timed_stage(record, "distil"):
+                extractions = [
+                    await _extract_topic(deps, topic, context, record) for topic in closed_topics
+                ]
+                extracted_memories = deduplicate_memories(
+                    extracted for extraction in extractions for extracted in extraction.memories
+                )
+                first_turns = await deps.dreams.load_session_turns(
+                    lease, session.id, deps.settings.opening_turns
+                )
+                session_overview = await asyncio.to_thread(
+                    _build_session_overview, first_turns, closed_topics
+                )
+                with await use_tenant_secrets(deps, lease):
+                    items = _build_memories(
+                        lease.scope, session, extracted_memories, session_overview
+                    )
+            for item, extracted in zip(items, extracted_memories, strict=False):
+                record.record_reason(item.id, _explain_extracted(extracted))
+            with timed_stage(record, "compare"):
+                matches = await compare_with_existing(deps, lease, items)
+            ids = [turn.id for turn in turns]
+            await _commit_memories(deps, lease, run, session, items, ids, matches, record)
+        log.info("digested", session=str(session.id), turns=len(turns), rest=has_more)
+
+
+def _explain_extracted(extracted: ExtractedMemory) -> str:
+    count = len(extracted.turns)
+    return f"{count} turn{'s' * (count > 1)}, priority {extracted.priority:.2f}"
+
+
+async def _extract_topic(
+    deps: DreamDependencies, topic: TopicSegment, context: ExtractionContext, record: DreamRunLog
+) -> Extraction:
+    """What a slice gave, with what it cost noted."""
+    extraction = drop_uncited(topic, await deps.extractor.extract(topic, context))
+    record.add_llm_usage(
+        extraction.llm_calls,
+        extraction.llm_tokens,
+        None if extraction.produced_by == RULES else extraction.produced_by,
+    )
+    if extraction.degraded:
+        record.degraded.add(extraction.degraded)
+    return extraction
+
+
+async def _iterate_closed_topics(
+    deps: DreamDependencies, lease: DreamLease, session: DreamSession, record: DreamRunLog
+) -> AsyncIterator[tuple[list[TopicSegment], bool]]:
+    """The slices that will not grow any more, page by page, and whether more is to come."""
+    pending: list[TurnText] = []
+    more = True
+    while more:
+        after = pending[-1].ord if pending else -1
+        with timed_stage(record, "read"):
+            page = await deps.dreams.list_turns(
+                lease, session.id, after, deps.settings.turn_page_size
+            )
+        more = len(page) == deps.settings.turn_page_size
+        with timed_stage(record, "slice"):
+            topics = await segment_session(deps, [*pending, *page])
+        closed_topics = topics if session.settled and not more else topics[:-1]
+        pending = [turn for topic in topics[len(closed_topics) :] for turn in topic.turns]
+        if closed_topics:
+            yield closed_topics, more
+
+
+def _build_session_overview(
+    first_turns: Sequence[TurnText], closed_topics: Sequence[TopicSegment]
+) -> ExtractedMemory | None:
+    """What the session was asked, from its beginning, and what came of it in the end."""
+    first = closed_topics[0].turns[0].ord
+    earlier_topics = segment_turns([turn for turn in first_turns if turn.ord < first])
+    return build_session_memory([*earlier_topics, *closed_topics])
+
+
+async def use_tenant_secrets(
+    deps: DreamDependencies, lease: DreamLease
+) -> AbstractContextManager[None]:
+    """What is redacted inside loses the secrets that came into the vault after the turns; none of
+    them is named, for the scope's readers may not know the entry."""
+    return use_secrets(await deps.load_secrets(lease.tenant), lambda _: False)
+
+
+async def _commit_memories(
+    deps: DreamDependencies,
+    lease: DreamLease,
+    run: UUID,
+    session: DreamSession,
+    items: Sequence[NewMemory],
+    turns: Sequence[UUID],
+    matches: Mapping[UUID, ExistingMatch],
+    record: DreamRunLog,
+) -> None:
+    """Writes what was found, with what was noted on the way."""
+    headers, flushed_record = inject_headers(), record.flush()
+    with timed_stage(record, "write"):
+        results = await deps.dreams.commit(
+            lease, run, session.id, items, turns, headers, flushed_record, matches
+        )
+    if results is None:
+        raise LeaseLost
+    subject = memory_subject(lease.tenant_name, "remembered")
+    events = [
+        build_outgoing_event(
+            lease.tenant, subject, _build_event_body(result), headers, UUID(result["event"])
+        )
+        for result in results
+        if result.get("event")
+    ]
+    kinds = [
+        item.kind.value
+        for item, result in zip(items, results, strict=True)
+        if result.get("outcome") in ("created", "superseded", "contradicting")
+    ]
+    deps.metrics.count_digested(len(turns), kinds)
+    deps.metrics.count_llm_usage(flushed_record.llm_calls, flushed_record.llm_tokens)
+    rejections = [result["problem"] for result in results if "problem" in result]
+    if rejections:
+        log.warning("memories_refused", problems=rejections)
+    await publish_now(deps.bus, deps.outbox, lease.tenant, events)
+
+
+def _build_event_body(result: dict[str, Any]) -> dict[str, object]:
+    return {"id": result["id"], "version": result["version"]}
+
+
+def _build_memories(
+    scope: str,
+    session: DreamSession,
+    extracted_memories: Sequence[ExtractedMemory],
+    session_overview: ExtractedMemory | None,
+) -> list[NewMemory]:
+    """What the new turns gave, and the memory of the session as it stands with them."""
+    memories = [_build_memory(scope, session, item) for item in extracted_memories]
+    if session_overview is not None:
+        key = f"session:{session.id}"
+        whole = _build_memory(scope, session, session_overview, key, "the session went on")
+        memories.append(replace(whole, summary=session.summary))
+    return [redact_memory(item) for item in memories]
+
+
+def _build_memory(
+    scope: str,
+    session: DreamSession,
+    extracted: ExtractedMemory,
+    key: str | None = None,
+    reason: str | None = None,
+) -> NewMemory:
+    written_at = {path: at.isoformat() for path, at in extracted.file_writes}
+    git_fields = {"files": list(extracted.files), "branch": session.branch, "wrote": written_at}
+    return NewMemory(
+        id=new_id(),
+        scope=scope,
+        kind=extracted.kind,
+        content=extracted.content,
+        content_hash=hash_content(extracted.content),
+        words=index_text(" ".join((extracted.content, *extracted.tags))),
+        tier=KIND_POLICIES[extracted.kind].tier,
+        confidence=round(0.5 + 0.4 * extracted.priority, 3),
+        key=key,
+        supersede_reason=reason,
+        tags=extracted.tags,
+        session=session.id,
+        agent=session.agent,
+        source="dream",
+        turns=extracted.turns,
+        git={name: value for name, value in git_fields.items() if value} or None,
+        metadata={"made_by": extracted.produced_by} if extracted.produced_by else {},
+        valid_from=extracted.at,
+    )

@@ -1,0 +1,1 @@
+"""Periodic work on the graph: decay, merging, topics, reflection."""

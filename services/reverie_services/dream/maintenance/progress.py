@@ -1,0 +1,40 @@
+"""Counts and records what a maintenance run did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
+from reverie.store.memories.maintenance import MaintenanceScope
+
+MAX_RECORDED_DECISIONS = 500
+"""Decisions of one run that are told one by one; all are counted."""
+
+
+@dataclass
+class MaintenanceProgress:
+    """What is tended and what came of it: counts by outcome beside the record of the run."""
+
+    scope: MaintenanceScope
+    record: DreamRunLog = field(default_factory=DreamRunLog)
+    counts: dict[str, int] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
+    recorded: int = 0
+
+    def record_decision(
+        self, outcome: str, memory_id: UUID, reason: str, kind: str | None = None
+    ) -> None:
+        """Notes one thing that was done."""
+        self.counts[outcome] = self.counts.get(outcome, 0) + 1
+        if self.recorded < MAX_RECORDED_DECISIONS:
+            self.recorded += 1
+            self.record.record_decision(DigestDecision(outcome, reason, kind, memory_id))
+
+
+@dataclass(frozen=True)
+class MaintenancePage:
+    """How many memories were looked at, and the last of them; None: there are no more."""
+
+    examined: int
+    last_id: UUID | None

@@ -1,0 +1,147 @@
+"""Maintenance steps that derive lessons with a language model and propose vault entries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import KIND_POLICIES, EdgeKind, Kind
+from reverie.domain.core.memory import USE_VAULT_HINT, NewEdge, NewMemory, hash_content, is_state
+from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.redaction.redactor import redact, redact_memory
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.text.index_terms import index_text
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
+from reverie.inference.llm_prompts import TaskPrompt, fence_items, get_prompt
+from reverie.store.memories.maintenance import ReflectionInput
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
+
+MIN_NEW_MEMORIES = 10
+"""New memories of a scope since it was last reflected on that make it worth another look."""
+
+MAX_SHOWN = 60
+PAGE_SIZE = 500
+MAX_CONTENT_LENGTH = 600
+INSIGHT_CONFIDENCE = 0.6
+"""How sure an insight is: less than what was said."""
+
+
+class Insight(BaseModel):
+    """What several memories show, by their numbers."""
+
+    content: str = Field(max_length=4_000)
+    memories: list[int] = Field(max_length=MAX_SHOWN)
+
+
+class Insights(BaseModel):
+    """What was seen, the clearest first."""
+
+    insights: list[Insight] = Field(max_length=20)
+
+
+async def propose_vault_entries(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Tells of counters, blobs and caches that are kept as memories: they belong in the vault."""
+    memories = await deps.maintenance.list_state_memories(progress.scope, after_id, PAGE_SIZE)
+    for memory in memories:
+        if is_state(memory.content):
+            progress.record_decision("proposed", memory.id, USE_VAULT_HINT, memory.kind)
+    if after_id.int == 0:
+        for frequent_key in await deps.maintenance.list_frequent_keys(progress.scope, PAGE_SIZE):
+            reason = (
+                f"the key {frequent_key.key} was written {frequent_key.versions} "
+                f"times: {USE_VAULT_HINT}"
+            )
+            progress.record_decision("proposed", frequent_key.id, redact(reason).text)
+    return MaintenancePage(len(memories), memories[-1].id if len(memories) == PAGE_SIZE else None)
+
+
+async def reflect_on_scope(
+    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+) -> MaintenancePage:
+    """Looks for insights in the scope with most that is new, one scope at a time."""
+    model = deps.language_model
+    if model is None:
+        return MaintenancePage(0, None)
+    scope = await deps.maintenance.find_scope_to_reflect(progress.scope, MIN_NEW_MEMORIES)
+    if scope is None:
+        return MaintenancePage(0, None)
+    inputs = await deps.maintenance.load_reflection_input(progress.scope.tenant, scope, MAX_SHOWN)
+    try:
+        await _derive_insights(deps, progress, model, scope, inputs)
+    except LanguageModelError as error:
+        progress.record.degraded.add(f"llm: {error}")
+        return MaintenancePage(len(inputs), None)
+    await deps.maintenance.mark_reflected(
+        progress.scope.tenant, scope, max(item.id for item in inputs)
+    )
+    return MaintenancePage(len(inputs), inputs[0].id)
+
+
+async def _derive_insights(
+    deps: DreamDependencies,
+    progress: MaintenanceProgress,
+    model: LanguageModel,
+    scope: str,
+    inputs: Sequence[ReflectionInput],
+) -> None:
+    task, tally = get_prompt("reflect"), UsageTally()
+    with use_secrets(await deps.load_secrets(progress.scope.tenant), lambda _: False):
+        text = await asyncio.to_thread(_render_inputs, inputs)
+        try:
+            answer = await model.ask(progress.scope.tenant, task, text, Insights, tally)
+        finally:
+            progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
+        drafts = [_build_lesson(item, inputs, scope, task, model.name) for item in answer.insights]
+        lessons = [redact_memory(item) for item in drafts if item is not None]
+    for item in lessons:
+        if await deps.maintenance.write_memory(progress.scope, item):
+            reason = f"{len(item.edges)} memories show it"
+            progress.record_decision("derived", item.id, reason, item.kind.value)
+
+
+def _render_inputs(inputs: Sequence[ReflectionInput]) -> str:
+    return fence_items([(item.kind, redact(item.content[:2_000]).text) for item in inputs])
+
+
+def _build_lesson(
+    insight: Insight, inputs: Sequence[ReflectionInput], scope: str, task: TaskPrompt, model: str
+) -> NewMemory | None:
+    """The lesson, marked as derived, with its evidence; None where the evidence does not hold."""
+    numbers = sorted(set(insight.memories))
+    if len(numbers) < 2 or not all(1 <= n <= len(inputs) for n in numbers):
+        return None
+    evidence = [inputs[n - 1] for n in numbers]
+    content = " ".join(insight.content.split())
+    if len(content) > MAX_CONTENT_LENGTH or content in {item.content for item in inputs}:
+        return None
+    if contains_instructions(content) or not is_grounded(
+        content, "\n".join(s.content for s in evidence)
+    ):
+        return None
+    return NewMemory(
+        id=new_id(),
+        scope=scope,
+        kind=Kind.LESSON,
+        content=content,
+        content_hash=hash_content(content),
+        words=index_text(content),
+        tier=KIND_POLICIES[Kind.LESSON].tier,
+        confidence=INSIGHT_CONFIDENCE,
+        source="reflection",
+        edges=tuple(
+            NewEdge(item.id, EdgeKind.CAUSED_BY, 0.5, {"evidence": True}) for item in evidence
+        ),
+        metadata={
+            "derived": True,
+            "evidence": [str(item.id) for item in evidence],
+            "made_by": f"{task.label} {model}",
+        },
+    )

@@ -1,0 +1,136 @@
+"""Maintenance step that reviews stale memories with a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.domain.access.principals import KeyRole, Principal
+from reverie.domain.core.errors import Conflict, PreconditionFailed
+from reverie.domain.extraction.grounding import contains_instructions, is_grounded
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
+from reverie.inference.llm_prompts import fence_items, get_prompt
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.maintenance import MaintenanceScope
+from reverie.store.staleness.reviews import ReviewCandidate, ReviewVerdict, StalenessReason
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
+
+PAGE_SIZE = 10
+MAX_REASONS = 8
+MAX_CHANGE_CHARS = 6_000
+"""Characters of one change that are shown."""
+MAX_CONTENT_LENGTH, MAX_REASON_LENGTH = 2_000, 400
+
+
+class ReviewAnswer(BaseModel):
+    """What the changes did to a memory; `content` is how it should read, where it changed."""
+
+    verdict: Literal["holds", "changed", "gone", "unsure"]
+    content: str | None = Field(None, max_length=4_000)
+    why: str = Field("", max_length=2_000)
+
+
+async def review_stale_memories(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Says of each memory in doubt whether it holds; carries it out where that is set."""
+    model = deps.language_model
+    if model is None:
+        return MaintenancePage(0, None)
+    due = await deps.reviews.list_due(progress.scope, after_id, PAGE_SIZE)
+    for candidate in due:
+        try:
+            verdict = await _review_memory(deps, progress, model, candidate)
+        except LanguageModelError as error:
+            progress.record.degraded.add(f"llm: {error}")
+            return MaintenancePage(len(due), None)
+        review_id = await deps.reviews.put(progress.scope.tenant, candidate, verdict)
+        progress.record_decision(
+            "reviewed", candidate.id, f"{verdict.verdict}: {verdict.why}", candidate.kind
+        )
+        if deps.settings.review_mode == "apply" and verdict.verdict != "unsure":
+            # Who changed the memory meanwhile was first: it is looked over anew.
+            with suppress(Conflict, PreconditionFailed):
+                await _apply_review(deps, progress.scope, review_id)
+    return MaintenancePage(len(due), due[-1].id if len(due) == PAGE_SIZE else None)
+
+
+async def _review_memory(
+    deps: DreamDependencies,
+    progress: MaintenanceProgress,
+    model: LanguageModel,
+    candidate: ReviewCandidate,
+) -> ReviewVerdict:
+    tenant, task, tally = progress.scope.tenant, get_prompt("review"), UsageTally()
+    reasons = await deps.reviews.list_reasons(tenant, candidate.id, MAX_REASONS)
+    with use_secrets(await deps.load_secrets(tenant), lambda _: False):
+        shown_items = await asyncio.to_thread(_build_prompt_items, candidate, reasons)
+        try:
+            answer = await model.ask(tenant, task, fence_items(shown_items), ReviewAnswer, tally)
+        finally:
+            progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
+        return _check_answer(
+            answer,
+            candidate,
+            "\n".join(text for _, text in shown_items),
+            f"{task.label} {model.name}",
+        )
+
+
+def _build_prompt_items(
+    candidate: ReviewCandidate, reasons: Sequence[StalenessReason]
+) -> list[tuple[str, str]]:
+    """The memory, then the changes, without secrets."""
+    items = [
+        (candidate.kind, candidate.content),
+        *((f"commit {r.commit[:10]}", _render_change(r)) for r in reasons),
+    ]
+    return [(label, redact(text).text) for label, text in items]
+
+
+def _render_change(reason: StalenessReason) -> str:
+    """A change as it is shown: its lines where the publisher sent them, else their names."""
+    lines = [f"{reason.subject}", f"{reason.change} {reason.path} ({reason.grade})"]
+    for hunk in reason.hunks or ():
+        if isinstance(hunk, dict):
+            names = " ".join((*hunk.get("symbols", ()), *hunk.get("words", ())))
+            lines += filter(None, (hunk.get("header"), hunk.get("text") or names))
+    return "\n".join(lines)[:MAX_CHANGE_CHARS]
+
+
+def _check_answer(
+    answer: ReviewAnswer, candidate: ReviewCandidate, shown_text: str, made_by: str
+) -> ReviewVerdict:
+    """The verdict, without secrets; unsure where its new text says what nothing shows."""
+    content = redact(" ".join((answer.content or "").split())).text
+    explanation = (
+        redact(" ".join(answer.why.split())).text[:MAX_REASON_LENGTH] or "it gave no reason"
+    )
+    if answer.verdict != "changed":
+        return ReviewVerdict(answer.verdict, None, explanation, made_by)
+    is_valid = 0 < len(content) <= MAX_CONTENT_LENGTH and not contains_instructions(content)
+    if not is_valid or content == candidate.content or not is_grounded(content, shown_text):
+        return ReviewVerdict("unsure", None, "its new text says what nothing shows", made_by)
+    return ReviewVerdict("changed", content, explanation, made_by)
+
+
+async def _apply_review(deps: DreamDependencies, scope: MaintenanceScope, review_id: UUID) -> None:
+    _, events = await deps.reviews.accept(
+        _build_review_principal(scope), review_id, inject_headers()
+    )
+    await publish_now(deps.bus, deps.outbox, scope.tenant, events)
+
+
+def _build_review_principal(scope: MaintenanceScope) -> Principal:
+    scopes = tuple(scope.scopes)
+    return Principal(scope.tenant, scope.tenant_name, "review", KeyRole.ADMIN, scopes, scopes)

@@ -1,0 +1,182 @@
+"""Runs the maintenance steps of due tenants under a lease, each step with a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from time import monotonic
+from typing import Literal, NoReturn
+from uuid import UUID
+
+import structlog
+
+from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.runtime.observability.tracing import span
+from reverie.store.memories.maintenance import (
+    START_ID,
+    MaintenanceLease,
+    MaintenanceRun,
+    MaintenanceScope,
+)
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.digest.leases import ensure_lease_held, run_with_heartbeat
+from reverie_services.dream.digest.session_digest import LeaseLost
+from reverie_services.dream.maintenance.progress import MaintenanceProgress
+from reverie_services.dream.maintenance.steps import (
+    REFLECTION_STEPS,
+    REVIEW_STEPS,
+    STEPS,
+    MaintenanceStep,
+)
+
+log = structlog.get_logger("reverie_services.dream")
+
+POLL_PAUSE = 10.0
+"""Seconds between two looks for a tenant that is due, and before what was not finished goes on."""
+
+
+class MaintenanceAttemptsExhausted(Exception):
+    """Every try to tend this tenant failed, or its worker died over it: the next would too."""
+
+
+async def run_maintenance_loop(deps: DreamDependencies) -> None:
+    """Tends one due tenant after another for ever. Cancel it to stop."""
+    pause = min(POLL_PAUSE, deps.settings.maintenance_interval)
+    while True:
+        try:
+            if await run_due_maintenance(deps, pause):
+                continue
+        # Whatever is wrong with one tenant, the others are tended.
+        except ReverieError as error:
+            log.warning("tending_put_off", reason=str(error))
+        except LeaseLost:
+            log.warning("tending_lost")
+        except Exception as error:
+            log.exception("tending_failed", error=type(error).__name__)
+        await asyncio.sleep(pause)
+
+
+async def run_due_maintenance(deps: DreamDependencies, pause: float) -> bool:
+    """Tends a tenant that is due; False where none is. Each is given to one worker at a time.
+
+    What was not finished goes on after a pause, what failed or was left by a worker that died when
+    its lease has run out, here or elsewhere.
+    """
+    settings = deps.settings
+    lease = await deps.maintenance.claim_due(settings.maintenance_interval, settings.lease_seconds)
+    if lease is None:
+        return False
+    try:
+        progress = await run_with_heartbeat(_renew_lease(deps, lease), _run_leased(deps, lease))
+    except asyncio.CancelledError:
+        await asyncio.shield(_release_lease(deps, lease, 0.0))
+        raise
+    except Unavailable:
+        # What is away is no fault of the tenant, and comes back.
+        await _release_lease(deps, lease, pause)
+        raise
+    await deps.maintenance.release(lease, pause if progress.unfinished else None)
+    return True
+
+
+async def _run_leased(deps: DreamDependencies, lease: MaintenanceLease) -> MaintenanceProgress:
+    """Tends the tenant, unless too many workers died over it: then that is noted."""
+    if lease.attempts <= deps.settings.max_attempts:
+        return await run_maintenance(deps, lease.scope, epoch=lease.epoch)
+    run = MaintenanceRun(lease.scope, deps.settings.worker, lease.epoch)
+    await _record_end(
+        deps, MaintenanceProgress(lease.scope), run, MaintenanceAttemptsExhausted.__name__
+    )
+    return MaintenanceProgress(lease.scope)
+
+
+async def _renew_lease(deps: DreamDependencies, lease: MaintenanceLease) -> NoReturn:
+    """Renews the lease every third of its time, until that fails."""
+    lease_seconds = deps.settings.lease_seconds
+    while True:
+        await asyncio.sleep(lease_seconds / 3)
+        ensure_lease_held(await deps.maintenance.renew(lease, lease_seconds))
+
+
+async def _release_lease(deps: DreamDependencies, lease: MaintenanceLease, pause: float) -> None:
+    """Leaves a tenant to the next after a pause: a worker that is told to stop does so at once."""
+    try:
+        await deps.maintenance.release(lease, pause)
+    except ReverieError as error:
+        log.warning("lease_left_to_run_out", reason=str(error))
+
+
+async def run_maintenance(
+    deps: DreamDependencies,
+    scope: MaintenanceScope,
+    step_names: Collection[str] = (),
+    epoch: int = 0,
+) -> MaintenanceProgress:
+    """Tends the scopes of a garden and keeps a record of it. Safe to run beside another.
+
+    `step_names`: these passes alone; without any, all. `epoch`: of the lease that it is done under.
+
+    A whole tenant is tended from where its last worker ended, a part of it from the beginning.
+    """
+    progress, run = MaintenanceProgress(scope), MaintenanceRun(scope, deps.settings.worker, epoch)
+    with span("tend", tenant=scope.tenant_name):
+        try:
+            await _run_steps(deps, progress, run, step_names)
+        except Exception as error:
+            await _record_end(deps, progress, run, type(error).__name__)
+            raise
+    await _record_end(deps, progress, run, None)
+    return progress
+
+
+async def _run_steps(
+    deps: DreamDependencies,
+    progress: MaintenanceProgress,
+    run: MaintenanceRun,
+    step_names: Collection[str],
+) -> None:
+    positions = await deps.maintenance.load_positions(progress.scope)
+    steps = STEPS | (REFLECTION_STEPS if deps.settings.reflection_enabled else {})
+    steps |= REVIEW_STEPS if deps.settings.review_mode != "off" else {}
+    for name, step in steps.items():
+        if step_names and name not in step_names:
+            continue
+        started = monotonic()
+        if not await _run_step(deps, progress, run, (name, step), positions.get(name, START_ID)):
+            progress.unfinished.append(name)
+        progress.record.add_time(name, monotonic() - started)
+
+
+async def _run_step(
+    deps: DreamDependencies,
+    progress: MaintenanceProgress,
+    run: MaintenanceRun,
+    step: tuple[str, MaintenanceStep],
+    after_id: UUID,
+) -> bool:
+    """One pass, page by page until its time is over; whether it came to the end."""
+    name, execute = step
+    deadline = monotonic() + deps.settings.maintenance_step_timeout
+    while True:
+        page = await execute(deps, progress, after_id)
+        progress.counts["looked"] = progress.counts.get("looked", 0) + page.examined
+        after_id = page.last_id or START_ID
+        if run.epoch and progress.record.decisions:
+            await deps.maintenance.record_run(
+                run, "running", None, progress.record.flush(), progress.counts
+            )
+        await deps.maintenance.save_position(progress.scope, name, after_id, page.examined)
+        if page.last_id is None:
+            return True
+        if monotonic() >= deadline:
+            return False
+
+
+async def _record_end(
+    deps: DreamDependencies, progress: MaintenanceProgress, run: MaintenanceRun, error: str | None
+) -> None:
+    """Ends the record of what was done, where there was anything to look at."""
+    log.info("tended", **progress.counts, unfinished=progress.unfinished)
+    if progress.counts.get("looked") or error:
+        status: Literal["done", "failed"] = "failed" if error else "done"
+        await deps.maintenance.record_run(run, status, error, progress.record, progress.counts)

@@ -1,0 +1,197 @@
+"""The steps of a maintenance run, page by page, and a dry run that only counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.domain.core.confidence import FLOOR, has_decayed
+from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
+from reverie.domain.graph.clustering import cluster_topics
+from reverie.domain.graph.pagerank import rank_nodes
+from reverie.domain.graph.promotion import build_convention
+from reverie.domain.redaction.redactor import redact_memory
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.duplicates import deduplicate
+from reverie.store.memories.maintenance import START_ID, MaintenanceScope
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.maintenance.progress import MaintenancePage, MaintenanceProgress
+from reverie_services.dream.maintenance.reflection import propose_vault_entries, reflect_on_scope
+from reverie_services.dream.maintenance.review import review_stale_memories
+
+DECAYING_KINDS = [
+    kind.value for kind, how in KIND_POLICIES.items() if how.decays and kind not in ANCHOR_KINDS
+]
+PAGE_SIZE = 500
+SMALL_PAGE_SIZE = 20
+USAGE_RETENTION_DAYS = 30
+
+
+MaintenanceStep = Callable[
+    [DreamDependencies, MaintenanceProgress, UUID], Awaitable[MaintenancePage]
+]
+
+
+async def promote_conventions(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Makes conventions of what proved itself: what is in the way of some stops no others."""
+    scope = progress.scope
+    promotable = await deps.maintenance.list_promotable(
+        scope, after_id, deps.settings.promotion_min_sessions, PAGE_SIZE
+    )
+    with use_secrets(await deps.load_secrets(scope.tenant), lambda _: False):
+        new_memories = [
+            redact_memory(build_convention(memory, evidence)) for memory, evidence in promotable
+        ]
+    for (memory, evidence), new_memory in zip(promotable, new_memories, strict=True):
+        if await deps.maintenance.write_memory(scope, new_memory):
+            progress.record_decision("promoted", memory.id, evidence.describe(), memory.kind.value)
+    return _build_page([memory.id for memory, _ in promotable], PAGE_SIZE)
+
+
+async def archive_faded(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Archives what faded down to the floor."""
+    scope, settings = progress.scope, deps.settings
+    reason = f"its confidence fell to {FLOOR}"
+    now = datetime.now(UTC)
+    page = await deps.maintenance.list_fading(
+        scope, after_id, DECAYING_KINDS, settings.archive_min_age_days, PAGE_SIZE
+    )
+    faded = {item.id: item for item in page if has_decayed(item, now, settings.half_lives)}
+    if faded:
+        for item in await deps.maintenance.archive(scope, list(faded.values()), now, reason):
+            progress.record_decision("archived", item, reason, faded[item].kind.value)
+    return _build_page([item.id for item in page], PAGE_SIZE)
+
+
+async def collect_unused_anchors(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Puts away files and entities that nothing touches any more."""
+    days = deps.settings.archive_min_age_days
+    nodes = await deps.maintenance.list_anchors(progress.scope, after_id, PAGE_SIZE)
+    for node, outcome in await deps.maintenance.archive_unused_anchors(
+        progress.scope.tenant, nodes, days
+    ):
+        result = "collected" if outcome == "archived" else "restored"
+        progress.record_decision(
+            result, node, "nothing touches it" if result == "collected" else "it is touched again"
+        )
+    return _build_page(nodes, PAGE_SIZE)
+
+
+async def merge_duplicates(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Merges near-duplicates and links contradictions that the slow path did not meet."""
+    scope = progress.scope
+    ids = await deps.maintenance.list_memories(scope, after_id, SMALL_PAGE_SIZE)
+    for memory_id in ids:
+        outcomes = await deduplicate(
+            deps.duplicates, (scope.tenant, scope.tenant_name), memory_id, inject_headers()
+        )
+        for outcome in outcomes:
+            progress.record_decision(outcome.kind, outcome.outcome.id, outcome.reason)
+        events = [outcome.outcome.event for outcome in outcomes]
+        await publish_now(deps.bus, deps.outbox, scope.tenant, events)
+    return _build_page(ids, SMALL_PAGE_SIZE)
+
+
+async def update_topics(
+    deps: DreamDependencies, progress: MaintenanceProgress, after_id: UUID
+) -> MaintenancePage:
+    """Makes a topic of what the memories of a project keep being about, and ends what it was."""
+    tenant, examined = progress.scope.tenant, 0
+    scopes = await deps.maintenance.list_topic_scopes(progress.scope, after_id, SMALL_PAGE_SIZE)
+    for scope, _ in scopes:
+        clusters = await asyncio.to_thread(
+            cluster_topics, await deps.maintenance.load_topic_centres(tenant, scope)
+        )
+        examined += sum(len(topic.members) for topic in clusters)
+        for topic in await deps.maintenance.put_topics(tenant, scope, clusters):
+            progress.record_decision(
+                "topics", topic.id, f"{topic.members} memories are about {topic.name}"
+            )
+    last = scopes[-1][1] if len(scopes) == SMALL_PAGE_SIZE else None
+    return MaintenancePage(examined, last)
+
+
+async def update_ranks(
+    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+) -> MaintenancePage:
+    """Computes anew how much the graph leans on each memory, where edges changed since."""
+    graph = await deps.ranks.load_edges(progress.scope.tenant)
+    if graph.changes:
+        ranks = await asyncio.to_thread(rank_nodes, graph.edges)
+        await deps.ranks.put(progress.scope.tenant, ranks, graph.changes)
+        progress.counts["ranked"] = len(ranks.nodes)
+    return MaintenancePage(0, None)
+
+
+async def delete_old_usage(
+    deps: DreamDependencies, progress: MaintenanceProgress, _: UUID
+) -> MaintenancePage:
+    """Forgets which sessions used what, long ago."""
+    await deps.maintenance.delete_old_uses(progress.scope.tenant, USAGE_RETENTION_DAYS)
+    return MaintenancePage(0, None)
+
+
+STEPS: dict[str, MaintenanceStep] = {
+    "promote": promote_conventions,
+    "archive": archive_faded,
+    "collect": collect_unused_anchors,
+    "liken": merge_duplicates,
+    "cluster": update_topics,
+    "centre": update_ranks,
+    "forget": delete_old_usage,
+}
+
+REVIEW_STEPS: dict[str, MaintenanceStep] = {"review": review_stale_memories}
+REFLECTION_STEPS: dict[str, MaintenanceStep] = {
+    "propose": propose_vault_entries,
+    "reflect": reflect_on_scope,
+}
+"""Both only where they are set."""
+
+
+def _build_page(ids: list[UUID], page_size: int) -> MaintenancePage:
+    return MaintenancePage(len(ids), ids[-1] if len(ids) == page_size else None)
+
+
+async def preview_maintenance(deps: DreamDependencies, scope: MaintenanceScope) -> dict[str, int]:
+    """How many memories may fade and have faded, and how many anchors nothing touches."""
+    examined, archived = await _count_faded(deps, scope)
+    nodes, collected = await _count_idle_anchors(deps, scope)
+    return {"looked": examined + nodes, "archived": archived, "collected": collected}
+
+
+async def _count_faded(deps: DreamDependencies, scope: MaintenanceScope) -> tuple[int, int]:
+    settings, now = deps.settings, datetime.now(UTC)
+    after_id, examined, faded = START_ID, 0, 0
+    while True:
+        page = await deps.maintenance.list_fading(
+            scope, after_id, DECAYING_KINDS, settings.archive_min_age_days, PAGE_SIZE
+        )
+        examined += len(page)
+        faded += sum(has_decayed(memory, now, settings.half_lives) for memory in page)
+        if len(page) < PAGE_SIZE:
+            return examined, faded
+        after_id = page[-1].id
+
+
+async def _count_idle_anchors(deps: DreamDependencies, scope: MaintenanceScope) -> tuple[int, int]:
+    days, after_id, examined, idle = deps.settings.archive_min_age_days, START_ID, 0, 0
+    while True:
+        page = await deps.maintenance.list_idle_anchors(scope, after_id, days, PAGE_SIZE)
+        examined += len(page)
+        idle += sum(is_idle for _, is_idle in page)
+        if len(page) < PAGE_SIZE:
+            return examined, idle
+        after_id = page[-1][0]

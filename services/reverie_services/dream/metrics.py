@@ -1,0 +1,49 @@
+"""Prometheus metrics of dreams: durations, memories, turns, and language model usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from reverie.runtime.observability.metrics import exemplar
+
+_DURATION_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+
+
+class DreamMetrics:
+    """Counters and a histogram of this process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "reverie_dream_seconds",
+            "Seconds that a dream took, by how it ended.",
+            ["outcome"],
+            buckets=_DURATION_BUCKETS,
+            registry=registry,
+        )
+        self._segments = Counter(
+            "reverie_dream_segments", "Segments written, by kind.", ["kind"], registry=registry
+        )
+        self._turns = Counter("reverie_dream_turns", "Turns digested.", registry=registry)
+        self._tokens = Counter(
+            "reverie_dream_llm_tokens", "Tokens that language models took.", registry=registry
+        )
+        self._calls = Counter(
+            "reverie_dream_llm_calls", "Calls of language models.", registry=registry
+        )
+
+    def observe_dream(self, outcome: str, seconds: float) -> None:
+        """Counts a dream that ended as done, again, retry, parked or lost."""
+        self._seconds.labels(outcome).observe(seconds, exemplar())
+
+    def count_digested(self, turns: int, kinds: Iterable[str]) -> None:
+        """Counts digested turns, and the segments that were made of them by kind."""
+        self._turns.inc(turns)
+        for kind in kinds:
+            self._segments.labels(kind).inc()
+
+    def count_llm_usage(self, calls: int, tokens: int) -> None:
+        """Counts what language models were asked."""
+        self._calls.inc(calls)
+        self._tokens.inc(tokens)

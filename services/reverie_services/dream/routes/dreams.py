@@ -1,0 +1,209 @@
+"""Routes that request and list dreams, and that run maintenance now."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.dreams import (
+    DreamDecision,
+    DreamDetail,
+    DreamInput,
+    DreamPage,
+    DreamRequest,
+    DreamRequestStatus,
+    DreamRun,
+    MaintenanceResponse,
+    UndigestedPage,
+    UndigestedScope,
+)
+from reverie.domain.access.scopes import parse_scope
+from reverie.domain.core.errors import Forbidden, InvalidInput
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import (
+    CursorPosition,
+    IdCursor,
+    PageQuery,
+    ScopedQuery,
+    cut_page,
+    decode_cursor,
+)
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import QueryParams
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.maintenance import MaintenanceScope
+from reverie.store.sessions.dream_runs import DreamDecisionRecord, DreamRunRecord, PendingScope
+from reverie.store.sessions.dreams import REASON_REQUESTED
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.maintenance.run import run_maintenance
+from reverie_services.dream.maintenance.steps import preview_maintenance
+
+
+class DecisionCursor(CursorPosition):
+    """A cursor of the decisions of a run."""
+
+    no: int
+
+
+class PendingScopeCursor(CursorPosition):
+    """A cursor of a list in the order of scopes."""
+
+    scope: Annotated[str, Field(max_length=400)]
+
+
+def build_dream_routes(deps: DreamDependencies) -> list[Route]:
+    """The table of dream."""
+    handlers = DreamHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/dream",
+            handlers.request_dream,
+            DreamRequest,
+            response=DreamRequestStatus,
+            status=202,
+            summary="Digest what waits in a scope, or in a session's scope, now",
+        ),
+        Route(
+            "GET",
+            "/v1/dream",
+            handlers.list_pending,
+            query=ScopedQuery,
+            response=UndigestedPage,
+            summary="What waits in each scope, and what is asked for",
+        ),
+        Route(
+            "GET",
+            "/v1/dreams",
+            handlers.list_runs,
+            query=ScopedQuery,
+            response=DreamPage,
+            summary="What was dreamt, newest first",
+        ),
+        Route(
+            "GET",
+            "/v1/dreams/{id}",
+            handlers.get_run,
+            query=PageQuery,
+            response=DreamDetail,
+            summary="One dream: what went in, what came out, and why",
+        ),
+    ]
+
+
+class DreamHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: DreamDependencies) -> None:
+        self._deps = deps
+
+    async def request_dream(self, call: Call[DreamRequest, None]) -> DreamRequestStatus:
+        """`POST /v1/dream`."""
+        principal, body, deps = call.principal, call.body, self._deps
+        if body.scope and body.session:
+            raise InvalidInput("scope", "give a scope or a session, not both")
+        if body.session:
+            scope = (await deps.sessions.get(principal, body.session)).scope
+        else:
+            scope = parse_scope(body.scope) if body.scope else principal.default_scope()
+        principal.check_write(scope)
+        status, ticket = await deps.dreams.request(
+            principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, inject_headers()
+        )
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, [ticket]))
+        return DreamRequestStatus(scope=scope, status=status)
+
+    async def list_pending(self, call: Call[None, ScopedQuery]) -> UndigestedPage:
+        """`GET /v1/dream`."""
+        principal, query = call.principal, call.query
+        after = decode_cursor(query.cursor, PendingScopeCursor)
+        rows = await self._deps.dream_runs.list_pending(
+            principal,
+            query.readable_scope(principal),
+            after.scope if after else None,
+            query.limit + 1,
+        )
+        items, next_cursor = cut_page(
+            rows, query.limit, lambda item: PendingScopeCursor(scope=item.scope)
+        )
+        return UndigestedPage(items=[_build_pending_body(item) for item in items], next=next_cursor)
+
+    async def list_runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
+        """`GET /v1/dreams`."""
+        principal, query = call.principal, call.query
+        rows = await self._deps.dreams.list_runs(
+            principal, query.before_id(), query.readable_scope(principal), query.limit + 1
+        )
+        items, next_cursor = cut_page(rows, query.limit, lambda run: IdCursor(id=run.id))
+        return DreamPage(items=[_build_run_body(run) for run in items], next=next_cursor)
+
+    async def get_run(self, call: Call[None, PageQuery]) -> DreamDetail:
+        """`GET /v1/dreams/{id}`."""
+        principal, limit = call.principal, call.query.limit
+        run_id = await self._deps.short_ids.resolve(principal, "dream", call.path["id"])
+        run, inputs = await self._deps.dream_runs.get(principal, run_id)
+        after = decode_cursor(call.query.cursor, DecisionCursor)
+        rows = await self._deps.dream_runs.list_decisions(
+            principal, run_id, after.no if after else 0, limit + 1
+        )
+        items, next_cursor = cut_page(rows, limit, lambda item: DecisionCursor(no=item.no))
+        return DreamDetail(
+            **_build_run_body(run).model_dump(),
+            input=[DreamInput(**vars(item)) for item in inputs],
+            decisions=[_build_decision_body(item) for item in items],
+            next=next_cursor,
+        )
+
+
+def _build_run_body(run: DreamRunRecord) -> DreamRun:
+    fields = {name: value for name, value in vars(run).items() if name not in ("started", "ended")}
+    return DreamRun(**fields, started_at=run.started, ended_at=run.ended)
+
+
+def _build_decision_body(decision: DreamDecisionRecord) -> DreamDecision:
+    return DreamDecision(**vars(decision))
+
+
+def _build_pending_body(pending: PendingScope) -> UndigestedScope:
+    fields = {name: value for name, value in vars(pending).items() if name != "asked"}
+    return UndigestedScope(**fields, asked_at=pending.asked)
+
+
+class MaintenanceQuery(QueryParams):
+    """`only` these passes; `dry_run`: only count what would be archived or collected."""
+
+    only: list[Literal["archive", "collect"]] | None = None
+    dry_run: bool = False
+
+
+def build_maintenance_routes(deps: DreamDependencies) -> list[Route]:
+    """The table of tending."""
+
+    async def now(call: Call[None, MaintenanceQuery]) -> MaintenanceResponse:
+        principal = call.principal
+        if not principal.writable_patterns:
+            raise Forbidden("tend", principal.default_scope())
+        record_scope = "*" if "*" in principal.writable_patterns else principal.default_scope()
+        scope, query = (
+            MaintenanceScope(
+                principal.tenant, principal.tenant_name, principal.writable_patterns, record_scope
+            ),
+            call.query,
+        )
+        if query.dry_run:
+            return MaintenanceResponse(**await preview_maintenance(deps, scope))
+        progress = await run_maintenance(deps, scope, query.only or ())
+        return MaintenanceResponse(**progress.counts, unfinished=progress.unfinished)
+
+    return [
+        Route(
+            "POST",
+            "/v1/dream/tend",
+            now,
+            query=MaintenanceQuery,
+            response=MaintenanceResponse,
+            summary="Promote, archive, collect, merge and link what is due in the key's scopes",
+        ),
+    ]

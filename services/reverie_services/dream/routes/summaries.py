@@ -1,0 +1,91 @@
+"""Routes that list the summaries of scopes and their versions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from reverie.contracts.dreams import ScopeSummary, SummaryPage, SummarySourceBody
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import CursorPosition, ScopedQuery, cut_page, decode_cursor
+from reverie.runtime.http.routes import Route
+from reverie.store.sessions.summaries import StoredSummary
+from reverie_services.dream.dependencies import DreamDependencies
+
+
+class SummaryCursor(CursorPosition):
+    """A cursor of the list of summaries."""
+
+    scope: Annotated[str, Field(max_length=400)]
+
+
+class SummaryVersionCursor(CursorPosition):
+    """A cursor of the versions of one."""
+
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+def build_summary_routes(deps: DreamDependencies) -> list[Route]:
+    """The table of summaries."""
+
+    async def summaries(call: Call[None, ScopedQuery]) -> SummaryPage:
+        principal, query = call.principal, call.query
+        after = decode_cursor(query.cursor, SummaryCursor)
+        rows = await deps.summaries.page(
+            principal,
+            query.readable_scope(principal),
+            after.scope if after else None,
+            query.limit + 1,
+        )
+        items, next_cursor = cut_page(
+            rows, query.limit, lambda summary: SummaryCursor(scope=summary.scope)
+        )
+        return SummaryPage(
+            items=[_build_summary_body(summary) for summary in items], next=next_cursor
+        )
+
+    async def history(call: Call[None, ScopedQuery]) -> SummaryPage:
+        principal, query = call.principal, call.query
+        scope = query.readable_scope(principal) or principal.default_scope()
+        before = decode_cursor(query.cursor, SummaryVersionCursor)
+        rows = await deps.summaries.list_versions(
+            principal, scope, before.version if before else None, query.limit + 1
+        )
+        items, next_cursor = cut_page(
+            rows, query.limit, lambda summary: SummaryVersionCursor(version=summary.version)
+        )
+        return SummaryPage(
+            items=[_build_summary_body(summary) for summary in items], next=next_cursor
+        )
+
+    return [
+        Route(
+            "GET",
+            "/v1/dream/summaries",
+            summaries,
+            query=ScopedQuery,
+            response=SummaryPage,
+            summary="What stands in each scope, and the memories that it rests on",
+        ),
+        Route(
+            "GET",
+            "/v1/dream/summaries/history",
+            history,
+            query=ScopedQuery,
+            response=SummaryPage,
+            summary="The versions of a scope's summary, newest first",
+        ),
+    ]
+
+
+def _build_summary_body(summary: StoredSummary) -> ScopeSummary:
+    return ScopeSummary(
+        scope=summary.scope,
+        version=summary.version,
+        content=summary.content,
+        tokens=summary.tokens,
+        made_at=summary.made,
+        run=summary.run,
+        rests_on=[SummarySourceBody(**vars(basis)) for basis in summary.rests_on],
+    )

@@ -1,0 +1,53 @@
+"""Settings of the dream service, derived from the process settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass, field
+
+from reverie.domain.core.confidence import HALF_LIVES, HalfLives, parse_half_lives
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
+from reverie.runtime.settings.field_types import ReviewMode
+from reverie.runtime.settings.settings import Settings, dream_limits
+
+
+@dataclass(frozen=True)
+class DreamSettings:
+    """Times in seconds; `turn_page_size` turns are read at once, the first `opening_turns` tell
+    what a session was
+    about."""
+
+    worker: str
+    lease_seconds: float
+    turn_page_size: int = 200
+    opening_turns: int = 200
+    max_attempts: int = 3
+    retry_pause: float = 2.0
+    poll_interval: float = 3.0
+    max_summary_memories: int = 400
+    max_summary_tokens: int = 800
+    limits: DreamThresholds = DEFAULT_THRESHOLDS
+    half_lives: HalfLives = field(default_factory=lambda: HALF_LIVES)
+    maintenance_interval: float = 21_600.0
+    maintenance_step_timeout: float = 20.0
+    reflection_enabled: bool = False
+    review_mode: ReviewMode = "off"
+    archive_min_age_days: float = 7.0
+    promotion_min_sessions: int = 3
+
+
+def build_dream_settings(settings: Settings) -> DreamSettings:
+    """The part of the settings that dream reads; a worker is named by host and process."""
+    return DreamSettings(
+        worker=f"{socket.gethostname()}/{os.getpid()}",
+        lease_seconds=settings.dream_lease_seconds,
+        limits=dream_limits(settings),
+        half_lives=parse_half_lives(settings.confidence_half_life_days),
+        maintenance_interval=settings.maintenance_interval * 60,
+        maintenance_step_timeout=settings.maintenance_step_timeout,
+        reflection_enabled=settings.reflection_enabled,
+        review_mode=settings.review_mode,
+        archive_min_age_days=settings.archive_min_age_days,
+        promotion_min_sessions=settings.promotion_min_sessions,
+    )

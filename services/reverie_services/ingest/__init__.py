@@ -1,0 +1,1 @@
+"""Takes memories and turns in, and derives what can be searched."""

@@ -1,0 +1,104 @@
+"""Batches concurrent work items of a tenant, in the order in which they came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice, takewhile
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+BATCH_SIZE = 8
+"""How many make a group: as many texts as a model takes at once."""
+
+BatchWork = Callable[[list[T]], Awaitable[Sequence[R]]]
+"""What is done with a group; it answers one thing for each, in their order."""
+
+
+class _PendingItem:
+    """One that waits. `wakeup` is done when its answer is there, or when it is to lead a group."""
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+        self.wakeup: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.runs_alone = self.is_done = False
+        self.result: Any = None
+
+    def wake(self) -> None:
+        if not self.wakeup.done():
+            self.wakeup.set_result(None)
+
+
+class BatchQueues:
+    """A queue for each tenant: they share nothing, so that none waits for another's.
+
+    Who is first in a queue does the work for those behind it too. Where a group fails, each is
+    done by itself, so that none fails for another.
+    """
+
+    def __init__(self, max_size: int = BATCH_SIZE) -> None:
+        self._max_size = max_size
+        self._queues: dict[int, deque[_PendingItem]] = {}
+
+    async def submit(self, tenant: int, work: BatchWork[T, R], item: T) -> R:
+        """What `work` answers of one, done together with what waits beside it.
+
+        It begins when all that came before have ended, however they did.
+        """
+        pending, queue = _PendingItem(item), self._queues.setdefault(tenant, deque())
+        queue.append(pending)
+        try:
+            if queue[0] is not pending:
+                await pending.wakeup
+            if not pending.is_done:
+                # Those that come in the same moment come along.
+                await asyncio.sleep(0)
+                await self._run_batch(queue, pending, work)
+            result: R = pending.result
+            return result
+        finally:
+            self._remove(tenant, queue, pending)
+
+    async def _run_batch(
+        self, queue: deque[_PendingItem], pending: _PendingItem, work: BatchWork[Any, Any]
+    ) -> None:
+        """Does what is first in the queue; `pending` is among it."""
+        group = [pending] if pending.runs_alone else self._next_batch(queue)
+        try:
+            results = await work([entry.item for entry in group])
+        except Exception:
+            if len(group) == 1:
+                raise
+            for entry in group:
+                entry.runs_alone = True
+            await self._run_batch(queue, pending, work)
+            return
+        for entry, result in zip(group, results, strict=True):
+            entry.is_done, entry.result = True, result
+
+    def _next_batch(self, queue: deque[_PendingItem]) -> list[_PendingItem]:
+        return list(takewhile(lambda entry: not entry.runs_alone, islice(queue, self._max_size)))
+
+    def _remove(self, tenant: int, queue: deque[_PendingItem], pending: _PendingItem) -> None:
+        """Who led lets those on that got their answers, and then whoever is first."""
+        is_leader = bool(queue) and queue[0] is pending
+        if pending in queue:
+            queue.remove(pending)
+        if not is_leader:
+            return
+        while queue and queue[0].is_done:
+            queue.popleft().wake()
+        if queue:
+            queue[0].wake()
+        else:
+            del self._queues[tenant]
+
+
+class EnrichmentBatches:
+    """The groups that a memory goes through: to be read, to the models, and to be written."""
+
+    def __init__(self) -> None:
+        self.loading, self.embedding, self.writing = BatchQueues(), BatchQueues(), BatchQueues()

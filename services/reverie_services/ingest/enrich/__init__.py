@@ -1,0 +1,1 @@
+"""The asynchronous path of a write: chunks, vectors, entities, edges."""

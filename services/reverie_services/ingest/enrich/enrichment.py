@@ -1,0 +1,355 @@
+"""Derives chunks, vectors, anchors, relations and causes from memories. Safe to repeat."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.domain.access.scopes import project_of_scope
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.kinds import ANCHOR_KINDS
+from reverie.domain.entities.file_paths import build_anchor_metadata, extract_paths, is_same_file
+from reverie.domain.entities.recognition import Entity, extract_entities
+from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, infer_causes
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.text.chunking import chunk_text
+from reverie.inference.embedder import Embedder
+from reverie.inference.llm_endpoint import LanguageModelError
+from reverie.inference.model_manager import ModelManager
+from reverie.inference.sparse_encoder import SparseEncoder, WordWeights
+from reverie.store.memories.enrichment import (
+    DerivedData,
+    EmbeddedChunk,
+    EnrichableMemory,
+    EnrichmentStore,
+    MemoryMentions,
+    TextEmbedding,
+    Vector,
+)
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.enrich.llm_causes import find_causes, may_have_unfound_causes
+from reverie_services.ingest.settings import IngestSettings
+
+MAX_ANCHORS = 50
+MAX_CANDIDATES = 40
+
+
+class DerivationDependencies(Protocol):
+    """What deriving from a memory takes."""
+
+    @property
+    def settings(self) -> IngestSettings: ...
+    @property
+    def model_manager(self) -> ModelManager: ...
+    @property
+    def enrichment(self) -> EnrichmentStore: ...
+
+
+@dataclass(frozen=True)
+class ChunkedMemory:
+    """The chunks of a memory: where each begins and stops, its hash, what is known of it.
+
+    `embedder`: what is to make the rest.
+    """
+
+    spans: Sequence[tuple[int, int, bytes]]
+    texts: Mapping[bytes, str]
+    embeddings: Mapping[bytes, TextEmbedding]
+    embedder: Embedder
+
+
+@dataclass(frozen=True)
+class LoadedMemory:
+    """A memory as it stands; `chunked`: None where nothing is to be embedded."""
+
+    memory: EnrichableMemory
+    chunked: ChunkedMemory | None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything is to be derived from it."""
+        return (
+            self.memory.enriched_version < self.memory.version
+            and self.memory.kind not in ANCHOR_KINDS
+        )
+
+
+@dataclass
+class PreparedEnrichment:
+    """A memory that the models are done with, and the headers that its events go on with.
+
+    `written`: whether anything was written of it; None until then. Where the rest of its group
+    fails later on, that is not done again.
+    """
+
+    loaded: LoadedMemory
+    chunks: Sequence[EmbeddedChunk] | None
+    headers: Mapping[str, str]
+    written: bool | None = None
+
+    @property
+    def id(self) -> UUID:
+        """The memory's."""
+        return self.loaded.memory.id
+
+
+async def load_memories(
+    deps: DerivationDependencies, tenant: int, ids: Sequence[UUID]
+) -> list[LoadedMemory | None]:
+    """The memories as they stand, cut where they are due; None for one that was forgotten."""
+    loaded = {
+        memory.id: LoadedMemory(memory, None)
+        for memory in await deps.enrichment.load_all(tenant, ids)
+    }
+    due_memories = [item.memory for item in loaded.values() if item.is_due]
+    chunked_memories = await chunk_memories(deps, tenant, due_memories) or ()
+    loaded |= {
+        memory.id: LoadedMemory(memory, chunked)
+        for memory, chunked in zip(due_memories, chunked_memories, strict=False)
+    }
+    return [loaded.get(item) for item in ids]
+
+
+async def chunk_memories(
+    deps: DerivationDependencies,
+    tenant: int,
+    memories: Sequence[EnrichableMemory],
+    ignore_existing: bool = False,
+) -> list[ChunkedMemory] | None:
+    """The memories in chunks; None where there is no model. `ignore_existing` trusts no vector."""
+    model = await deps.enrichment.get_model(tenant)
+    try:
+        embedder = await deps.model_manager.get_verified_embedder(model.name, model.probe)
+    except Unavailable:
+        return None
+    split = [_split_content(deps, memory.content) for memory in memories]
+    hashes = list(dict.fromkeys(digest for _, texts in split for digest in texts))
+    embeddings = (
+        {}
+        if ignore_existing or not hashes
+        else await deps.enrichment.load_embeddings(tenant, hashes, model)
+    )
+    return [ChunkedMemory(spans, texts, embeddings, embedder) for spans, texts in split]
+
+
+def _split_content(
+    deps: DerivationDependencies, content: str
+) -> tuple[list[tuple[int, int, bytes]], dict[bytes, str]]:
+    size, overlap = deps.settings.chunk_tokens, deps.settings.chunk_overlap
+    spans = chunk_text(content, deps.model_manager.counter.count, size, overlap)
+    texts = [content[span.start : span.stop] for span in spans]
+    hashes = [hashlib.sha256(text.encode()).digest() for text in texts]
+    digested_spans = [
+        (span.start, span.stop, digest) for span, digest in zip(spans, hashes, strict=True)
+    ]
+    return digested_spans, dict(zip(hashes, texts, strict=True))
+
+
+async def embed_chunks(
+    deps: DerivationDependencies, chunked_memories: Sequence[ChunkedMemory | None]
+) -> list[list[EmbeddedChunk] | None]:
+    """The chunks with their vectors; None for what was not cut.
+
+    A tenant that went to another model between two of them: raises ValueError.
+    """
+    present = [chunked for chunked in chunked_memories if chunked is not None]
+    if not present:
+        return [None] * len(chunked_memories)
+    [embedder] = {chunked.embedder for chunked in present}
+    texts = {digest: text for chunked in present for digest, text in chunked.texts.items()}
+    embeddings = {
+        digest: embedding for chunked in present for digest, embedding in chunked.embeddings.items()
+    }
+    vectors, word_weights = await asyncio.gather(
+        _embed_missing(embedder, texts, embeddings),
+        _encode_missing(deps.model_manager.sparse_encoder, texts, embeddings),
+    )
+    return [
+        None if chunked is None else _build_chunks(chunked, vectors, word_weights)
+        for chunked in chunked_memories
+    ]
+
+
+def _build_chunks(
+    chunked: ChunkedMemory,
+    vectors: Mapping[bytes, Vector],
+    word_weights: Mapping[bytes, WordWeights],
+) -> list[EmbeddedChunk]:
+    return [
+        EmbeddedChunk(
+            start, stop, digest, vectors[digest], word_weights.get(digest), chunked.embedder.name
+        )
+        for start, stop, digest in chunked.spans
+    ]
+
+
+async def _embed_missing(
+    embedder: Embedder, texts: Mapping[bytes, str], embeddings: Mapping[bytes, TextEmbedding]
+) -> dict[bytes, Vector]:
+    """Vectors by hash: those that stand, and the rest embedded in one batch."""
+    missing = {digest: text for digest, text in texts.items() if digest not in embeddings}
+    vectors = await embedder.embed(list(missing.values())) if missing else ()
+    return {digest: embedding.vector for digest, embedding in embeddings.items()} | dict(
+        zip(missing, vectors, strict=True)
+    )
+
+
+async def _encode_missing(
+    encoder: SparseEncoder | None,
+    texts: Mapping[bytes, str],
+    embeddings: Mapping[bytes, TextEmbedding],
+) -> dict[bytes, WordWeights]:
+    """Weighted words by hash, as far as there are any: as `_embed_missing`."""
+    existing = {
+        digest: embedding.words
+        for digest, embedding in embeddings.items()
+        if embedding.words is not None
+    }
+    missing = {digest: text for digest, text in texts.items() if digest not in existing}
+    if encoder is None or not missing:
+        return existing
+    return existing | dict(zip(missing, await encoder.encode(list(missing.values())), strict=True))
+
+
+async def write_enrichments(
+    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+) -> None:
+    """Writes what is derived from memories, tells of it, and notes of each whether anything was.
+
+    Without a model the anchors are made, and the memory stays due for its vectors.
+    """
+    # What one answer of a language model cost is kept before the next is asked for.
+    group_size = 1 if deps.language_model else max(1, len(group))
+    for start in range(0, len(group), group_size):
+        await _write_group(deps, tenant, group[start : start + group_size])
+
+
+async def _write_group(
+    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+) -> None:
+    tenant_id, memories = tenant[0], [item.loaded.memory for item in group]
+    touches = await find_touched_nodes(deps, tenant_id, memories)
+    cause_candidates = await _load_cause_candidates(deps, tenant_id, memories, touches)
+    derived = []
+    for item, memory, nodes, others in zip(group, memories, touches, cause_candidates, strict=True):
+        causes = infer_causes(_build_cause_candidate(memory), others)
+        llm_causes = await _find_llm_causes(deps, tenant_id, memory, others, causes)
+        all_causes = [*causes, *(llm_causes or [])]
+        derived.append(
+            DerivedData(
+                memory, item.chunks, nodes, all_causes, llm_causes is not None, item.headers
+            )
+        )
+    events = await deps.enrichment.write_derived(tenant, derived, deps.settings.max_relatives)
+    for item, written_events in zip(group, events, strict=True):
+        item.written = bool(written_events)
+    await publish_now(
+        deps.bus, deps.outbox, tenant_id, [item for batch in events for item in batch]
+    )
+    if any(item.chunks for item in group):
+        await deps.enrichment.index_vectors(tenant_id, len(group))
+
+
+async def find_touched_nodes(
+    deps: DerivationDependencies, tenant: int, memories: Sequence[EnrichableMemory]
+) -> list[dict[UUID, dict[str, Any]]]:
+    """The nodes that each memory speaks of, made where they are missing, with each edge's meta."""
+    mentions = [
+        MemoryMentions(memory, *(((), ()) if memory.carried else _extract_mentions(memory)))
+        for memory in memories
+    ]
+    nodes_by_memory = await deps.enrichment.ensure_nodes(tenant, mentions)
+    return [
+        {node: {"named": label} for label, node in nodes.entities.items()}
+        | {
+            node: build_anchor_metadata(path, memory.git or {})
+            for path, node in nodes.files.items()
+        }
+        for memory, nodes in zip(memories, nodes_by_memory, strict=True)
+    ]
+
+
+def _extract_mentions(memory: EnrichableMemory) -> tuple[Sequence[str], Sequence[Entity]]:
+    """The files and entities that a memory speaks of."""
+    git = memory.git or {}
+    located_paths = [path for name in ("lines", "symbols") for path in git.get(name, {})]
+    files = (
+        [*git.get("files", ()), *located_paths, *extract_paths(memory.content)]
+        if project_of_scope(memory.scope)
+        else []
+    )
+    return _dedupe_files(files)[:MAX_ANCHORS], extract_entities(memory.content)[:MAX_ANCHORS]
+
+
+async def infer_rule_causes(
+    deps: DerivationDependencies,
+    tenant: int,
+    memories: Sequence[EnrichableMemory],
+    touches: Sequence[Iterable[UUID]],
+) -> list[list[CausalLink]]:
+    """What led to each memory and what it led to, as far as the texts say so."""
+    candidates = await _load_cause_candidates(deps, tenant, memories, touches)
+    return [
+        infer_causes(_build_cause_candidate(memory), others)
+        for memory, others in zip(memories, candidates, strict=True)
+    ]
+
+
+async def _load_cause_candidates(
+    deps: DerivationDependencies,
+    tenant: int,
+    memories: Sequence[EnrichableMemory],
+    touches: Sequence[Iterable[UUID]],
+) -> list[list[CauseCandidate]]:
+    """What may have led to each memory or come of it; nothing for one whose links came with it."""
+    nodes_by_memory = {
+        memory.id: nodes
+        for memory, nodes in zip(memories, touches, strict=True)
+        if not memory.carried
+    }
+    queried = [memory for memory in memories if memory.id in nodes_by_memory]
+    candidates = await deps.enrichment.find_cause_candidates(
+        tenant, queried, list(nodes_by_memory.values()), MAX_CANDIDATES
+    )
+    return [candidates.get(memory.id, []) for memory in memories]
+
+
+async def _find_llm_causes(
+    deps: IngestDependencies,
+    tenant: int,
+    memory: EnrichableMemory,
+    others: Sequence[CauseCandidate],
+    rule_causes: Sequence[CausalLink],
+) -> list[CausalLink] | None:
+    """What a language model adds, where one is set; None where it was not asked or not heard."""
+    if deps.language_model is None or not may_have_unfound_causes(
+        _build_cause_candidate(memory), others, rule_causes
+    ):
+        return None
+    try:
+        with use_secrets(await deps.vault.load_secrets(tenant), lambda _: False):
+            return await find_causes(
+                deps.language_model, tenant, _build_cause_candidate(memory), others
+            )
+    except LanguageModelError:
+        return None
+
+
+def _build_cause_candidate(memory: EnrichableMemory) -> CauseCandidate:
+    files = tuple((memory.git or {}).get("files", ()))
+    at = memory.valid_from or memory.created
+    return CauseCandidate(memory.id, memory.kind, memory.content, at, memory.session, files)
+
+
+def _dedupe_files(files: Sequence[str]) -> list[str]:
+    """Each file once, by the name that came first: what the client said beats what prose says."""
+    distinct: list[str] = []
+    for file in files:
+        if not any(file == other or is_same_file(file, other) for other in distinct):
+            distinct.append(file)
+    return distinct

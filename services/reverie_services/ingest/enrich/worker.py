@@ -1,0 +1,95 @@
+"""Enriches and deduplicates stored memories in batches, on events and for the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from reverie.bus.interface import Message, Reject, verify_tenant
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.events import MemoryEvent
+from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.store.memories.duplicates import deduplicate_all
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.enrich.enrichment import (
+    LoadedMemory,
+    PreparedEnrichment,
+    embed_chunks,
+    load_memories,
+    write_enrichments,
+)
+
+
+async def deduplicate_enriched(
+    deps: IngestDependencies, tenant: tuple[int, str], memories: Mapping[UUID, Mapping[str, str]]
+) -> None:
+    """Settles memories with the others of their scopes, once all is derived of them.
+
+    By memory: the headers that its events go on with.
+    """
+    with span("reconcile", memories=len(memories)):
+        outcomes = await deduplicate_all(deps.duplicates, tenant, memories)
+        await publish_now(
+            deps.bus, deps.outbox, tenant[0], [outcome.outcome.event for outcome in outcomes]
+        )
+
+
+async def enrich_memory(deps: IngestDependencies, tenant: tuple[int, str], memory_id: UUID) -> bool:
+    """Derives what is missing of a memory, and settles it with those that say alike.
+
+    Whether nothing is missing of it any more. Memories of a tenant are written in the order in
+    which this was called for them, so that each meets all before it.
+    """
+    seen_version, batches = 0, deps.batches
+    while loaded := await batches.loading.submit(
+        tenant[0], partial(load_memories, deps, tenant[0]), memory_id
+    ):
+        if not verify_tenant(tenant[1], loaded.memory.tenant_name):
+            return False
+        if loaded.memory.version == seen_version:
+            return not loaded.is_due
+        with _span_if_due(loaded):
+            chunks = await batches.embedding.submit(
+                tenant[0], partial(embed_chunks, deps), loaded.chunked
+            )
+            ready = PreparedEnrichment(loaded, chunks, inject_headers())
+            written = await batches.writing.submit(
+                tenant[0], partial(_write_and_deduplicate, deps, tenant), ready
+            )
+        if written:
+            deps.model_selection_queue.observe(tenant[0], loaded.memory.content)
+        if written or not loaded.is_due:
+            return True
+        # It changed meanwhile, another was quicker, or there is no model.
+        seen_version = loaded.memory.version
+    return True
+
+
+def _span_if_due(loaded: LoadedMemory) -> AbstractContextManager[object]:
+    return span("enrich", memory=str(loaded.memory.id)) if loaded.is_due else nullcontext()
+
+
+async def _write_and_deduplicate(
+    deps: IngestDependencies, tenant: tuple[int, str], group: Sequence[PreparedEnrichment]
+) -> list[bool]:
+    """Writes what is due, and reconciles all. One that is told of twice is written once."""
+    due = {item.id: item for item in group if item.loaded.is_due and item.written is None}
+    await write_enrichments(deps, tenant, list(due.values()))
+    await deduplicate_enriched(deps, tenant, {item.id: item.headers for item in group})
+    return [bool(due.get(item.id, item).written) for item in group]
+
+
+async def handle_remembered(deps: IngestDependencies, message: Message) -> None:
+    """`memory.<tenant>.remembered`: derives from the memory, once in effect."""
+    try:
+        event = MemoryEvent.model_validate_json(message.data)
+    except ValidationError as error:
+        raise Reject(f"not a memory event: {error.error_count()} fields are wrong") from error
+    # Without its first try to load the model, what came before would lack its vectors until the
+    # clock comes round.
+    await deps.model_manager.wait_for_first_attempt()
+    await enrich_memory(deps, (event.tenant, message.subject.split(".")[1]), event.id)

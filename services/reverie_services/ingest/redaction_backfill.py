@@ -1,0 +1,109 @@
+"""Redacts vault secrets from texts that were stored before the vault knew them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.memory import hash_content
+from reverie.domain.redaction.vault_secrets import SecretMatcher
+from reverie.domain.text.index_terms import index_text, memory_index_text
+from reverie.runtime.observability.tracing import span
+from reverie.store.platform.redaction_backfill import TABLES, BackfillRun, RedactedRow, RowTexts
+from reverie_services.ingest.dependencies import IngestDependencies
+
+log = structlog.get_logger("reverie_services.ingest")
+
+PAGE_SIZE = 200
+LEASE_SECONDS = 60.0
+_TEXT_FIELDS = frozenset({"summary", "key", "git", "metadata", "tags"})
+
+
+async def run_redaction_backfill(deps: IngestDependencies) -> None:
+    """Goes through one tenant's texts after another's, for ever. Cancel it to stop."""
+    while True:
+        try:
+            run = await deps.redaction_backfill.claim(LEASE_SECONDS)
+            if run:
+                await redact_stored_texts(deps, run)
+                continue
+        except ReverieError as error:
+            log.warning("scrubbing_put_off", reason=str(error))
+        # The lease runs out, and the passage goes on from where it came to.
+        except Exception as error:
+            log.exception("scrubbing_failed", error=type(error).__name__)
+        await asyncio.sleep(deps.settings.redaction_poll_interval)
+
+
+async def redact_stored_texts(deps: IngestDependencies, run: BackfillRun) -> int:
+    """Goes the rest of the way; answers how many rows lost a secret. Safe to break off."""
+    row_count = 0
+    with span("scrub", tenant=run.tenant_name):
+        for table in TABLES[TABLES.index(run.table) :]:
+            if table != run.table:
+                run = replace(run, table=table, position=None)
+            redacted = await _redact_table(deps, run)
+            if redacted is None:
+                return row_count
+            row_count += redacted
+        await deps.redaction_backfill.finish(run, deps.settings.redaction_grace)
+    log.info("scrubbed", rows=row_count)
+    return row_count
+
+
+async def _redact_table(deps: IngestDependencies, run: BackfillRun) -> int | None:
+    """How many rows of the table lost a secret; None where another has the passage."""
+    row_count = 0
+    while page := await deps.redaction_backfill.page(run, PAGE_SIZE):
+        secrets = await deps.vault.load_secrets(run.tenant)
+        redacted_rows = await asyncio.to_thread(_redact_rows, secrets, page)
+        if redacted_rows and not await deps.redaction_backfill.put(run, redacted_rows):
+            continue
+        run = replace(run, position=page[-1].place)
+        if not await deps.redaction_backfill.save_progress(
+            run, len(page), len(redacted_rows), LEASE_SECONDS
+        ):
+            return None
+        row_count += len(redacted_rows)
+    return row_count
+
+
+def _redact_rows(secrets: SecretMatcher, page: Sequence[RowTexts]) -> list[RedactedRow]:
+    """The rows that hold a secret, without it."""
+    return [row for texts in page if (row := _redact_row(secrets, texts))]
+
+
+def _redact_row(secrets: SecretMatcher, row: RowTexts) -> RedactedRow | None:
+    redacted, count = _redact_texts(secrets, row.texts)
+    if not count:
+        return None
+    content = redacted.get("content") or ""
+    fields = {**(redacted.get("state") or {}), **redacted}
+    has_tags = "tags" in fields
+    words = (
+        memory_index_text(fields.get("key"), content, fields["tags"])
+        if has_tags
+        else index_text(content)
+    )
+    return RedactedRow(row.place, row.seen, redacted, words, hash_content(content))
+
+
+def _redact_texts(secrets: SecretMatcher, texts: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """The columns without secrets; of a version's state, what of it is text."""
+    redacted, total = {}, 0
+    for name, value in texts.items():
+        if name == "state":
+            text_fields = {
+                field: inner_value for field, inner_value in value.items() if field in _TEXT_FIELDS
+            }
+            inner_value, count = _redact_texts(secrets, text_fields)
+            redacted[name] = value | inner_value
+        else:
+            redacted[name], count = secrets.redact_value(value)
+        total += count
+    return redacted, total

@@ -1,0 +1,59 @@
+"""The audit log: lists who read and changed what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from reverie.contracts.admin import AuditEntryBody, AuditPage
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.routes import Route
+from reverie.store.platform.audit import AuditFilter
+from reverie_services.ingest.dependencies import IngestDependencies
+
+AuditSearchText = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class AuditQuery(PageQuery):
+    """Which notes: by agent or key, words in the action, what it was about, whether it changed
+    something, from when on, before when."""
+
+    who: AuditSearchText | None = None
+    action: AuditSearchText | None = None
+    subject: AuditSearchText | None = None
+    changes: Literal["true", "false"] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+
+
+def build_audit_routes(deps: IngestDependencies) -> list[Route]:
+    """The one route."""
+
+    async def audit(call: Call[None, AuditQuery]) -> AuditPage:
+        query = call.query
+        audit_filter = AuditFilter(
+            query.who,
+            query.action,
+            query.subject,
+            None if query.changes is None else query.changes == "true",
+            query.since,
+            query.until,
+        )
+        before_id = query.before_id()
+        rows = await deps.audit.page(call.principal, audit_filter, before_id, query.limit + 1)
+        items, next_cursor = cut_page(rows, query.limit, lambda entry: IdCursor(id=entry.id))
+        bodies = [AuditEntryBody.model_validate(entry, from_attributes=True) for entry in items]
+        return AuditPage(items=bodies, next=next_cursor)
+
+    return [
+        Route(
+            "GET",
+            "/v1/admin/audit",
+            audit,
+            query=AuditQuery,
+            response=AuditPage,
+            summary="List who read and changed what, newest first",
+        ),
+    ]

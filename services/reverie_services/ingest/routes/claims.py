@@ -1,0 +1,145 @@
+"""Routes that store and list claims that were learned."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.base import Name
+from reverie.contracts.memories import RememberRequest, build_memory_body
+from reverie.contracts.typed_memories import (
+    AddFactRequest,
+    AddFactResponse,
+    FactBody,
+    FactDetails,
+    FactPage,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.memory import Memory
+from reverie.domain.extraction.learned_facts import (
+    CONFIDENCE_BY_LEVEL,
+    LearnedFact,
+    build_learned_fact,
+)
+from reverie.domain.redaction.redactor import redact
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
+from reverie.runtime.http.routes import Route
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.memories import build_events
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory
+
+
+class ClaimQuery(ScopedQuery):
+    """Filters of `GET /v1/claims`."""
+
+    topic: Name | None = None
+
+
+def build_claim_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of claims."""
+    handlers = ClaimHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/claims",
+            handlers.add_claim,
+            AddFactRequest,
+            response=AddFactResponse,
+            status=201,
+            count_new_memories=lambda _: 1,
+            summary="Store what was learned, with how sure it is",
+        ),
+        Route(
+            "GET",
+            "/v1/claims",
+            handlers.list_claims,
+            query=ClaimQuery,
+            response=FactPage,
+            summary="List what was learned, newest first",
+        ),
+    ]
+
+
+class ClaimHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def add_claim(self, call: Call[AddFactRequest, None]) -> AddFactResponse:
+        """`POST /v1/claims`."""
+        principal, deps, body = call.principal, self._deps, call.body
+        session_agent = (
+            (await deps.sessions.get(principal, body.session)).agent if body.session else None
+        )
+        tag, secret_count = _build_claim_tag(body, datetime.now(UTC).date())
+        prepared = self._prepare_claim(principal, body, tag, session_agent)
+        written = await deps.claims.learn(principal, prepared.memory, headers := inject_headers())
+        if events := build_events(principal, written, headers):
+            call.run_after_reply(
+                lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events)
+            )
+        return AddFactResponse(
+            id=written.id,
+            status=written.outcome.value,
+            version=written.version,
+            redactions=prepared.redactions + secret_count,
+            key=tag.key,
+            learned=FactDetails.model_validate(tag.metadata),
+        )
+
+    def _prepare_claim(
+        self,
+        principal: Principal,
+        body: AddFactRequest,
+        tag: LearnedFact,
+        session_agent: str | None,
+    ) -> PreparedMemory:
+        memory = RememberRequest(
+            content=tag.content,
+            kind=body.kind,
+            scope=body.scope,
+            key=tag.key,
+            supersede_reason=f"verified again on {tag.verified.isoformat()}",
+            tags=["learned"],
+            session=body.session,
+            confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
+            metadata={"learned": tag.metadata},
+        )
+        return prepare_memory(memory, principal, self._deps.settings, session_agent)
+
+    async def list_claims(self, call: Call[None, ClaimQuery]) -> FactPage:
+        """`GET /v1/claims`."""
+        principal, query = call.principal, call.query
+        rows = await self._deps.claims.page(
+            principal,
+            query.before_id(),
+            query.limit + 1,
+            query.readable_scope(principal),
+            slugify(query.topic) if query.topic else None,
+        )
+        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
+        half_lives = self._deps.settings.half_lives
+        return FactPage(
+            items=[_build_claim_body(item, half_lives) for item in items], next=next_cursor
+        )
+
+
+def _build_claim_tag(body: AddFactRequest, today: date) -> tuple[LearnedFact, int]:
+    """The claim without secrets, and how many it held. Raises `InvalidInput` for a day to come."""
+    # Somewhere it is tomorrow already.
+    if body.verified > today + timedelta(days=1):
+        raise InvalidInput("verified", "lies in the future")
+    claim, topic = redact(body.claim), redact(body.topic)
+    tag = build_learned_fact(topic.text, claim.text, body.confidence, body.domains, body.verified)
+    return tag, claim.count + topic.count
+
+
+def _build_claim_body(memory: Memory, half_lives: HalfLives) -> FactBody:
+    tag = FactDetails.model_validate(memory.metadata["learned"])
+    return FactBody(**build_memory_body(memory, half_lives).model_dump(), learned=tag)

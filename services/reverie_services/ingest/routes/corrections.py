@@ -1,0 +1,152 @@
+"""Route that corrects memories after a turn."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.sessions import (
+    CorrectedMemory,
+    CorrectSessionRequest,
+    CorrectSessionResponse,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import default_read_scopes
+from reverie.domain.core.errors import InvalidInput, ReverieError
+from reverie.domain.core.memory import Memory, WriteResult
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.memory_fence import strip_fenced
+from reverie.inference.llm_endpoint import LanguageModelError
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.memories import build_events
+from reverie.store.sessions.sessions import SessionRecord
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.write.corrections import (
+    CORRECTABLE_KINDS,
+    CorrectionChange,
+    build_corrected_memory,
+    build_search_words,
+    find_changes_by_model,
+    find_changes_by_rules,
+    may_correct_memories,
+    merge_changes,
+)
+
+MAX_CANDIDATES = 200
+
+
+def build_correction_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of adjusting."""
+    handlers = CorrectionHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/sessions/{id}/adjust",
+            handlers.correct_session,
+            CorrectSessionRequest,
+            response=CorrectSessionResponse,
+            summary="Take back what a turn corrected, and keep what holds instead",
+        ),
+    ]
+
+
+class CorrectionHandlers:
+    """The handler, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def correct_session(
+        self, call: Call[CorrectSessionRequest, None]
+    ) -> CorrectSessionResponse:
+        """`POST /v1/sessions/{id}/adjust`. Only what the user said corrects anything."""
+        principal, deps = call.principal, self._deps
+        session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
+        session = await deps.sessions.get(principal, session_id)
+        principal.check_write(session.scope)
+        texts = _extract_user_texts(call.body)
+        if not may_correct_memories(texts, deps.language_model):
+            return CorrectSessionResponse(session=session.id, skipped="nothing")
+        digest = hashlib.sha256("\n".join(texts).encode()).digest()
+        claim = await deps.corrections.claim_turn(
+            principal, session.id, digest, deps.settings.correction_cooldown
+        )
+        if claim != "taken":
+            return CorrectSessionResponse(session=session.id, skipped=claim)
+        changes, degraded = await self._find_changes(principal, session, texts)
+        adjusted = [
+            await self._apply_change(call, session, change, f"adjust {n}")
+            for n, change in enumerate(changes)
+        ]
+        applied = [adjustment for adjustment in adjusted if adjustment is not None]
+        return CorrectSessionResponse(session=session.id, adjusted=applied, degraded=degraded)
+
+    async def _find_changes(
+        self, principal: Principal, session: SessionRecord, texts: Sequence[str]
+    ) -> tuple[list[CorrectionChange], list[str]]:
+        """What is to be changed; by rules where no model answers, and why."""
+        model = self._deps.language_model
+        memories = await self._load_candidates(principal, session, build_search_words(texts, model))
+        if model is None:
+            return find_changes_by_rules(texts, memories), []
+        try:
+            model_changes = await find_changes_by_model(model, principal.tenant, texts, memories)
+        except LanguageModelError as error:
+            return find_changes_by_rules(texts, memories), [f"llm: {error}"]
+        return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
+
+    async def _load_candidates(
+        self, principal: Principal, session: SessionRecord, words: str
+    ) -> list[Memory]:
+        scopes = default_read_scopes(session.scope, session.agent, session.user_name)
+        kinds = [kind.value for kind in CORRECTABLE_KINDS]
+        return await self._deps.corrections.find_candidates(
+            principal, scopes, kinds, words, MAX_CANDIDATES
+        )
+
+    async def _apply_change(
+        self, call: Call[Any, Any], session: SessionRecord, change: CorrectionChange, position: str
+    ) -> CorrectedMemory | None:
+        """Writes one change; None where the memory changed meanwhile or the write is refused."""
+        principal, deps, headers = call.principal, self._deps, inject_headers()
+        new_memory = build_corrected_memory(change, principal, session)
+        reason = f"corrected in a session: {new_memory.metadata['said']}"
+        if change.old is None:
+            [result] = await deps.memories.remember(
+                principal, [new_memory], headers, call.idempotency_key, position
+            )
+            written = None if isinstance(result, ReverieError) else result
+        else:
+            written = await deps.corrections.replace(
+                principal, change.old, new_memory, reason, headers
+            )
+        if written is None:
+            return None
+        _publish_events(call, deps, principal, written, headers)
+        old = change.old.id if change.old else None
+        return CorrectedMemory(old=old, new=written.id, said=new_memory.metadata["said"])
+
+
+def _publish_events(
+    call: Call[Any, Any],
+    deps: IngestDependencies,
+    principal: Principal,
+    written: WriteResult,
+    headers: dict[str, str],
+) -> None:
+    events = build_events(principal, written, headers)
+    if events:
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+
+
+def _extract_user_texts(body: CorrectSessionRequest) -> list[str]:
+    """What the user said, without secrets and without recalled memory."""
+    if body.diff is None and not body.messages:
+        raise InvalidInput("messages", "give the messages of the turn, or its diff")
+    texts = [message.content for message in body.messages if message.role == "user"]
+    texts += [body.diff] if body.diff else []
+    return [clean for text in texts if (clean := redact(strip_fenced(text)).text.strip())]

@@ -1,0 +1,332 @@
+"""Routes that stream or list memory events; resumable and filtered by access."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.bus.interface import StoredMessage
+from reverie.contracts.base import Name, NonBlankStr
+from reverie.contracts.event_stream import EventPage, MemoryEventBody
+from reverie.contracts.events import MEMORY_EVENTS, MEMORY_STREAM, memory_subject
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_scope
+from reverie.domain.core.errors import InvalidInput, Unavailable
+from reverie.domain.core.kinds import parse_kind
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.streaming import StreamingReply, iterate_with_ticks
+from reverie.runtime.http.validation import QueryParams
+from reverie.store.platform.event_visibility import MAX_CURSOR_LENGTH, CursorCipher, VisibleMemory
+from reverie_services.ingest.dependencies import IngestDependencies
+
+HEARTBEAT_SECONDS = 15.0
+"""So often a silent stream is shown to be alive, and its key looked up again."""
+EVENT_CURSOR_PURPOSE = "a place among events"
+SSE_HEADERS = {
+    "Content-Type": "text/event-stream; charset=utf-8",
+    "Cache-Control": "no-cache, no-store",
+}
+_SSE_EXAMPLE = (
+    "id: p1.3f9c\nevent: remembered\n"
+    'data: {"event": "remembered", "scope": "project/shop", "kind": "decision"}\n\n'
+)
+_WEBSOCKET_EXAMPLE = (
+    '{"id": "p1.3f9c", "event": "remembered", '
+    '"data": {"event": "remembered", "scope": "project/shop", "kind": "decision"}}'
+)
+_BATCH_SIZE = 100
+_MAX_BATCHES = 10
+"""A page looks at so many messages at a time, and so many times at most."""
+_EDGE_FIELDS = ("from", "to")
+_OTHER_MEMORY_FIELDS = ("merged", "by", "into")
+
+
+class EventQuery(QueryParams):
+    """Only of these scopes (and below), kinds and events; `after` stands for Last-Event-ID."""
+
+    scope: list[NonBlankStr] | None = None
+    kind: list[Name] | None = None
+    event: list[Name] | None = None
+    after: Annotated[str, Field(min_length=1, max_length=MAX_CURSOR_LENGTH)] | None = None
+
+
+class EventPageQuery(EventQuery):
+    """The same; how many at most."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """What a watcher wants to hear of; None is all."""
+
+    scopes: list[str] | None
+    kinds: set[str] | None
+    events: set[str] | None
+
+    def matches_memory(self, memory: VisibleMemory) -> bool:
+        """Whether the memory is of a scope and kind asked for."""
+        return self._covers_scope(memory.scope) and (
+            self.kinds is None or memory.kind in self.kinds
+        )
+
+    def matches_dream(self, principal: Principal, scope: str) -> bool:
+        """Whether a dream over the scope may and should be told of; it is of no kind."""
+        return self.kinds is None and self._covers_scope(scope) and principal.may_read(scope)
+
+    def _covers_scope(self, scope: str) -> bool:
+        return self.scopes is None or any(
+            scope == selected or scope.startswith(f"{selected}/") for selected in self.scopes
+        )
+
+
+def build_event_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of events."""
+    handlers = EventHandlers(deps)
+    return [
+        Route(
+            "GET",
+            "/v1/events",
+            handlers.stream_events,
+            query=EventQuery,
+            streaming=True,
+            response_examples={"text/event-stream": _SSE_EXAMPLE},
+            summary="What happens to memories, as server-sent events",
+        ),
+        Route(
+            "GET",
+            "/v1/events/ws",
+            handlers.stream_events,
+            query=EventQuery,
+            streaming=True,
+            websocket=True,
+            status=101,
+            response_examples={"application/json": _WEBSOCKET_EXAMPLE},
+            summary="The same over a WebSocket; a message of the client asks for other events",
+        ),
+        Route(
+            "GET",
+            "/v1/events/page",
+            handlers.list_events,
+            query=EventPageQuery,
+            response=EventPage,
+            summary="What happened since a place among events, for who asks now and then",
+        ),
+    ]
+
+
+class EventHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+        self._active_watchers = 0
+
+    async def stream_events(self, call: Call[None, EventQuery]) -> StreamingReply:
+        """`GET /v1/events`."""
+        principal = call.principal
+        event_filter, cursor_cipher = (
+            _build_event_filter(principal, call.query),
+            await self._deps.event_visibility.load_cursor_cipher(principal),
+        )
+        after = _decode_position(call, cursor_cipher)
+        first, last = await self._deps.bus.sequence_range(MEMORY_STREAM)
+        is_gap = after is not None and not first - 1 <= after <= last
+        start = last if after is None else after
+        if is_gap:
+            start = first - 1
+        return StreamingReply(
+            self._iterate_events(principal, event_filter, cursor_cipher, start, is_gap),
+            SSE_HEADERS,
+            endless=True,
+        )
+
+    async def list_events(self, call: Call[None, EventPageQuery]) -> EventPage:
+        """`GET /v1/events/page`: without a place, none but the place to begin from."""
+        principal = call.principal
+        event_filter, cursor_cipher = (
+            _build_event_filter(principal, call.query),
+            await self._deps.event_visibility.load_cursor_cipher(principal),
+        )
+        after = _decode_position(call, cursor_cipher)
+        first, last = await self._deps.bus.sequence_range(MEMORY_STREAM)
+        if after is None:
+            return EventPage(items=[], place=cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, last))
+        gap = not first - 1 <= after <= last
+        position = first - 1 if gap else after
+        items: list[MemoryEventBody] = []
+        subject = memory_subject(principal.tenant_name, ">")
+        for _ in range(_MAX_BATCHES):
+            batch = await self._deps.bus.read_page(MEMORY_STREAM, subject, position, _BATCH_SIZE)
+            for message in batch:
+                position = message.seq
+                if event := await self._describe_event(principal, event_filter, message):
+                    items.append(
+                        _build_event_body(
+                            cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), *event
+                        )
+                    )
+                if len(items) == call.query.limit:
+                    return _build_page(
+                        items,
+                        cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position),
+                        gap,
+                        has_more=True,
+                    )
+            if not batch:
+                return _build_page(
+                    items,
+                    cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, max(position, last)),
+                    gap,
+                    has_more=False,
+                )
+        return _build_page(
+            items, cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), gap, has_more=True
+        )
+
+    async def _iterate_events(
+        self,
+        principal: Principal,
+        event_filter: EventFilter,
+        cursor_cipher: CursorCipher,
+        position: int,
+        is_gap: bool,
+    ) -> AsyncGenerator[bytes, None]:
+        with self._reserve_watcher():
+            cursor = cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position)
+            yield _encode_event(cursor, "reset", {}) if is_gap else _encode_heartbeat(cursor)
+            heartbeat_due = monotonic() + HEARTBEAT_SECONDS
+            subject = memory_subject(principal.tenant_name, ">")
+            async with (
+                aclosing(self._deps.bus.watch(MEMORY_STREAM, subject, position)) as watched,
+                aclosing(iterate_with_ticks(watched, HEARTBEAT_SECONDS / 3)) as ticks,
+            ):
+                async for message in ticks:
+                    position = message.seq if message else position
+                    event = (
+                        await self._describe_event(principal, event_filter, message)
+                        if message
+                        else None
+                    )
+                    if event:
+                        yield _encode_event(
+                            cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position), *event
+                        )
+                    if monotonic() < heartbeat_due:
+                        continue
+                    if not await self._deps.event_visibility.is_key_valid(principal):
+                        return
+                    yield _encode_heartbeat(cursor_cipher.encrypt(EVENT_CURSOR_PURPOSE, position))
+                    heartbeat_due = monotonic() + HEARTBEAT_SECONDS
+
+    @contextmanager
+    def _reserve_watcher(self) -> Iterator[None]:
+        """One of the places for watchers. Raises `Unavailable` where none is free."""
+        limit = self._deps.settings.max_event_watchers
+        if self._active_watchers >= limit:
+            raise Unavailable(
+                "a place to watch from", f"{limit} watch already (max_event_watchers)", 5.0
+            )
+        self._active_watchers += 1
+        try:
+            yield
+        finally:
+            self._active_watchers -= 1
+
+    async def _describe_event(
+        self, principal: Principal, event_filter: EventFilter, message: StoredMessage
+    ) -> tuple[str, dict[str, Any]] | None:
+        """The name of an event and what is told of it; None where nothing may or should be."""
+        name = message.subject.split(".", 2)[2]
+        if event_filter.events is not None and name not in event_filter.events:
+            return None
+        body = json.loads(message.data)
+        if "run" in body:
+            return (
+                (name, _describe_dream(name, body))
+                if event_filter.matches_dream(principal, body["scope"])
+                else None
+            )
+        if not (subject_ids := _extract_subject_ids(body)):
+            return None
+        other_ids = [UUID(body[field]) for field in _OTHER_MEMORY_FIELDS if field in body]
+        visible = await self._deps.event_visibility.load_visible(
+            principal, [*subject_ids, *other_ids]
+        )
+        if not all(memory_id in visible for memory_id in subject_ids) or not any(
+            event_filter.matches_memory(visible[memory_id]) for memory_id in subject_ids
+        ):
+            return None
+        return name, _build_event_data(name, body, visible, subject_ids[0])
+
+
+def _build_page(items: list[MemoryEventBody], cursor: str, gap: bool, has_more: bool) -> EventPage:
+    return EventPage(items=items, place=cursor, gap=gap, more=has_more)
+
+
+def _build_event_body(cursor: str, name: str, data: dict[str, Any]) -> MemoryEventBody:
+    return MemoryEventBody(event=name, place=cursor, data=data)
+
+
+def _describe_dream(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a dream: numbers, no content."""
+    return {"event": name} | {key: body[key] for key in body if key not in ("v", "tenant")}
+
+
+def _extract_subject_ids(body: dict[str, Any]) -> list[UUID]:
+    """The memories that an event speaks of; none where it names none."""
+    fields = [end for end in _EDGE_FIELDS if end in body] or ["id"]
+    return [UUID(body[name]) for name in fields if name in body]
+
+
+def _build_event_data(
+    name: str, body: dict[str, Any], visible: dict[UUID, VisibleMemory], subject_id: UUID
+) -> dict[str, Any]:
+    """What is told of an event: ids, where they lie, never content."""
+    own_fields = {
+        field: body[field] for field in ("id", "version", *_EDGE_FIELDS, "type") if field in body
+    }
+    others = {
+        field: body[field]
+        for field in _OTHER_MEMORY_FIELDS
+        if field in body and UUID(body[field]) in visible
+    }
+    memory = visible[subject_id]
+    return {"event": name, **own_fields, **others, "scope": memory.scope, "kind": memory.kind}
+
+
+def _encode_event(cursor: str, name: str, data: dict[str, Any]) -> bytes:
+    return f"id: {cursor}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def _encode_heartbeat(cursor: str) -> bytes:
+    """A sign of life that moves the place to resume from past what was not for this watcher."""
+    return f": alive\nid: {cursor}\n\n".encode()
+
+
+def _build_event_filter(principal: Principal, query: EventQuery) -> EventFilter:
+    scopes = None if query.scope is None else [parse_scope(scope) for scope in query.scope]
+    principal.check_read(scopes or ())
+    kinds = None if query.kind is None else {parse_kind(kind).value for kind in query.kind}
+    for event in query.event or ():
+        if event not in MEMORY_EVENTS:
+            raise InvalidInput("event", f"{event[:40]!r} is none: use {', '.join(MEMORY_EVENTS)}")
+    return EventFilter(scopes, kinds, None if query.event is None else set(query.event))
+
+
+def _decode_position(
+    call: Call[None, EventQuery] | Call[None, EventPageQuery], cursor_cipher: CursorCipher
+) -> int | None:
+    """Where to go on: the header wins, for a client that reconnects keeps its address."""
+    header = call.headers.get("Last-Event-ID", "").strip()
+    field = "Last-Event-ID" if header else "after"
+    cursor = header or call.query.after
+    return None if cursor is None else cursor_cipher.decrypt(EVENT_CURSOR_PURPOSE, cursor, field)

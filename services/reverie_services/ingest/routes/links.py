@@ -1,0 +1,71 @@
+"""Routes that create and delete links between memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.events import OutgoingEvent
+from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, DeleteLinkResponse
+from reverie.domain.core.kinds import parse_edge_kind
+from reverie.domain.redaction.redactor import redact_value
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.links import LinkRequest
+from reverie_services.ingest.dependencies import IngestDependencies
+
+
+def build_link_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of links."""
+    handlers = LinkHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/links",
+            handlers.create_link,
+            CreateLinkRequest,
+            response=CreateLinkResponse,
+            status=201,
+            summary="Link two memories",
+        ),
+        Route(
+            "DELETE",
+            "/v1/links/{id}",
+            handlers.delete_link,
+            response=DeleteLinkResponse,
+            summary="Take a link back; what was known before stays",
+        ),
+    ]
+
+
+class LinkHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def create_link(self, call: Call[CreateLinkRequest, None]) -> CreateLinkResponse:
+        """`POST /v1/links`."""
+        body = call.body
+        redacted = redact_value(body.metadata)
+        link = LinkRequest(
+            body.source, body.target, parse_edge_kind(body.type), body.weight, redacted.value
+        )
+        edge_id, event = await self._deps.links.put(call.principal, link, inject_headers())
+        if event:
+            self._publish_event(call, event)
+        return CreateLinkResponse(id=edge_id, created=event is not None, redactions=redacted.count)
+
+    async def delete_link(self, call: Call[None, None]) -> DeleteLinkResponse:
+        """`DELETE /v1/links/{id}`."""
+        edge_id = await self._deps.short_ids.resolve(call.principal, "link", call.path["id"])
+        self._publish_event(
+            call, await self._deps.links.close(call.principal, edge_id, inject_headers())
+        )
+        return DeleteLinkResponse(id=edge_id)
+
+    def _publish_event(self, call: Call[Any, Any], event: OutgoingEvent) -> None:
+        """Puts the event on the bus after the reply."""
+        deps, tenant = self._deps, call.principal.tenant
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, tenant, [event]))

@@ -1,0 +1,165 @@
+"""Routes for the settings of a tenant and of its projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from reverie.contracts.context import (
+    ContextBudgetsBody,
+    ProjectSettingsBody,
+    UpdateProjectSettingsRequest,
+)
+from reverie.contracts.dreams import (
+    DreamLimitsBody,
+    LlmBudgetBody,
+    TenantLimitsBody,
+    TenantSettingsBody,
+    UpdateTenantSettingsRequest,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.errors import InvalidInput, prefix_field
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.store.sessions.dream_runs import ALL_PROJECTS, combine_limits
+from reverie_services.ingest.dependencies import IngestDependencies
+
+
+def build_project_settings_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of what is set."""
+    handlers = ProjectSettingsHandlers(deps)
+    path = "/v1/projects/{name}/settings"
+    return [
+        Route(
+            "GET",
+            path,
+            handlers.get_project_settings,
+            response=ProjectSettingsBody,
+            summary="What a project has set: the budgets of its context, when it dreams",
+        ),
+        Route(
+            "PATCH",
+            path,
+            handlers.update_project_settings,
+            UpdateProjectSettingsRequest,
+            response=ProjectSettingsBody,
+            summary="Change some of it",
+        ),
+        Route(
+            "GET",
+            "/v1/admin/settings",
+            handlers.get_tenant_settings,
+            response=TenantSettingsBody,
+            summary="What holds for all of the tenant: when it dreams, its language model",
+        ),
+        Route(
+            "PATCH",
+            "/v1/admin/settings",
+            handlers.update_tenant_settings,
+            UpdateTenantSettingsRequest,
+            response=TenantSettingsBody,
+            summary="Change some of it",
+        ),
+    ]
+
+
+class ProjectSettingsHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def get_project_settings(self, call: Call[None, None]) -> ProjectSettingsBody:
+        """`GET /v1/projects/{name}/settings`."""
+        principal, project = call.principal, slugify(call.path["name"])
+        principal.check_read([f"project/{project}"])
+        return await self._load_project_settings(principal, project)
+
+    async def update_project_settings(
+        self, call: Call[UpdateProjectSettingsRequest, None]
+    ) -> ProjectSettingsBody:
+        """`PATCH /v1/projects/{name}/settings`."""
+        principal, project, changes = call.principal, slugify(call.path["name"]), call.body
+        principal.check_write(f"project/{project}")
+        if not changes.model_fields_set:
+            raise InvalidInput("context", "name what to change: context, dream")
+        if "dream" in changes.model_fields_set:
+            await self._update_dream_limits(principal, project, changes.dream)
+        if "context" in changes.model_fields_set:
+            try:
+                await self._deps.contexts.set_budgets(
+                    principal, project, _dump_fields(changes.context)
+                )
+            except InvalidInput as error:
+                raise prefix_field("context", error) from None
+        return await self._load_project_settings(principal, project)
+
+    async def get_tenant_settings(self, call: Call[None, None]) -> TenantSettingsBody:
+        """`GET /v1/admin/settings`."""
+        principal = call.principal
+        principal.check_admin()
+        return await self._load_tenant_settings(principal)
+
+    async def update_tenant_settings(
+        self, call: Call[UpdateTenantSettingsRequest, None]
+    ) -> TenantSettingsBody:
+        """`PATCH /v1/admin/settings`."""
+        principal, changes = call.principal, call.body
+        principal.check_admin()
+        if not changes.model_fields_set:
+            raise InvalidInput("dream", "name what to change: dream, llm, limits")
+        if "dream" in changes.model_fields_set:
+            await self._update_dream_limits(principal, ALL_PROJECTS, changes.dream)
+        if "llm" in changes.model_fields_set:
+            await self._deps.llm_usage.update_limits(principal.tenant, _dump_fields(changes.llm))
+        if "limits" in changes.model_fields_set:
+            await self._deps.quotas.update_tenant_limits(
+                principal.tenant, _dump_fields(changes.limits)
+            )
+        return await self._load_tenant_settings(principal)
+
+    async def _load_tenant_settings(self, principal: Principal) -> TenantSettingsBody:
+        calls, tokens, llm_overrides = await self._deps.llm_usage.load_limits(principal.tenant)
+        today = await self._deps.llm_usage.load_today(principal.tenant)
+        llm = LlmBudgetBody(
+            calls_a_day=calls, tokens_a_day=tokens, set=sorted(llm_overrides), **vars(today)
+        )
+        effective, overrides, used = await self._deps.quotas.load_tenant_limits(principal.tenant)
+        set_limits = {name: limit for name, limit in vars(effective).items() if limit is not None}
+        limits = TenantLimitsBody(limits=set_limits, set=sorted(overrides), used=used)
+        dream = await self._load_dream_limits(principal, ALL_PROJECTS)
+        return TenantSettingsBody(dream=dream, llm=llm, limits=limits)
+
+    async def _load_project_settings(
+        self, principal: Principal, project: str
+    ) -> ProjectSettingsBody:
+        budgets = await self._deps.contexts.load_budgets(principal, project)
+        return ProjectSettingsBody(
+            project=project,
+            context=ContextBudgetsBody(**vars(budgets), total=budgets.total),
+            dream=await self._load_dream_limits(principal, project),
+        )
+
+    async def _update_dream_limits(
+        self, principal: Principal, project: str, changes: BaseModel | None
+    ) -> None:
+        defaults = self._deps.settings.dream_limits
+        try:
+            await self._deps.dream_limits.update(
+                principal.tenant, project, _dump_fields(changes), defaults
+            )
+        except InvalidInput as error:
+            raise prefix_field("dream", error) from None
+
+    async def _load_dream_limits(self, principal: Principal, project: str) -> DreamLimitsBody:
+        """Those in force: a project's over the tenant's over the services'."""
+        levels = dict.fromkeys((ALL_PROJECTS, project))
+        stored = [await self._deps.dream_limits.load(principal.tenant, level) for level in levels]
+        effective = combine_limits(self._deps.settings.dream_limits, stored)
+        return DreamLimitsBody(**vars(effective), set=sorted(stored[-1]))
+
+
+def _dump_fields(changes: BaseModel | None) -> dict[str, Any] | None:
+    return None if changes is None else changes.model_dump(exclude_none=True)

@@ -1,0 +1,73 @@
+"""Routes that list reviews of stale memories, and accept or refuse one."""
+
+from __future__ import annotations
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.git import ReviewBody, ReviewDecisionResponse, ReviewPage, ReviewState
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.routes import Route
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.staleness.reviews import MemoryReview
+from reverie_services.ingest.dependencies import IngestDependencies
+
+
+class ReviewQuery(PageQuery):
+    """Filter of `GET /v1/reviews`."""
+
+    state: ReviewState = "open"
+
+
+def build_review_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of reviews."""
+
+    async def page(call: Call[None, ReviewQuery]) -> ReviewPage:
+        query = call.query
+        rows = await deps.reviews.page(
+            call.principal, query.state, query.before_id(), query.limit + 1
+        )
+        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.id))
+        return ReviewPage(items=[_build_review_body(item) for item in items], next=next_cursor)
+
+    async def accept(call: Call[None, None]) -> ReviewDecisionResponse:
+        principal = call.principal
+        review_id = await deps.short_ids.resolve(principal, "review", call.path["id"])
+        memory_id, events = await deps.reviews.accept(principal, review_id, inject_headers())
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        return ReviewDecisionResponse(id=review_id, memory=memory_id, state="accepted")
+
+    async def refuse(call: Call[None, None]) -> ReviewDecisionResponse:
+        review_id = await deps.short_ids.resolve(call.principal, "review", call.path["id"])
+        memory_id = await deps.reviews.refuse(call.principal, review_id)
+        return ReviewDecisionResponse(id=review_id, memory=memory_id, state="refused")
+
+    return [
+        Route(
+            "GET",
+            "/v1/reviews",
+            page,
+            query=ReviewQuery,
+            response=ReviewPage,
+            summary="What a language model says of memories in doubt",
+        ),
+        Route(
+            "POST",
+            "/v1/reviews/{id}/accept",
+            accept,
+            response=ReviewDecisionResponse,
+            summary="Do to the memory what a review says",
+        ),
+        Route(
+            "POST",
+            "/v1/reviews/{id}/refuse",
+            refuse,
+            response=ReviewDecisionResponse,
+            summary="Leave the memory as it is",
+        ),
+    ]
+
+
+def _build_review_body(review: MemoryReview) -> ReviewBody:
+    return ReviewBody.model_validate(
+        {name: getattr(review, name) for name in ReviewBody.model_fields}
+    )

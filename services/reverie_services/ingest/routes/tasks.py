@@ -1,0 +1,155 @@
+"""Routes that list, claim, update and release tasks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Literal
+from uuid import UUID
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.memories import TaskStateBody, build_memory_body
+from reverie.contracts.typed_memories import (
+    ClaimTaskRequest,
+    MoveTaskRequest,
+    ReleaseTaskRequest,
+    TaskBody,
+    TaskChangeResponse,
+    TaskPage,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.core.memory import Memory
+from reverie.domain.redaction.redactor import redact
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
+from reverie.runtime.http.routes import Route
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.tasks import TaskMove, TaskStatus
+from reverie_services.ingest.dependencies import IngestDependencies
+
+
+class TaskQuery(ScopedQuery):
+    """Filters of `GET /v1/tasks`."""
+
+    state: list[Literal["todo", "doing", "blocked", "done"]] | None = None
+    claimable: bool | None = None
+
+
+def build_task_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of tasks."""
+    handlers = TaskHandlers(deps)
+    return [
+        Route(
+            "GET",
+            "/v1/tasks",
+            handlers.list_tasks,
+            query=TaskQuery,
+            response=TaskPage,
+            summary="List tasks, newest first",
+        ),
+        Route(
+            "PATCH",
+            "/v1/tasks/{id}",
+            handlers.update_task,
+            MoveTaskRequest,
+            response=TaskChangeResponse,
+            summary="Set the state of a task",
+        ),
+        Route(
+            "POST",
+            "/v1/tasks/{id}/claim",
+            handlers.claim_task,
+            ClaimTaskRequest,
+            response=TaskChangeResponse,
+            summary="Take a task for a time; again by the same agent prolongs it",
+        ),
+        Route(
+            "POST",
+            "/v1/tasks/{id}/release",
+            handlers.release_task,
+            ReleaseTaskRequest,
+            response=TaskChangeResponse,
+            summary="Give a task back",
+        ),
+    ]
+
+
+class TaskHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def list_tasks(self, call: Call[None, TaskQuery]) -> TaskPage:
+        """`GET /v1/tasks`."""
+        principal, query = call.principal, call.query
+        rows = await self._deps.tasks.page(
+            principal,
+            query.before_id(),
+            query.limit + 1,
+            query.readable_scope(principal),
+            query.state,
+            query.claimable,
+        )
+        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item[0].id))
+        half_lives = self._deps.settings.half_lives
+        return TaskPage(
+            items=[_build_task_body(*item, half_lives) for item in items], next=next_cursor
+        )
+
+    async def update_task(self, call: Call[MoveTaskRequest, None]) -> TaskChangeResponse:
+        """`PATCH /v1/tasks/{id}`."""
+        agent = _resolve_agent(call.principal, call.body.agent)
+        return await self._apply_move(call, TaskMove(agent, state=call.body.state))
+
+    async def claim_task(self, call: Call[ClaimTaskRequest, None]) -> TaskChangeResponse:
+        """`POST /v1/tasks/{id}/claim`."""
+        agent = _resolve_agent(call.principal, call.body.agent)
+        return await self._apply_move(call, TaskMove(agent, claim_seconds=call.body.seconds))
+
+    async def release_task(self, call: Call[ReleaseTaskRequest, None]) -> TaskChangeResponse:
+        """`POST /v1/tasks/{id}/release`."""
+        return await self._apply_move(
+            call, TaskMove(_resolve_agent(call.principal, call.body.agent))
+        )
+
+    async def _apply_move(self, call: Call[Any, None], move: TaskMove) -> TaskChangeResponse:
+        principal, deps = call.principal, self._deps
+        memory_id = await deps.memories.resolve(principal, call.path["id"])
+        moved = await deps.tasks.move(principal, memory_id, move, inject_headers())
+        if moved.events:
+            call.run_after_reply(
+                lambda: publish_now(deps.bus, deps.outbox, principal.tenant, moved.events)
+            )
+        return await self._load_task_body(principal, memory_id, moved.version)
+
+    async def _load_task_body(
+        self, principal: Principal, memory_id: UUID, version: int
+    ) -> TaskChangeResponse:
+        status = await self._deps.tasks.get_status(principal, memory_id)
+        if status is None:
+            raise NotFound("task", str(memory_id))
+        return TaskChangeResponse(id=memory_id, version=version, task=_build_state(status))
+
+
+def _resolve_agent(principal: Principal, requested: str | None) -> str:
+    """Who claims: the agent named, which a key of one agent must be or have as its sub-agent."""
+    if requested is None:
+        return principal.actor
+    redacted = redact(requested).text
+    if (
+        principal.agent
+        and redacted != principal.agent
+        and not redacted.startswith(f"{principal.agent}/")
+    ):
+        raise InvalidInput("agent", f"this key speaks for {principal.agent} and its sub-agents")
+    return redacted
+
+
+def _build_state(status: TaskStatus) -> TaskStateBody:
+    return TaskStateBody.model_validate(asdict(status))
+
+
+def _build_task_body(memory: Memory, status: TaskStatus, half_lives: HalfLives) -> TaskBody:
+    return TaskBody(**build_memory_body(memory, half_lives).model_dump(), task=_build_state(status))

@@ -1,0 +1,283 @@
+"""Routes for the vault: key-value state that is never recalled."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.contracts.base import NonBlankStr
+from reverie.contracts.vault import (
+    RedactionBackfillStatus,
+    VaultItem,
+    VaultPage,
+    VaultPutRequest,
+    VaultSuggestion,
+    VaultSuggestionPage,
+    VaultValue,
+    VaultWriteResponse,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_display_names, parse_scope
+from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.core.memory import USE_VAULT_HINT
+from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.vault_secrets import MIN_SECRET_LENGTH, is_too_short_to_redact
+from reverie.runtime.http.calls import Call, Reply
+from reverie.runtime.http.pagination import (
+    CursorPosition,
+    PageQuery,
+    ScopedQuery,
+    cut_page,
+    decode_cursor,
+    encode_cursor,
+)
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import QueryParams
+from reverie.store.platform.vault import StateCandidate, VaultEntryInfo, VaultStore
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.write.preparation import check_size
+
+_KEY_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,127}")
+_RESERVED_KEYS = frozenset({"advice", "scrub"})
+_NO_MASTER_KEY_MESSAGE = (
+    "no master key is set: give the services vault_key (base64 of 32 random bytes, "
+    "as of `openssl rand -base64 32`)"
+)
+_BACKFILL_HINT = (
+    "texts stored earlier are searched for it and lose it: GET /v1/vault/scrub says how far that is"
+)
+_TOO_SHORT_HINT = (
+    f"sealed, but too short to be taken out of texts: that needs {MIN_SECRET_LENGTH} characters"
+)
+_UNENCRYPTED_MESSAGE = "holds a credential: send secret: true, and it is sealed"
+
+
+class VaultQuery(QueryParams):
+    """Which scope; unset: the key's project, else global."""
+
+    scope: NonBlankStr | None = None
+
+
+class VaultCursor(CursorPosition):
+    """A cursor in the order of scope and key."""
+
+    scope: str
+    key: str
+
+
+class VaultAdviceCursor(CursorPosition):
+    """A cursor among busy keys; then, with a `memory` or nothing, among memories that are state."""
+
+    versions: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    scope: str = ""
+    key: str = ""
+    memory: UUID | None = None
+
+
+def build_vault_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of the vault."""
+    handlers = VaultHandlers(deps)
+    path = "/v1/vault/{key}"
+    return [
+        Route(
+            "GET",
+            "/v1/vault",
+            handlers.list_entries,
+            query=ScopedQuery,
+            response=VaultPage,
+            summary="List entries without their values",
+        ),
+        Route(
+            "GET",
+            "/v1/vault/advice",
+            handlers.list_advice,
+            query=PageQuery,
+            response=VaultSuggestionPage,
+            summary="Memories that belong into the vault",
+        ),
+        Route(
+            "GET",
+            "/v1/vault/scrub",
+            handlers.get_redaction_status,
+            response=RedactionBackfillStatus,
+            summary="How far stored texts were searched for secrets",
+        ),
+        Route(
+            "PUT",
+            path,
+            handlers.put_value,
+            VaultPutRequest,
+            VaultQuery,
+            VaultWriteResponse,
+            summary="Keep a value under a key",
+        ),
+        Route(
+            "GET",
+            path,
+            handlers.get_value,
+            query=VaultQuery,
+            response=VaultValue,
+            summary="Read a value",
+        ),
+        Route(
+            "DELETE",
+            path,
+            handlers.delete_value,
+            query=VaultQuery,
+            response=VaultWriteResponse,
+            summary="Remove a value for good",
+        ),
+    ]
+
+
+class VaultHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def put_value(self, call: Call[VaultPutRequest, VaultQuery]) -> VaultWriteResponse:
+        """`PUT /v1/vault/{key}`."""
+        principal, body = call.principal, call.body
+        key, scope = _check_key(call.path["key"]), _resolve_scope(principal, call.query.scope)
+        principal.check_write(scope)
+        text = json.dumps(body.value, ensure_ascii=False)
+        check_size("value", text, self._deps.settings.content_limit, "content_limit")
+        secret = await self._check_secret(principal, scope, key, body)
+        await self._deps.scope_names.save(principal, parse_display_names(call.query.scope or scope))
+        version = await self._deps.vault.put(
+            principal, scope, key, body.value, secret, body.version
+        )
+        hints = (
+            [_TOO_SHORT_HINT if is_too_short_to_redact(body.value) else _BACKFILL_HINT]
+            if secret
+            else []
+        )
+        return VaultWriteResponse(scope=scope, key=key, secret=secret, version=version, hints=hints)
+
+    async def _check_secret(
+        self, principal: Principal, scope: str, key: str, body: VaultPutRequest
+    ) -> bool:
+        """Whether the value is to be sealed. Raises `InvalidInput` where it must be and is not."""
+        secret = body.secret
+        if secret is None:
+            existing = await self._deps.vault.find(principal, scope, key)
+            secret = existing is not None and existing.secret
+        if secret and not self._deps.vault.can_encrypt:
+            raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
+        if not secret and redact_value({key: body.value}).count:
+            raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
+        if body.value is None:
+            raise InvalidInput("value", "is null: DELETE removes an entry")
+        return secret
+
+    async def get_value(self, call: Call[None, VaultQuery]) -> Reply:
+        """`GET /v1/vault/{key}`."""
+        principal = call.principal
+        scope = _resolve_scope(principal, call.query.scope)
+        entry, value = await self._deps.vault.get(principal, scope, call.path["key"])
+        body = VaultValue(**_build_item_body(entry).model_dump(), value=value)
+        return Reply(body=body, headers={"ETag": f'"{entry.version}"', "Cache-Control": "no-store"})
+
+    async def list_entries(self, call: Call[None, ScopedQuery]) -> VaultPage:
+        """`GET /v1/vault`."""
+        principal, query = call.principal, call.query
+        after = decode_cursor(query.cursor, VaultCursor)
+        position = (after.scope, after.key) if after else ("", "")
+        rows = await self._deps.vault.page(
+            principal, query.readable_scope(principal), position, query.limit + 1
+        )
+        items, next_cursor = cut_page(
+            rows, query.limit, lambda item: VaultCursor(scope=item.scope, key=item.key)
+        )
+        return VaultPage(items=[_build_item_body(item) for item in items], next=next_cursor)
+
+    async def delete_value(self, call: Call[None, VaultQuery]) -> VaultWriteResponse:
+        """`DELETE /v1/vault/{key}`."""
+        principal, key = call.principal, call.path["key"]
+        scope = _resolve_scope(principal, call.query.scope)
+        if not principal.may_read(scope) and not principal.may_write(scope):
+            raise NotFound("vault entry", key)
+        principal.check_write(scope)
+        version = await self._deps.vault.delete(principal, scope, key)
+        return VaultWriteResponse(scope=scope, key=key, version=version, deleted=True)
+
+    async def list_advice(self, call: Call[None, PageQuery]) -> VaultSuggestionPage:
+        """`GET /v1/vault/advice`."""
+        principal, limit = call.principal, call.query.limit
+        after = decode_cursor(call.query.cursor, VaultAdviceCursor)
+        candidates, next_cursor = await _list_frequent_keys(
+            self._deps.vault, principal, limit, after
+        )
+        if len(candidates) < limit:
+            before = after.memory if after else None
+            states, last_id = await self._deps.vault.list_state_memories(
+                principal, limit - len(candidates), before
+            )
+            candidates += states
+            next_cursor = VaultAdviceCursor(memory=last_id) if last_id else None
+        items = [
+            VaultSuggestion(**vars(candidate), advice=USE_VAULT_HINT) for candidate in candidates
+        ]
+        return VaultSuggestionPage(items=items, next=next_cursor and encode_cursor(next_cursor))
+
+    async def get_redaction_status(self, call: Call[None, None]) -> RedactionBackfillStatus:
+        """`GET /v1/vault/scrub`."""
+        run = await self._deps.redaction_backfill.load_state(call.principal)
+        if run is None:
+            return RedactionBackfillStatus(state="none")
+        return RedactionBackfillStatus(
+            state="done" if run.finished else "waiting",
+            wanted_at=run.wanted,
+            finished_at=run.finished,
+            passages=run.passages,
+            looked=run.looked,
+            scrubbed=run.scrubbed,
+        )
+
+
+async def _list_frequent_keys(
+    vault: VaultStore, principal: Principal, limit: int, after: VaultAdviceCursor | None
+) -> tuple[list[StateCandidate], VaultAdviceCursor | None]:
+    """Busy keys after a place, and the place of the last: states come after all of them."""
+    if after and not after.key:
+        return [], None
+    position = StateCandidate(after.scope, after.key, after.versions) if after else None
+    keys = await vault.list_frequent_keys(principal, limit, after=position)
+    if not keys:
+        return [], None
+    last = keys[-1]
+    return keys, VaultAdviceCursor(versions=last.versions, scope=last.scope, key=last.key or "")
+
+
+def _check_key(text: str) -> str:
+    if not _KEY_PATTERN.fullmatch(text):
+        raise InvalidInput(
+            "key", "must be 1 to 128 of A-Z a-z 0-9 _ . : -, and begin with none of .:-"
+        )
+    if text in _RESERVED_KEYS:
+        raise InvalidInput("key", f"{text} is a name of the vault's own: choose another")
+    if redact(text).count:
+        raise InvalidInput("key", "holds a credential: keys are shown")
+    return text
+
+
+def _resolve_scope(principal: Principal, text: str | None) -> str:
+    return parse_scope(text) if text else principal.default_scope()
+
+
+def _build_item_body(entry: VaultEntryInfo) -> VaultItem:
+    return VaultItem(
+        scope=entry.scope,
+        key=entry.key,
+        secret=entry.secret,
+        readable=entry.readable,
+        version=entry.version,
+        by=entry.written_by,
+        created_at=entry.created,
+        updated_at=entry.updated,
+    )

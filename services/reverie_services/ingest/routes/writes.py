@@ -1,0 +1,385 @@
+"""Routes that remember memories, start and end sessions, and append turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.base import Problem
+from reverie.contracts.dreams import DreamRequestStatus
+from reverie.contracts.events import OutgoingEvent
+from reverie.contracts.memories import (
+    RememberBatchRequest,
+    RememberBatchResponse,
+    RememberRequest,
+    RememberResponse,
+)
+from reverie.contracts.problems import problem_from_error
+from reverie.contracts.sessions import (
+    AppendTurnsRequest,
+    AppendTurnsResponse,
+    EndSessionRequest,
+    EndSessionResponse,
+    StartSessionRequest,
+    StartSessionResponse,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import (
+    agent_levels,
+    build_scope,
+    default_read_scopes,
+    display_names_at,
+    home_levels,
+    normalize_agent_name,
+    project_of_scope,
+    scope_matches,
+    slugify,
+)
+from reverie.domain.context.context_block import render_context_block
+from reverie.domain.context.line_candidates import ContextInput
+from reverie.domain.core.errors import NotFound, ReverieError, prefix_field
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.memory import USE_VAULT_HINT, WriteOutcome, WriteResult
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.memory_fence import strip_fenced
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import parse_value
+from reverie.runtime.observability.tracing import inject_headers
+from reverie.store.memories.memories import build_events
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.settings import IngestSettings
+from reverie_services.ingest.write.preparation import PreparedMemory, prepare_memory, prepare_turn
+
+ScopedKey = tuple[str, str | None]
+"""A scope and a key in it."""
+
+WriteResults = Mapping[UUID, WriteResult | ReverieError]
+"""What became of each memory, by its id."""
+
+
+def build_write_routes(deps: IngestDependencies) -> list[Route]:
+    """The table of ingest."""
+    handlers = WriteHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/remember",
+            handlers.remember,
+            RememberRequest,
+            response=RememberResponse,
+            status=201,
+            count_new_memories=lambda _: 1,
+            rechecks_secrets=True,
+            summary="Remember one thing",
+        ),
+        Route(
+            "POST",
+            "/v1/remember/batch",
+            handlers.remember_batch,
+            RememberBatchRequest,
+            response=RememberBatchResponse,
+            count_new_memories=lambda body: len(body.items),
+            rechecks_secrets=True,
+            summary="Remember many things, each judged by itself",
+        ),
+        Route(
+            "POST",
+            "/v1/sessions/start",
+            handlers.start_session,
+            StartSessionRequest,
+            response=StartSessionResponse,
+            status=201,
+            summary="Start a session and read what to know",
+        ),
+        Route(
+            "POST",
+            "/v1/sessions/{id}/end",
+            handlers.end_session,
+            EndSessionRequest,
+            response=EndSessionResponse,
+            summary="End a session; it will be digested",
+        ),
+        Route(
+            "POST",
+            "/v1/turns",
+            handlers.append_turns,
+            AppendTurnsRequest,
+            response=AppendTurnsResponse,
+            summary="Append turns of a conversation",
+        ),
+    ]
+
+
+class WriteHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: IngestDependencies) -> None:
+        self._deps = deps
+
+    async def remember(self, call: Call[RememberRequest, None]) -> RememberResponse:
+        """`POST /v1/remember`."""
+        principal = call.principal
+        session_agent = (await self._load_session_agents(principal, [call.body])).get(
+            call.body.session
+        )
+        if isinstance(session_agent, ReverieError):
+            raise session_agent
+        prepared = prepare_memory(call.body, principal, self._deps.settings, session_agent)
+        [written] = await self._deps.memories.remember(
+            principal, [prepared.memory], headers := inject_headers(), call.idempotency_key
+        )
+        if isinstance(written, ReverieError):
+            raise written
+        self._publish_events(call, principal, build_events(principal, written, headers))
+        vault_hints = await self._load_vault_hints(
+            principal, [prepared], {prepared.memory.id: written}
+        )
+        return _build_remembered_body(prepared, written, vault_hints)
+
+    async def _load_vault_hints(
+        self, principal: Principal, prepared: Sequence[PreparedMemory], written: WriteResults
+    ) -> dict[ScopedKey, str]:
+        """The advice to use the vault, for each key that was written very often."""
+        keys = {
+            _build_scoped_key(item) for item in prepared if _is_superseded(written[item.memory.id])
+        }
+        if not keys:
+            return {}
+        frequent_keys = await self._deps.vault.list_frequent_keys(
+            principal, len(keys), [(s, k or "") for s, k in keys]
+        )
+        return {
+            (
+                item.scope,
+                item.key,
+            ): f"{item.key} was written {item.versions} times: {USE_VAULT_HINT}"
+            for item in frequent_keys
+        }
+
+    async def remember_batch(self, call: Call[RememberBatchRequest, None]) -> RememberBatchResponse:
+        """`POST /v1/remember/batch`: what passes lands together, the rest says why not."""
+        principal = call.principal
+        parsed = [_parse_item(f"items.{n}", item) for n, item in enumerate(call.body.items)]
+        bodies = [body for body in parsed if isinstance(body, RememberRequest)]
+        session_agents = await self._load_session_agents(principal, bodies)
+        prepared = [
+            body
+            if isinstance(body, ReverieError)
+            else _prepare_item(
+                body, principal, self._deps.settings, session_agents.get(body.session), f"items.{n}"
+            )
+            for n, body in enumerate(parsed)
+        ]
+        valid = [entry for entry in prepared if isinstance(entry, PreparedMemory)]
+        headers = inject_headers()
+        memories = [entry.memory for entry in valid]
+        results = await self._deps.memories.remember(
+            principal, memories, headers, call.idempotency_key
+        )
+        results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
+        stored = [entry for entry in results if isinstance(entry, WriteResult)]
+        self._publish_events(
+            call,
+            principal,
+            [e for entry in stored for e in build_events(principal, entry, headers)],
+        )
+        vault_hints = await self._load_vault_hints(principal, valid, results_by_id)
+        items = [
+            _build_batch_item(index, entry, results_by_id, vault_hints)
+            for index, entry in enumerate(prepared)
+        ]
+        return RememberBatchResponse(items=items)
+
+    async def _load_session_agents(
+        self, principal: Principal, bodies: Sequence[RememberRequest]
+    ) -> dict[UUID | None, str | ReverieError]:
+        """The agent of each session named, or why the key may not name it."""
+        session_ids = dict.fromkeys(body.session for body in bodies if body.session)
+        agents: dict[UUID | None, str | ReverieError] = {}
+        for session_id in session_ids:
+            try:
+                agents[session_id] = (await self._deps.sessions.get(principal, session_id)).agent
+            except NotFound as error:
+                agents[session_id] = error
+        return agents
+
+    async def start_session(self, call: Call[StartSessionRequest, None]) -> StartSessionResponse:
+        """`POST /v1/sessions/start`."""
+        principal, body = call.principal, call.body
+        agent = _resolve_agent(principal, body.agent)
+        project = slugify(body.project) if body.project else principal.project
+        branch = redact(body.branch).text if body.branch else None
+        written_agent = body.agent if normalize_agent_name(body.agent) == agent else agent
+        levels = home_levels(body.project or principal.project, written_agent, branch)
+        scope = build_scope(levels)
+        principal.check_write(scope)
+        fields = {
+            "external_id": redact(body.external_id or "").text or None,
+            "agent": agent,
+            "user": slugify(body.user) if body.user else None,
+            "project": project,
+            "branch": branch,
+        }
+        user_names = display_names_at([("user", body.user)]) if body.user else {}
+        names = {
+            **display_names_at(levels),
+            **display_names_at(agent_levels(written_agent)),
+            **user_names,
+        }
+        load_briefing = partial(
+            self._load_briefing, replace(principal, agent=agent), fields["user"]
+        )
+        # What is told is read beside what is written: neither needs the other.
+        briefing_task = asyncio.create_task(load_briefing(scope))
+        try:
+            await self._deps.scope_names.save(principal, names)
+            session, session_scope = await self._deps.sessions.start(
+                principal, new_id(), scope, fields, body.at
+            )
+            briefing = await (
+                briefing_task if session_scope == scope else load_briefing(session_scope)
+            )
+        finally:
+            briefing_task.cancel()
+        budgets = briefing.budgets.without_files()
+        block = render_context_block(briefing, budgets, self._deps.model_manager.counter.count)
+        return StartSessionResponse(session=session, scope=session_scope, context=block.markdown)
+
+    async def _load_briefing(
+        self, session_principal: Principal, user: str | None, scope: str
+    ) -> ContextInput:
+        """What a session in that scope is told."""
+        scopes = session_principal.narrow_to_readable(
+            default_read_scopes(scope, session_principal.agent, user)
+        )
+        return await self._deps.contexts.load(session_principal, scopes, project_of_scope(scope))
+
+    async def end_session(self, call: Call[EndSessionRequest, None]) -> EndSessionResponse:
+        """`POST /v1/sessions/{id}/end`."""
+        principal = call.principal
+        session_id = await self._deps.short_ids.resolve(principal, "session", call.path["id"])
+        session = await self._deps.sessions.get(principal, session_id)
+        principal.check_write(session.scope)
+        summary = redact(strip_fenced(call.body.summary or "").strip()).text or None
+        scope, pending = await self._deps.sessions.end(principal, session.id, summary, call.body.at)
+        if not pending:
+            return EndSessionResponse(session=session.id, dream=None)
+        return EndSessionResponse(
+            session=session.id, dream=await self._request_dream(call, scope, "session end")
+        )
+
+    async def append_turns(self, call: Call[AppendTurnsRequest, None]) -> AppendTurnsResponse:
+        """`POST /v1/turns`."""
+        principal, settings = call.principal, self._deps.settings
+        session = await self._deps.sessions.get(principal, call.body.session)
+        principal.check_write(session.scope)
+        prepared = [
+            prepare_turn(n, turn, settings, call.idempotency_key)
+            for n, turn in enumerate(call.body.turns)
+        ]
+        appended = await self._deps.sessions.append(
+            principal, session.id, [turn for turn, _ in prepared], settings.dream_limits
+        )
+        if appended.due:
+            await self._request_dream(call, appended.scope, appended.due)
+        return AppendTurnsResponse(
+            accepted=appended.accepted,
+            duplicates=appended.duplicates,
+            redactions=sum(count for _, count in prepared),
+        )
+
+    async def _request_dream(
+        self, call: Call[Any, Any], scope: str, reason: str
+    ) -> DreamRequestStatus:
+        principal = call.principal
+        status, ticket = await self._deps.dreams.request(
+            principal.tenant, principal.tenant_name, scope, reason, inject_headers()
+        )
+        self._publish_events(call, principal, [ticket])
+        return DreamRequestStatus(scope=scope, status=status)
+
+    def _publish_events(
+        self, call: Call[Any, Any], principal: Principal, events: Sequence[OutgoingEvent]
+    ) -> None:
+        """Puts what a write stored on the bus, after the reply."""
+        if events:
+            call.run_after_reply(
+                lambda: publish_now(self._deps.bus, self._deps.outbox, principal.tenant, events)
+            )
+
+
+def _resolve_agent(principal: Principal, requested: str) -> str:
+    """The agent of a session: the key's own, or a sub-agent of it."""
+    agent = normalize_agent_name(requested)
+    return (
+        agent
+        if principal.agent is None or scope_matches(f"{principal.agent}/*", agent)
+        else principal.agent
+    )
+
+
+def _parse_item(field_path: str, item: dict[str, Any]) -> RememberRequest | ReverieError:
+    try:
+        return parse_value(RememberRequest, item, field_path)
+    except ReverieError as error:
+        return error
+
+
+def _prepare_item(
+    body: RememberRequest,
+    principal: Principal,
+    settings: IngestSettings,
+    session_agent: str | ReverieError | None,
+    field_path: str,
+) -> PreparedMemory | ReverieError:
+    """What is to be written, or what is wrong with it, named below `field_path`."""
+    if isinstance(session_agent, ReverieError):
+        return session_agent
+    try:
+        return prepare_memory(body, principal, settings, session_agent)
+    except ReverieError as error:
+        return prefix_field(field_path, error)
+
+
+def _build_scoped_key(prepared: PreparedMemory) -> ScopedKey:
+    return prepared.memory.scope, prepared.memory.key
+
+
+def _is_superseded(result: WriteResult | ReverieError) -> bool:
+    return isinstance(result, WriteResult) and result.outcome is WriteOutcome.SUPERSEDED
+
+
+def _build_remembered_body(
+    prepared: PreparedMemory, result: WriteResult, vault_hints: Mapping[ScopedKey, str]
+) -> RememberResponse:
+    scoped_key = _build_scoped_key(prepared)
+    notes = [*prepared.hints, *([vault_hints[scoped_key]] if scoped_key in vault_hints else [])]
+    if result.outcome is WriteOutcome.DUPLICATE:
+        notes.append("this was known; its confidence went up")
+    return RememberResponse(
+        id=result.id,
+        status=result.outcome.value,
+        version=result.version,
+        redactions=prepared.redactions,
+        hints=notes,
+    )
+
+
+def _build_batch_item(
+    index: int,
+    prepared: PreparedMemory | ReverieError,
+    results: WriteResults,
+    vault_hints: Mapping[ScopedKey, str],
+) -> RememberResponse | Problem:
+    if isinstance(prepared, ReverieError):
+        return problem_from_error(prepared)
+    result = results[prepared.memory.id]
+    if isinstance(result, ReverieError):
+        return problem_from_error(prefix_field(f"items.{index}", result))
+    return _build_remembered_body(prepared, result, vault_hints)

@@ -1,0 +1,66 @@
+"""Settings of the ingest service, derived from the process settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reverie.domain.core.confidence import HalfLives, parse_half_lives
+from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.inference.model_catalogue import DEFAULT_MODEL
+from reverie.runtime.settings.settings import Settings, dream_limits
+
+
+@dataclass(frozen=True)
+class IngestSettings:
+    """Limits in bytes or characters, times in seconds.
+
+    `auto_multilingual_model`: whether a tenant may be moved to a model that reads its memories.
+    """
+
+    content_limit: int
+    turn_limit: int
+    tool_output_chars: int
+    dream_limits: DreamThresholds
+    outbox_sweep_after: float
+    import_limit: int
+    half_lives: HalfLives
+    max_event_watchers: int
+    trace_retention: float
+    audit_retention: float
+    correction_cooldown: float
+    scheduler_interval: float
+    dream_retention: float
+    maintenance_interval: float
+    auto_multilingual_model: bool
+    chunk_tokens: int = 200
+    chunk_overlap: int = 40
+    max_relatives: int = 5
+    sweep_age: float = 30.0
+    deletion_timeout: float = 15.0
+    redaction_poll_interval: float = 1.0
+    redaction_grace: float = 30.0
+
+
+def build_ingest_settings(settings: Settings) -> IngestSettings:
+    """The part of the settings that ingest reads."""
+    return IngestSettings(
+        content_limit=settings.content_limit,
+        turn_limit=settings.turn_limit,
+        tool_output_chars=settings.tool_output_chars,
+        dream_limits=dream_limits(settings),
+        outbox_sweep_after=settings.outbox_sweep_after,
+        import_limit=settings.import_limit,
+        half_lives=parse_half_lives(settings.confidence_half_life_days),
+        max_event_watchers=settings.max_event_watchers,
+        trace_retention=settings.trace_retention_hours * 3600,
+        audit_retention=settings.audit_retention_days * 86_400,
+        correction_cooldown=settings.correction_cooldown,
+        scheduler_interval=settings.scheduler_interval,
+        maintenance_interval=settings.maintenance_interval * 60,
+        auto_multilingual_model=settings.auto_multilingual_model
+        and settings.embedding_url is None
+        and settings.embedding_model == DEFAULT_MODEL,
+        dream_retention=settings.dream_retention_days * 86_400,
+        deletion_timeout=settings.request_timeout / 2,
+        redaction_grace=settings.request_timeout,
+    )

@@ -1,0 +1,198 @@
+"""Finds which memories a turn corrects, by rules and by a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import KIND_POLICIES, Kind
+from reverie.domain.core.memory import Memory, NewMemory, hash_content
+from reverie.domain.extraction.grounding import (
+    compute_word_overlap,
+    contains_instructions,
+    is_grounded,
+)
+from reverie.domain.extraction.user_corrections import (
+    apply_correction,
+    correction_applies,
+    find_corrections,
+    may_contain_correction,
+)
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.index_terms import index_text, memory_index_text
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
+from reverie.inference.llm_prompts import fence_items, get_prompt
+from reverie.store.sessions.sessions import SessionRecord
+
+CORRECTABLE_KINDS = (Kind.PREFERENCE, Kind.CONVENTION, Kind.DECISION)
+"""Kinds of memories that say how things are to be done, and so can be taken back."""
+
+MAX_CORRECTED = 3
+"""Memories that one correction takes back at most; where more fit, it is about none of them."""
+
+MAX_SHOWN = 24
+MAX_SEARCH_CHARS = 2_000
+MODEL_TIMEOUT = 15.0
+MIN_CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True)
+class CorrectionChange:
+    """A memory to be written in the place of another, or beside all; what was said; by what."""
+
+    old: Memory | None
+    content: str
+    statement: str
+    produced_by: str = ""
+
+
+class _CorrectionAnswer(BaseModel):
+    said: int
+    memory: int | None = None
+    content: str = Field(min_length=8, max_length=600)
+    old: str = Field(max_length=200)
+    new: str = Field(max_length=200)
+
+
+class CorrectionsAnswer(BaseModel):
+    """What a model says was corrected."""
+
+    corrections: list[_CorrectionAnswer] = Field(max_length=10)
+
+
+def may_correct_memories(texts: Sequence[str], model: LanguageModel | None) -> bool:
+    """Whether a turn is worth a look: rules find a correction, or a model might."""
+    return any(
+        find_corrections(text) or (model is not None and may_contain_correction(text))
+        for text in texts
+    )
+
+
+def build_search_words(texts: Sequence[str], model: LanguageModel | None) -> str:
+    """The words that memories are looked for by: what is out, and for a model all that was said."""
+    outdated = [correction.old for text in texts for correction in find_corrections(text)]
+    return index_text(" ".join([*outdated, *(texts if model else ())])[:MAX_SEARCH_CHARS])
+
+
+def find_changes_by_rules(
+    texts: Sequence[str], memories: Sequence[Memory]
+) -> list[CorrectionChange]:
+    """The changes that rules find. What is out and stands nowhere is a new preference only where
+    it is meant to last."""
+    changes: list[CorrectionChange] = []
+    for correction in [item for text in texts for item in find_corrections(text)]:
+        matches = [memory for memory in memories if correction_applies(correction, memory.content)]
+        if 0 < len(matches) <= MAX_CORRECTED:
+            changes += [
+                CorrectionChange(
+                    memory, apply_correction(correction, memory.content), correction.sentence
+                )
+                for memory in matches
+            ]
+        elif not matches and correction.is_lasting:
+            changes.append(CorrectionChange(None, correction.sentence, correction.sentence))
+    return _dedupe_changes(changes)
+
+
+async def find_changes_by_model(
+    model: LanguageModel, tenant: int, texts: Sequence[str], memories: Sequence[Memory]
+) -> list[CorrectionChange]:
+    """The changes that a model finds, held against what was said. Raises `LanguageModelError`."""
+    candidates = _most_similar(texts, memories)
+    items = [("said", text) for text in texts] + [("memory", item.content) for item in candidates]
+    text = fence_items([(label, redact(text[:4_000]).text) for label, text in items])
+    task = get_prompt("adjust")
+    try:
+        async with asyncio.timeout(MODEL_TIMEOUT):
+            answer = await model.ask(tenant, task, text, CorrectionsAnswer, UsageTally())
+    except TimeoutError as error:
+        raise LanguageModelError("it took too long") from error
+    produced_by = f"{task.label} {model.name}"
+    changes = [_build_change(item, texts, candidates, produced_by) for item in answer.corrections]
+    return _dedupe_changes([item for item in changes if item is not None])
+
+
+def _most_similar(texts: Sequence[str], memories: Sequence[Memory]) -> list[Memory]:
+    """Those that share most words with what was said, the surest first among equals."""
+    joined_texts = "\n".join(texts)
+    return sorted(memories, key=lambda memory: -compute_word_overlap(memory.content, joined_texts))[
+        :MAX_SHOWN
+    ]
+
+
+def _build_change(
+    answer: _CorrectionAnswer, texts: Sequence[str], candidates: Sequence[Memory], produced_by: str
+) -> CorrectionChange | None:
+    """The change, where its sentence was said and it names what it takes back."""
+    index = (answer.memory or 0) - len(texts) - 1
+    if not 1 <= answer.said <= len(texts) or (
+        answer.memory is not None and not 0 <= index < len(candidates)
+    ):
+        return None
+    sentence = texts[answer.said - 1]
+    old = candidates[index] if answer.memory is not None else None
+    evidence = f"{sentence}\n{old.content if old else ''}"
+    content = " ".join(answer.content.split())
+    if (
+        contains_instructions(content)
+        or not is_grounded(content, evidence)
+        or not _mentions(sentence, answer.new)
+    ):
+        return None
+    return CorrectionChange(old, content, sentence[:400], produced_by)
+
+
+def _mentions(sentence: str, name: str) -> bool:
+    return bool(name.strip()) and name.strip().lower() in sentence.lower()
+
+
+def _dedupe_changes(changes: Sequence[CorrectionChange]) -> list[CorrectionChange]:
+    """Each memory corrected once, the first time."""
+    by_target: dict[UUID | str, CorrectionChange] = {}
+    for change in changes:
+        by_target.setdefault(change.old.id if change.old else change.content, change)
+    return list(by_target.values())
+
+
+def merge_changes(
+    model_changes: Sequence[CorrectionChange], rule_changes: Sequence[CorrectionChange]
+) -> list[CorrectionChange]:
+    """What a model found, and what rules found of other memories, or where it found nothing."""
+    return _dedupe_changes(
+        [*model_changes, *(change for change in rule_changes if change.old or not model_changes)]
+    )
+
+
+def build_corrected_memory(
+    change: CorrectionChange, principal: Principal, session: SessionRecord
+) -> NewMemory:
+    """The memory that takes the place of the old one: in its scope, as pinned, and sure."""
+    old = change.old
+    content = redact(change.content).text
+    statement = redact(change.statement).text
+    kind = old.kind if old else Kind.PREFERENCE
+    tags = old.tags if old else ()
+    provenance = {"made_by": change.produced_by} if change.produced_by else {}
+    return NewMemory(
+        id=new_id(),
+        scope=old.scope if old else session.scope,
+        kind=kind,
+        content=content,
+        content_hash=hash_content(content),
+        words=memory_index_text(old.key if old else None, content, tags),
+        tier=KIND_POLICIES[kind].tier,
+        confidence=max(old.confidence if old else 0.0, MIN_CONFIDENCE),
+        tags=tuple(tags),
+        pinned=old.pinned if old else False,
+        session=session.id,
+        agent=principal.agent or session.agent,
+        source="adjust",
+        metadata={"said": statement, **provenance},
+    )

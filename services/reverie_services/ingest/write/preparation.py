@@ -1,0 +1,275 @@
+"""Validates, redacts and classifies what a client sends, ready to be stored. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from json import dumps
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from reverie.contracts.memories import GitLocation, RememberEdge, RememberRequest, SymbolLocation
+from reverie.contracts.sessions import NewTurnBody as TurnBody
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import (
+    build_scope,
+    home_levels,
+    parse_display_names,
+    parse_scope,
+    project_of_scope,
+)
+from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, field_context
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind, parse_edge_kind, parse_kind
+from reverie.domain.core.memory import NewEdge, NewMemory, hash_content, state_hints
+from reverie.domain.extraction.kind_classifier import classify_kind, suggest_improvements
+from reverie.domain.formats.procedures import render_steps
+from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.text.characters import is_blank
+from reverie.domain.text.index_terms import (
+    GENERATED_KEY_PREFIXES,
+    memory_index_text,
+    turn_index_text,
+)
+from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER, strip_fenced
+from reverie.domain.text.turns import condense_tool_output
+from reverie.store.sessions.sessions import TurnToAppend
+from reverie_services.ingest.settings import IngestSettings
+
+SOFT_CORRECTION_REASON = "minor correction"
+_TEXT_FIELDS = ("content", "steps", "summary", "tags", "key", "supersede_reason", "metadata", "git")
+_RESERVED_KEY_MESSAGE = (
+    "keys beginning with file:, session:, entity: or topic: are the system's own"
+)
+
+
+@dataclass(frozen=True)
+class PreparedMemory:
+    """A memory ready to be written, how many secrets were replaced in it, and soft hints."""
+
+    memory: NewMemory
+    redactions: int
+    hints: tuple[str, ...]
+
+
+def prepare_memory(
+    body: RememberRequest,
+    principal: Principal,
+    settings: IngestSettings,
+    session_agent: str | None = None,
+) -> PreparedMemory:
+    """`session_agent` is the agent of the session named, whose memory it is where the key has none.
+
+    Raises `InvalidInput`, `PayloadTooLarge` or `Forbidden`, naming the field.
+    """
+    full_content = render_steps(body.content, body.steps) if body.steps else body.content
+    check_size("content", full_content, settings.content_limit, "content_limit")
+    scope = parse_scope(body.scope) if body.scope else _default_scope(principal, body.git)
+    principal.check_write(scope)
+    check_validity(body.valid_from, body.valid_to)
+    _check_key(body.key, body.supersede_reason, body.soft)
+    redacted, redactions = _redact_body(_strip_recalled(body))
+    kind = _resolve_kind(redacted)
+    redacted = _merge_steps(redacted, kind)
+    memory = NewMemory(
+        id=new_id(),
+        scope=scope,
+        kind=kind,
+        content=redacted.content,
+        content_hash=hash_content(redacted.content),
+        words=memory_index_text(redacted.key, redacted.content, redacted.tags),
+        tier=KIND_POLICIES[kind].tier,
+        confidence=redacted.confidence,
+        key=redacted.key,
+        supersede_reason=redacted.supersede_reason
+        or (SOFT_CORRECTION_REASON if redacted.soft else None),
+        soft=redacted.soft,
+        summary=redacted.summary,
+        tags=tuple(dict.fromkeys(redacted.tags)),
+        pinned=redacted.pinned,
+        session=redacted.session,
+        agent=principal.agent or session_agent,
+        edges=tuple(_build_edge(index, edge) for index, edge in enumerate(redacted.edges)),
+        git=_build_git_fields(redacted.git),
+        metadata=redacted.metadata,
+        valid_from=redacted.valid_from,
+        valid_to=redacted.valid_to,
+        scope_names=parse_display_names(body.scope) if body.scope else {},
+    )
+    return PreparedMemory(
+        memory,
+        redactions,
+        (*suggest_improvements(redacted.content, kind), *state_hints(redacted.content)),
+    )
+
+
+def _default_scope(principal: Principal, git: GitLocation | None) -> str:
+    """Where a memory goes that names no scope: to its branch in the key's project, if the key may
+    write there."""
+    default_scope = principal.default_scope()
+    if (
+        git is None
+        or git.branch is None
+        or default_scope != f"project/{project_of_scope(default_scope)}"
+    ):
+        return default_scope
+    branch = build_scope(
+        home_levels(project_of_scope(default_scope), None, redact(git.branch).text)
+    )
+    return branch if principal.may_write(branch) else default_scope
+
+
+def check_size(field: str, text: str, limit: int, setting: str) -> None:
+    """Raises `PayloadTooLarge` where the text holds more bytes than the setting allows."""
+    size = len(text.encode())
+    if size > limit:
+        raise PayloadTooLarge(field, size, limit, setting)
+
+
+def check_validity(start: datetime | None, stop: datetime | None) -> None:
+    """Raises `InvalidInput` where a time of validity ends before it begins."""
+    if start and stop and stop < start:
+        raise InvalidInput("valid_to", "lies before valid_from")
+
+
+def _check_key(key: str | None, supersede_reason: str | None, soft: bool) -> None:
+    if key is not None and key.lower().startswith(GENERATED_KEY_PREFIXES):
+        raise InvalidInput("key", _RESERVED_KEY_MESSAGE)
+    if supersede_reason is not None and key is None:
+        raise InvalidInput("supersede_reason", "says why a key is replaced: give the key too")
+    if soft and key is None:
+        raise InvalidInput("soft", "corrects what stands under a key: give the key too")
+
+
+def _strip_recalled(body: RememberRequest) -> RememberRequest:
+    """The same body without the memory that was recalled into it."""
+    content, summary = strip_fenced(body.content), strip_fenced(body.summary or "")
+    if is_blank(content):
+        raise InvalidInput("content", "is recalled memory and nothing else: it is known already")
+    steps = [strip_fenced(step).strip() for step in body.steps]
+    for index, step in enumerate(steps):
+        if is_blank(step):
+            raise InvalidInput(f"steps.{index}", "is recalled memory and nothing else")
+    own_fields = {"content": content.strip(), "steps": steps, "summary": summary.strip() or None}
+    return body.model_copy(update=own_fields)
+
+
+def _redact_body(body: RememberRequest) -> tuple[RememberRequest, int]:
+    """The same body without secrets in any text of it, and how many were replaced."""
+    text_fields = {name for name in _TEXT_FIELDS if getattr(body, name)}
+    redacted = redact_value(body.model_dump(include=text_fields, mode="json"))
+    edge_metadata = redact_value([edge.metadata for edge in body.edges])
+    redacted_edges = [
+        edge.model_copy(update={"metadata": metadata})
+        for edge, metadata in zip(body.edges, edge_metadata.value, strict=True)
+    ]
+    values: dict[str, Any] = {
+        **redacted.value,
+        "git": _rebuild_git(redacted.value.get("git"), body.git),
+        "edges": redacted_edges,
+    }
+    return body.model_copy(update=values), redacted.count + edge_metadata.count
+
+
+def _rebuild_git(git: dict[str, Any] | None, original: GitLocation | None) -> GitLocation | None:
+    """Not validated again: a mark that stands for a secret is no commit and no short path."""
+    if git is None or original is None:
+        return None
+    lines = {path: [tuple(span) for span in spans] for path, spans in git["lines"].items()}
+    symbols = {
+        path: [
+            SymbolLocation.model_construct(name=s["name"], lines=tuple(s["lines"])) for s in entries
+        ]
+        for path, entries in git["symbols"].items()
+    }
+    return GitLocation.model_construct(
+        **{
+            **git,
+            "lines": lines,
+            "symbols": symbols,
+            "committed_at": original.committed_at,
+        }
+    )
+
+
+def _merge_steps(body: RememberRequest, kind: Kind) -> RememberRequest:
+    """A skill with its steps in its content, so that they are found, and beside it in order."""
+    if not body.steps:
+        return body
+    if kind is not Kind.SKILL:
+        raise InvalidInput("steps", f"only a skill has steps, not a {kind.value}")
+    metadata = {**body.metadata, "steps": body.steps}
+    content = render_steps(body.content, body.steps)
+    return body.model_copy(update={"content": content, "metadata": metadata})
+
+
+def _resolve_kind(body: RememberRequest) -> Kind:
+    default_kind = Kind.SKILL if body.steps else classify_kind(body.content)
+    kind = parse_kind(body.kind) if body.kind else default_kind
+    if kind in ANCHOR_KINDS:
+        raise InvalidInput("kind", f"{kind.value} nodes are made from what memories touch")
+    return kind
+
+
+def _build_edge(index: int, edge: RememberEdge) -> NewEdge:
+    with field_context(f"edges.{index}.type"):
+        kind = parse_edge_kind(edge.type)
+    return NewEdge(edge.to, kind, edge.weight, edge.metadata)
+
+
+def _build_git_fields(git: GitLocation | None) -> dict[str, Any] | None:
+    if git is None:
+        return None
+    fields = git.model_dump(mode="json")
+    for name in ("lines", "symbols", "blobs"):
+        fields[name] = {path.removeprefix("./"): entry for path, entry in fields[name].items()}
+    fields["files"] = [path.removeprefix("./") for path in git.files]
+    return {name: value for name, value in fields.items() if value}
+
+
+def prepare_turn(
+    index: int, turn: TurnBody, settings: IngestSettings, idempotency_key: str | None
+) -> tuple[TurnToAppend, int]:
+    """A turn without secrets and without recalled memory, a tool's output cut to a trace.
+
+    With it comes how many secrets were replaced. A turn that was nothing but recalled memory
+    keeps its place, with a note in it. `idempotency_key` is the idempotency key of the call.
+    Raises `PayloadTooLarge`.
+    """
+    own_text = strip_fenced(turn.content)
+    redacted, tool = (
+        redact(OMITTED_PLACEHOLDER if is_blank(own_text) else own_text),
+        redact(turn.tool or ""),
+    )
+    content = redacted.text
+    if turn.role == "tool":
+        content = condense_tool_output(tool.text or None, content, settings.tool_output_chars)
+    else:
+        check_size(f"turns.{index}.content", turn.content, settings.turn_limit, "turn_limit")
+    stored = TurnToAppend(
+        id=new_id(),
+        role=turn.role,
+        content=content,
+        words=turn_index_text(turn.role, content),
+        tool=tool.text or None,
+        external_id=redact(turn.external_id or "").text
+        or _derive_external_id(idempotency_key, index, turn, content),
+        at=turn.at,
+    )
+    return stored, redacted.count + tool.count
+
+
+def _derive_external_id(
+    idempotency_key: str | None, index: int, turn: TurnBody, content: str
+) -> str | None:
+    """An external id for a turn without one, the same whenever the same request is sent again.
+
+    A process that dies after its commit leaves the idempotency key without an answer; once that
+    claim has run out the request is carried out again, and finds what it stored. What is sent is
+    part of the id, so that a key used again much later hides nothing new.
+    """
+    if idempotency_key is None:
+        return None
+    at = turn.at.isoformat() if turn.at else None
+    payload = dumps([idempotency_key, index, turn.role, at, content])
+    return f"request:{uuid5(NAMESPACE_URL, payload)}"

@@ -1,0 +1,247 @@
+"""Wires the recall service: the gateway that agents talk to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter
+
+from reverie.inference.embedding_endpoint import build_embedding_endpoint
+from reverie.inference.llm_client import open_language_model
+from reverie.inference.llm_endpoint import build_language_endpoint
+from reverie.inference.model_manager import ModelManager
+from reverie.inference.model_metrics import ModelMetrics
+from reverie.inference.reranker import EndpointReranker, LocalReranker, Reranker
+from reverie.runtime.http.audit import create_auditor
+from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.observability.call_metrics import CallMetrics
+from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
+from reverie.runtime.observability.logs import hide_secrets
+from reverie.runtime.observability.metrics import create_registry
+from reverie.runtime.process.system_resources import memory_bytes
+from reverie.runtime.service import Service
+from reverie.runtime.settings.field_types import require_secret, secret_text
+from reverie.runtime.settings.settings import Settings
+from reverie.store.db.database import open_database
+from reverie.store.db.replica import ReplicaOptions
+from reverie.store.memories.edits import EditStore
+from reverie.store.memories.export_import import ExportImportStore
+from reverie.store.memories.graph import GraphStore
+from reverie.store.memories.history import HistoryStore
+from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.ranking_signals import UsageStore
+from reverie.store.memories.scope_notes import ScopeNoteStore
+from reverie.store.memories.short_ids import ShortIdResolver
+from reverie.store.memories.tasks import TaskStore
+from reverie.store.platform.api_keys import ApiKeyStore
+from reverie.store.platform.audit import AuditTable
+from reverie.store.platform.encryption import create_cipher
+from reverie.store.platform.idempotency import IdempotencyTable
+from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.quotas import QuotaStore
+from reverie.store.platform.recall_traces import RecallTraceStore
+from reverie.store.platform.vault import VaultStore
+from reverie.store.search.embedding_models import EmbeddingModelStore
+from reverie.store.search.search import SearchStore
+from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
+from reverie.store.sessions.context import ContextStore
+from reverie.store.sessions.sessions import SessionStore
+from reverie_services.recall.background_writers import TraceWriter, UsageWriter
+from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
+from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.grpc import server as rpc
+from reverie_services.recall.metrics import RecallMetrics
+from reverie_services.recall.query_expansion import QueryExpander
+from reverie_services.recall.read_your_writes import WritePositions
+from reverie_services.recall.routes import context, export, openapi, preflow, skills
+from reverie_services.recall.routes import graph as graph_routes
+from reverie_services.recall.routes import history as past_routes
+from reverie_services.recall.routes import mcp as mcp_routes
+from reverie_services.recall.routes import models as model_routes
+from reverie_services.recall.routes import sessions as session_routes
+from reverie_services.recall.routes import traces as trace_routes
+from reverie_services.recall.routes.memories import build_memory_routes, build_proxy_routes
+from reverie_services.recall.settings import build_recall_settings
+
+VECTOR_CACHE_SHARE, POSTING_CACHE_SHARE = 1 / 16, 1 / 64
+"""The shares of the memory there is that what is kept of tenants may take."""
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Reads are answered here; writes are passed on. It needs no bus."""
+    registry = create_registry()
+    async with (
+        open_database(
+            require_secret(settings.database_url, "database_url"),
+            settings.pool_max,
+            min_size=settings.pool_min,
+            registry=registry,
+            reader_size=settings.pool_max,
+            replica=_build_replica_options(settings, registry),
+            reader_url=secret_text(settings.database_readonly_url),
+        ) as database,
+        _open_reranker(settings) as reranker,
+        open_language_model(
+            build_language_endpoint(settings) if settings.query_expansion_timeout else None,
+            LlmUsageStore(database, settings.llm_daily_calls, settings.llm_daily_tokens),
+            registry,
+        ) as language_model,
+    ):
+        service_settings = build_recall_settings(settings)
+        vault = VaultStore(database, create_cipher(secret_text(settings.vault_key)), hide_secrets)
+        traces = RecallTraceStore(database)
+        concurrency_limit = RecallConcurrencyLimit(
+            service_settings.max_concurrent_recalls,
+            service_settings.recall_queue_size,
+            service_settings.timeout,
+        )
+        client_metrics = HttpClientMetrics(registry)
+        model_metrics = ModelMetrics(registry)
+        mcp_gateway = mcp_routes.McpGateway(
+            settings.request_timeout, CallMetrics(registry, "mcp"), client_metrics
+        )
+        deps = RecallDependencies(
+            settings=service_settings,
+            model_manager=ModelManager(
+                settings.embedding_model,
+                settings.home,
+                settings.embedding_model_dir,
+                settings.embedding_threads,
+                settings.model_download,
+                settings.recall_sparse,
+                build_embedding_endpoint(
+                    settings.embedding_url, settings.embedding_dims, settings.embedding_key
+                ),
+                metrics=model_metrics,
+                cached_texts=settings.embedding_cache_size,
+            ),
+            memories=MemoryStore(database),
+            edits=EditStore(database),
+            history=HistoryStore(database),
+            search=SearchStore(
+                database,
+                cache_megabytes(settings.recall_vector_cache_mb, VECTOR_CACHE_SHARE),
+                cache_megabytes(settings.recall_term_cache_mb, POSTING_CACHE_SHARE),
+            ),
+            embedding_models=EmbeddingModelStore(database),
+            sessions=SessionStore(database),
+            short_ids=ShortIdResolver(database),
+            contexts=ContextStore(database),
+            export_import=ExportImportStore(database),
+            scope_notes=ScopeNoteStore(database),
+            graph=GraphStore(database),
+            tasks=TaskStore(database),
+            usage_writer=UsageWriter(UsageStore(database)),
+            active_memory_sets=ActiveMemorySetStore(database),
+            concurrency_limit=concurrency_limit,
+            metrics=RecallMetrics(registry, concurrency_limit),
+            traces=traces,
+            trace_writer=TraceWriter(
+                traces, vault.load_secrets, service_settings.max_traces, registry
+            ),
+            reranker=reranker,
+            query_expander=QueryExpander(language_model, vault.load_secrets)
+            if language_model
+            else None,
+            shared_models=[*model_routes.list_shared_models(settings)],
+        )
+        if isinstance(reranker, LocalReranker):
+            reranker.set_metrics(model_metrics)
+        yield Service(
+            name="recall",
+            port=settings.recall_port,
+            routes=[
+                *build_memory_routes(deps),
+                *context.build_context_routes(deps),
+                *export.build_export_routes(deps),
+                *graph_routes.build_graph_routes(deps),
+                *mcp_routes.build_mcp_routes(mcp_gateway, settings.body_limit),
+                *model_routes.build_model_routes(deps),
+                *openapi.build_openapi_routes(),
+                *past_routes.build_history_routes(deps),
+                *preflow.build_preflow_routes(deps),
+                *session_routes.build_session_routes(deps),
+                *skills.build_skill_routes(deps),
+                *trace_routes.build_trace_routes(deps),
+            ],
+            proxy_routes=build_proxy_routes(deps),
+            keys=ApiKeyStore(database),
+            find_tenant=ApiKeyStore(database).find_tenant,
+            quotas=QuotaStore(database),
+            idempotency=IdempotencyTable(database),
+            checks={"postgres": database.check, "model": deps.model_manager.check_first_attempt},
+            background=[
+                deps.model_manager.run_loading_loop,
+                partial(deps.embedding_models.preload_used, deps.model_manager.request_loading),
+                deps.search.vector_cache.run,
+                deps.search.posting_cache.run,
+                deps.trace_writer.run,
+                deps.usage_writer.run,
+                mcp_gateway.run,
+            ],
+            registry=registry,
+            auditor=create_auditor(settings, "recall", AuditTable(database), registry),
+            positions=_build_position_hooks(settings),
+            client_metrics=client_metrics,
+            extra_servers=[
+                rpc.create_server_opener(settings, CallMetrics(registry, "grpc"), client_metrics)
+            ]
+            if settings.grpc_enabled
+            else [],
+        )
+
+
+def cache_megabytes(configured: int | None, share: float) -> int:
+    """Megabytes, as told or that share of the memory there is."""
+    return int(memory_bytes() * share / 1_000_000) if configured is None else configured
+
+
+def _build_replica_options(
+    settings: Settings, registry: CollectorRegistry
+) -> ReplicaOptions | None:
+    url = secret_text(settings.database_replica_url)
+    if url is None:
+        return None
+    reads = Counter(
+        "reverie_replica_reads",
+        "Reads by the server that answered: the replica, or the primary in its place.",
+        ["server"],
+        registry=registry,
+    )
+
+    def told(usable: bool) -> None:
+        reads.labels("replica" if usable else "primary").inc()
+
+    return ReplicaOptions(url, settings.replica_wait_timeout, settings.replica_max_lag, told)
+
+
+def _build_position_hooks(settings: Settings) -> PositionHooks:
+    if settings.database_replica_url is None:
+        return PositionHooks()
+    write_positions = WritePositions(settings.replica_max_lag)
+    return PositionHooks(
+        read_barrier=write_positions.read_barrier, record_position=write_positions.record
+    )
+
+
+@asynccontextmanager
+async def _open_reranker(settings: Settings) -> AsyncIterator[Reranker | None]:
+    reranker: Reranker
+    if settings.rerank_model_dir is not None:
+        reranker = await asyncio.to_thread(
+            LocalReranker, settings.rerank_model_dir, settings.embedding_threads
+        )
+    elif settings.rerank_url is not None:
+        key = settings.rerank_key.get_secret_value() if settings.rerank_key else None
+        reranker = EndpointReranker(str(settings.rerank_url), settings.rerank_model, key)
+    else:
+        yield None
+        return
+    try:
+        yield reranker
+    finally:
+        await reranker.close()

@@ -1,0 +1,1 @@
+"""The gRPC interface of the gateway."""

@@ -1,0 +1,119 @@
+"""gRPC server interceptors: authentication, spans and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from inspect import isasyncgenfunction
+from typing import Any
+
+import grpc
+
+from reverie.contracts.problems import problem_from_error
+from reverie.domain.core.errors import ReverieError
+from reverie.runtime.auth.authentication import Authenticator
+from reverie.runtime.observability.call_metrics import CallMetrics, CallOutcome
+from reverie_services.recall.grpc.errors import abort_on_error, abort_with_problem
+
+_PUBLIC_METHODS = frozenset({"Health"})
+"""What needs no key."""
+
+
+class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Turns away who brings no key that is known: a message may be long, and waits unread."""
+
+    def __init__(self, authenticate: Authenticator, service: str) -> None:
+        self._authenticate = authenticate
+        self._service = service
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: Any
+    ) -> Any:
+        """The method's handler; for who is turned away one that reads nothing."""
+        handler = await continuation(details)
+        name = details.method.removeprefix(self._service)
+        if handler is None or name == details.method or name in _PUBLIC_METHODS:
+            return handler
+        authorization = dict(details.invocation_metadata or ()).get("authorization")
+        try:
+            await self._authenticate(
+                {"Authorization": authorization} if isinstance(authorization, str) else {}
+            )
+        except ReverieError as error:
+            return grpc.stream_unary_rpc_method_handler(partial(_reject, error))
+        return handler
+
+
+async def _reject(error: ReverieError, _: Any, context: Any) -> None:
+    await abort_with_problem(context, problem_from_error(error))
+
+
+_SERVER_FAULT_CODES = frozenset(
+    {"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"}
+)
+"""The codes of what is no fault of who called."""
+
+
+class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Stands before every method of the server, also those of health and reflection."""
+
+    def __init__(self, metrics: CallMetrics) -> None:
+        self._metrics = metrics
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: Any
+    ) -> Any:
+        """The method's handler, seen; None where there is no such method."""
+        handler = await continuation(details)
+        if handler is None:
+            return None
+        name = details.method.rpartition("/")[2]
+        types = (handler.request_deserializer, handler.response_serializer)
+        if handler.unary_unary:
+            observed = self._observe_unary(name, handler.unary_unary)
+            return grpc.unary_unary_rpc_method_handler(observed, *types)
+        if handler.stream_unary:
+            observed = self._observe_unary(name, handler.stream_unary)
+            return grpc.stream_unary_rpc_method_handler(observed, *types)
+        if handler.unary_stream:
+            writes_directly = not isasyncgenfunction(handler.unary_stream)
+            # One that writes to the call itself answers once, when it is over.
+            wrap = self._observe_unary if writes_directly else self._observe_stream
+            observed = wrap(name, handler.unary_stream)
+            return grpc.unary_stream_rpc_method_handler(observed, *types)
+        return handler
+
+    def _observe_unary(self, name: str, method: Callable[[Any, Any], Awaitable[Any]]) -> Any:
+        async def seen(request: Any, context: Any) -> Any:
+            with self._metrics.trace_call(name, _extract_trace_headers(context)) as outcome:
+                try:
+                    async with abort_on_error(context):
+                        return await method(request, context)
+                finally:
+                    _record_outcome(outcome, context)
+
+        return seen
+
+    def _observe_stream(self, name: str, method: Callable[[Any, Any], AsyncIterator[Any]]) -> Any:
+        async def seen(request: Any, context: Any) -> AsyncIterator[Any]:
+            outcome = CallOutcome()
+            with self._metrics.count_call(name, outcome):
+                try:
+                    async with abort_on_error(context):
+                        async for message in method(request, context):
+                            yield message
+                finally:
+                    _record_outcome(outcome, context)
+
+        return seen
+
+
+def _extract_trace_headers(context: Any) -> dict[str, str]:
+    metadata = dict(context.invocation_metadata() or ())
+    return {key: metadata[key] for key in ("traceparent", "tracestate") if key in metadata}
+
+
+def _record_outcome(outcome: CallOutcome, context: Any) -> None:
+    code = context.code()
+    if isinstance(code, grpc.StatusCode) and code is not grpc.StatusCode.OK:
+        outcome.code, outcome.failed = code.name, code.name in _SERVER_FAULT_CODES

@@ -1,0 +1,92 @@
+"""Prometheus metrics of reads: counts, degraded components, and stage durations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from reverie.runtime.observability.metrics import LATENCY_BUCKETS, exemplar
+from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
+
+_COMPONENTS = ("words", "meaning", "sparse", "turns", "graph", "store", "session")
+"""Those that every read may lack; named from the start, so that a rate is told from the first."""
+
+
+class RecallMetrics:
+    """Counters of this gateway, and how full its gate is."""
+
+    def __init__(
+        self, registry: CollectorRegistry, concurrency_limit: RecallConcurrencyLimit
+    ) -> None:
+        self._reads = cache(
+            Counter(
+                "reverie_reads",
+                "Reads answered, by kind (recall, preflow, context).",
+                ["kind"],
+                registry=registry,
+            ).labels
+        )
+        self._degraded = cache(
+            Counter(
+                "reverie_reads_degraded",
+                "Reads answered without what one of their parts would have said.",
+                ["kind"],
+                registry=registry,
+            ).labels
+        )
+        self._missing = cache(
+            Counter(
+                "reverie_reads_missing",
+                "Parts of reads that could not answer, by name.",
+                ["part"],
+                registry=registry,
+            ).labels
+        )
+        for component in _COMPONENTS:
+            self._missing(component)
+        self._stages = cache(
+            Histogram(
+                "reverie_recall_stage_seconds",
+                "Seconds that a stage of a recall took.",
+                ["stage"],
+                buckets=LATENCY_BUCKETS,
+                registry=registry,
+            ).labels
+        )
+        self._rejections = Counter(
+            "reverie_recalls_refused",
+            "Recalls refused, for too many waited or one waited too long.",
+            registry=registry,
+        )
+        _create_gauge(registry, "running", "Recalls that are carried out.").set_function(
+            lambda: concurrency_limit.running
+        )
+        _create_gauge(registry, "waiting", "Recalls that wait for their turn.").set_function(
+            lambda: concurrency_limit.waiting
+        )
+        _create_gauge(registry, "parallel", "Recalls that may be carried out at once.").set(
+            concurrency_limit.max_running
+        )
+
+    def observe_read(self, kind: str, missing: Collection[str]) -> None:
+        """Counts one read, and what it lacked."""
+        self._reads(kind).inc()
+        # Made with the first read, so that a rate of it can be told from the first lack on.
+        self._degraded(kind).inc(1 if missing else 0)
+        for component in missing:
+            self._missing(component).inc()
+
+    def observe_stages(self, stages: Mapping[str, float]) -> None:
+        """Counts what the stages of a recall took, in milliseconds."""
+        for stage, milliseconds in stages.items():
+            self._stages(stage).observe(milliseconds / 1000, exemplar())
+
+    def count_rejection(self) -> None:
+        """Counts one that was not let in."""
+        self._rejections.inc()
+
+
+def _create_gauge(registry: CollectorRegistry, name: str, description: str) -> Gauge:
+    return Gauge(f"reverie_recalls_{name}", description, registry=registry)

@@ -1,0 +1,1 @@
+"""How a recall is answered: retrieve, expand, score, rerank, select."""

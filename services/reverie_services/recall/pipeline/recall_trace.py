@@ -1,0 +1,266 @@
+"""Runs a recall, and encodes and decodes the trace that explains its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, islice
+from time import perf_counter
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.ids import new_id
+from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
+from reverie.domain.retrieval.ranking import ScoredMemory
+from reverie.domain.text.index_terms import query_text
+from reverie.runtime.observability.tracing import current_trace_id
+from reverie.store.platform.recall_traces import RecallTraceRecord
+from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.pipeline.ranking import recall
+from reverie_services.recall.pipeline.recall_result import (
+    RecallExplanation,
+    RecallQuestion,
+    RecallResult,
+)
+from reverie_services.recall.pipeline.result_assembly import Rejection
+
+MAX_LISTED_CANDIDATES = 60
+"""Candidates that a trace tells of, the best first."""
+MAX_KEYWORDS = 100
+QUERY_CHARS = 2_000
+REJECTED_BY_LIMIT = Rejection("limit")
+
+
+@dataclass(frozen=True)
+class RecallRecord:
+    """A recall that was answered: by whom, under which request, in how many milliseconds."""
+
+    id: UUID
+    trace_id: str | None
+    at: datetime
+    principal: Principal
+    session: UUID | None
+    question: RecallQuestion
+    result: RecallResult
+    milliseconds: float
+    fusion: str
+
+
+async def recall_with_trace(
+    deps: RecallDependencies, principal: Principal, question: RecallQuestion, session: UUID | None
+) -> RecallResult:
+    """`recall`; its trace is made and kept beside the requests."""
+    started = perf_counter()
+    result = await recall(deps, principal, question)
+    elapsed = (perf_counter() - started) * 1000
+    now, request_id = datetime.now(UTC), current_trace_id()
+    fusion = deps.settings.fusion
+    record = RecallRecord(
+        new_id(), request_id, now, principal, session, question, result, elapsed, fusion
+    )
+    deps.trace_writer.add(principal.tenant, partial(build_trace, record))
+    return result
+
+
+def build_trace(record: RecallRecord) -> RecallTraceRecord:
+    """The trace as it is kept: nothing in it that redaction takes out of a text."""
+    question, explanation = record.question, record.result.explanation
+    redacted = redact(question.text)
+    parsed_question = (
+        parse_question(redacted.text, record.at) if redacted.count else explanation.parsed_question
+    )
+    request = {
+        **_describe_question(redacted.text, parsed_question),
+        **_describe_request(question),
+        **_describe_outcome(record),
+        "intent": explanation.parsed_question.intent.value,
+    }
+    return RecallTraceRecord(
+        id=record.id,
+        trace=UUID(record.trace_id) if record.trace_id else None,
+        at=record.at,
+        actor=record.principal.actor,
+        session=record.session,
+        agent=question.agent,
+        scopes=question.search_filter.scopes,
+        query=redacted.text[:QUERY_CHARS],
+        asked=request,
+        told=_describe_result(record.result),
+    )
+
+
+def _describe_question(text: str, parsed_question: ParsedQuestion) -> dict[str, Any]:
+    period = parsed_question.time_range
+    return {
+        "language": parsed_question.language,
+        "keywords": query_text(text).split()[:MAX_KEYWORDS],
+        "identifiers": parsed_question.identifiers,
+        "paths": parsed_question.paths,
+        "phrases": parsed_question.phrases,
+        "places": sorted(parsed_question.projects),
+        "period": period and {"since": period.since.isoformat(), "until": period.until.isoformat()},
+        "wants": sorted(kind.value for kind in parsed_question.preferred_kinds),
+    }
+
+
+def _describe_request(question: RecallQuestion) -> dict[str, Any]:
+    """What was asked beside the text, less what was not."""
+    search_filter = question.search_filter
+    moments = {
+        "as_of": question.as_of,
+        "valid_at": search_filter.valid_at,
+        "since": search_filter.since,
+        "until": search_filter.until,
+    }
+    lists = {
+        "kinds": search_filter.kinds,
+        "tiers": search_filter.tiers,
+        "tags": search_filter.tags,
+        "files": search_filter.files,
+    }
+    filters = {name: list(values) for name, values in lists.items() if values is not None}
+    return {
+        "limit": question.limit,
+        "budget_tokens": question.budget_tokens,
+        "depth": question.depth,
+        "min_confidence": question.min_confidence,
+        "turns": question.include_turns,
+        "statuses": list(search_filter.status),
+        **(redact_value(filters).value if filters else {}),
+        **{name: moment.isoformat() for name, moment in moments.items() if moment is not None},
+    }
+
+
+def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
+    result = record.result
+    return {
+        "found": len(result.explanation.candidates) + len(result.explanation.turns),
+        "returned": len(result.hits),
+        "tokens": result.tokens,
+        "milliseconds": round(record.milliseconds, 2),
+        "degraded": result.degraded,
+        "fusion": record.fusion,
+        "weights": dict(record.result.explanation.weights),
+    }
+
+
+def _describe_result(result: RecallResult) -> dict[str, Any]:
+    explanation = result.explanation
+    positions = {memory.id: position for position, memory in enumerate(explanation.ranked, start=1)}
+    base_scores = {memory.id: memory.score for memory in explanation.candidates}
+    listed = [
+        (
+            *_encode_scores(memory, base_scores.get(memory.id, memory.score)),
+            *_encode_outcome(explanation, memory.id, rank),
+            positions.get(memory.id),
+        )
+        for memory, rank in islice(_iterate_candidates(result), MAX_LISTED_CANDIDATES)
+    ]
+    hit_counts = {name: len(hits) for name, hits in explanation.hits_by_arm.items()}
+    return {
+        "arms": hit_counts | ({"turns": len(explanation.turns)} if explanation.turns else {}),
+        "took": dict(explanation.stage_milliseconds),
+        "candidates": listed,
+        "omitted": len(explanation.candidates) + len(explanation.turns) - len(listed),
+    }
+
+
+def _iterate_candidates(result: RecallResult) -> Iterator[tuple[ScoredMemory, int | None]]:
+    """Each candidate once, as it last stood: the answer, what was weighed, turns, the rest."""
+    seen_ids = set[UUID]()
+    explanation = result.explanation
+    returned = ((hit.scored, rank) for rank, hit in enumerate(result.hits, start=1))
+    others = (
+        (memory, None)
+        for memory in chain(explanation.ranked, explanation.turns, explanation.candidates)
+    )
+    for memory, rank in chain(returned, others):
+        if memory.id not in seen_ids:
+            seen_ids.add(memory.id)
+            yield memory, rank
+
+
+def _encode_scores(memory: ScoredMemory, base: float) -> tuple[Any, ...]:
+    """What a candidate's score is made of; `base` is what it was before the factors."""
+    hits_by_arm = {
+        name: _encode_hit(rank, memory.raw_scores.get(name))
+        for name, rank in memory.arm_ranks.items()
+    }
+    hops = [(hop.source, hop.kind, round(hop.contribution, 5)) for hop in memory.hops]
+    return (
+        memory.id,
+        round(memory.score, 5),
+        round(base, 5),
+        round(memory.fused_score, 5),
+        hits_by_arm,
+        memory.factors,
+        hops,
+    )
+
+
+def _encode_hit(rank: int, score: float | None) -> tuple[float, ...]:
+    return (rank,) if score is None else (rank, round(score, 5))
+
+
+def _encode_outcome(
+    explanation: RecallExplanation, memory_id: UUID, rank: int | None
+) -> tuple[Any, ...]:
+    """Where a candidate ended, how like others it was, and what cut it if it is not answered."""
+    max_similarity = explanation.similarities.get(memory_id)
+    similarity = round(max_similarity, 4) if max_similarity else None
+    if rank is not None:
+        return rank, similarity, None, None
+    rejection = explanation.rejections.get(memory_id, REJECTED_BY_LIMIT)
+    return None, similarity, rejection.reason, rejection.replaced_by
+
+
+def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
+    """What `build_trace` keeps of how an answer came about, as it is told:
+
+    with a name for each part.
+    """
+    return {
+        **stored_trace,
+        "candidates": [_decode_candidate(candidate) for candidate in stored_trace["candidates"]],
+    }
+
+
+def _decode_candidate(encoded: Any) -> dict[str, Any]:
+    """One candidate; those that an older service kept have their names already."""
+    if isinstance(encoded, dict):
+        return encoded
+    (
+        candidate_id,
+        score,
+        base,
+        fused,
+        arms,
+        factors,
+        hops,
+        rank,
+        similarity,
+        reason,
+        replaced_by,
+        position,
+    ) = encoded
+    return {
+        "id": candidate_id,
+        "type": "turn" if "turns" in arms else "memory",
+        "score": score,
+        "base": base,
+        "fused": fused,
+        "arms": {
+            name: dict(zip(("rank", "score"), hit, strict=False)) for name, hit in arms.items()
+        },
+        "hops": [{"source": source, "type": kind, "lent": lent} for source, kind, lent in hops],
+        "factors": factors,
+        "rank": rank,
+        "likeness": similarity,
+        "cut": reason,
+        "cut_by": replaced_by,
+        "place": position,
+    }

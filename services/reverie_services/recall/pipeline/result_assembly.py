@@ -1,0 +1,217 @@
+"""Assembles a result: deduplicates, merges turns, fits the budget, and records rejections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval.diversity import jaccard_similarity
+from reverie.domain.retrieval.ranking import ARM_WEIGHTS, ScoredMemory, score_with_adjacent_turns
+from reverie.store.search.search import RecallCandidate, TurnHit
+
+TURN_WEIGHT = 0.6
+MAX_MERGED_TURNS = 3
+
+AnswerEdge = tuple[UUID, UUID, UUID, str, float]
+"""An edge between two memories of an answer: id, source, target, type, weight."""
+
+
+@dataclass(frozen=True)
+class RankedHit:
+    """A memory or a turn in the answer; `turns`: neighbours that are read as one with it."""
+
+    scored: ScoredMemory
+    item: Memory | TurnHit
+    turns: tuple[TurnHit, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The text that counts against the budget."""
+        return "\n\n".join(turn.content for turn in self.turns) or self.item.content
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why a candidate is not in the answer, and which memory took its place if one did."""
+
+    reason: str
+    replaced_by: UUID | None = None
+
+
+def rejection_reasons(
+    hits: Sequence[RankedHit], selected: Sequence[RankedHit], limit: int
+) -> dict[UUID, Rejection]:
+    """Why each of `hits`, in the order of choice, is not among those kept.
+
+    What was passed over did not fit the budget; of what stood behind the last one kept, that with a
+    better score than it gave way to diversity.
+    """
+    selected_ids = {hit.item.id for hit in selected}
+    last = selected[-1] if len(selected) == limit else None
+    rejections: dict[UUID, Rejection] = {}
+    is_past_last = False
+    for hit in hits:
+        if hit.item.id not in selected_ids:
+            is_better = last is not None and hit.scored.score > last.scored.score
+            rejections[hit.item.id] = Rejection(
+                ("diversity" if is_better else "limit") if is_past_last else "budget"
+            )
+        is_past_last = is_past_last or hit is last
+    return rejections
+
+
+def dedupe(
+    ranked: Sequence[ScoredMemory], candidates: Mapping[UUID, RecallCandidate]
+) -> tuple[list[ScoredMemory], dict[UUID, Rejection]]:
+    """The first of each text, and which of them the others gave way to."""
+    first_by_hash: dict[bytes, ScoredMemory] = {}
+    rejections = {}
+    for memory in ranked:
+        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
+        if first is not memory:
+            rejections[memory.id] = Rejection("double", first.id)
+    return list(first_by_hash.values()), rejections
+
+
+def mmr_rejections(
+    pool: Sequence[ScoredMemory],
+    texts: Sequence[frozenset[str]],
+    order: Sequence[tuple[int, float]],
+) -> tuple[dict[UUID, float], dict[UUID, Rejection]]:
+    """How like each of `pool` is to what `order` took of it, and why the rest was not taken."""
+    similarities, rejections = dict(order), dict[UUID, Rejection]()
+    for index, memory in enumerate(pool):
+        if index in similarities:
+            continue
+        is_better = memory.score > pool[order[-1][0]].score
+        rejections[memory.id] = Rejection("diversity" if is_better else "limit")
+        if is_better:
+            similarities[index] = max(
+                jaccard_similarity(texts[index], texts[selected]) for selected, _ in order
+            )
+    return {pool[index].id: similarity for index, similarity in similarities.items()}, rejections
+
+
+def filter_edges(edges: Sequence[AnswerEdge], selected: Sequence[RankedHit]) -> list[AnswerEdge]:
+    """Those edges whose ends both are in the answer."""
+    selected_ids = {hit.item.id for hit in selected}
+    return [edge for edge in edges if edge[1] in selected_ids and edge[2] in selected_ids]
+
+
+def top_k(
+    ranked: Sequence[ScoredMemory], limit: int
+) -> tuple[Sequence[ScoredMemory], dict[UUID, Rejection]]:
+    """The first of what was chosen, and why each of the rest is not among them."""
+    rejections = {}
+    for memory in ranked[limit:]:
+        is_better = memory.score > ranked[limit - 1].score
+        rejections[memory.id] = Rejection("diversity" if is_better else "limit")
+    return ranked[:limit], rejections
+
+
+def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[RankedHit]:
+    """Memories and raw turns in one order, that of the memories kept.
+
+    Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
+    way to a memory that was made of it. The best turn stands well below the best memory where that
+    has the words of the question as well, and just above it where no memory has any of them.
+    """
+    if not turns:
+        return memories
+    digested_turn_ids = {
+        turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
+    }
+    best_memory_score = max((hit.scored.score for hit in memories), default=TURN_WEIGHT)
+    turn_scores = score_with_adjacent_turns(
+        {turn.id: (turn.session, turn.ord, turn.score) for turn in turns}
+    )
+    ranks = {turn.id: position for position, turn in enumerate(turns, start=1)}
+    new_turns = [turn for turn in turns if turn.id not in digested_turn_ids]
+    best_turn_score = max((turn_scores[turn.id] for turn in new_turns), default=1.0)
+    top_score = min(1.0, best_memory_score * _compute_turn_weight(memories, turns))
+    turn_hits = [
+        RankedHit(
+            _score_turn(turn, ranks[turn.id], top_score * turn_scores[turn.id] / best_turn_score),
+            turn,
+        )
+        for turn in new_turns
+    ]
+    return sorted([*memories, *turn_hits], key=lambda hit: (-hit.scored.score, hit.scored.id))
+
+
+def merge_adjacent_turns(
+    hits: Sequence[RankedHit],
+) -> tuple[list[RankedHit], dict[UUID, Rejection]]:
+    """The hits, best first, with turns that follow one another read as one, and what went into
+    which: a question and its answer say more side by side. At most `MAX_MERGED_TURNS` are."""
+    merged: list[RankedHit] = []
+    absorbed: dict[UUID, Rejection] = {}
+    for hit in hits:
+        index = next((n for n, other in enumerate(merged) if _are_adjacent(other, hit)), None)
+        if index is None or not isinstance(hit.item, TurnHit):
+            merged.append(hit)
+            continue
+        target = merged[index]
+        turns = sorted([*_turns_of_hit(target), hit.item], key=lambda turn: turn.ord)
+        merged[index] = replace(target, turns=tuple(turns))
+        absorbed[hit.item.id] = Rejection("beside", target.item.id)
+    return merged, absorbed
+
+
+def _are_adjacent(first: RankedHit, second: RankedHit) -> bool:
+    first_turns, second_turns = _turns_of_hit(first), _turns_of_hit(second)
+    if (
+        not first_turns
+        or not second_turns
+        or len(first_turns) + len(second_turns) > MAX_MERGED_TURNS
+    ):
+        return False
+    is_consecutive = (
+        second_turns[-1].ord + 1 == first_turns[0].ord
+        or first_turns[-1].ord + 1 == second_turns[0].ord
+    )
+    return is_consecutive and first_turns[0].session == second_turns[0].session
+
+
+def _turns_of_hit(hit: RankedHit) -> Sequence[TurnHit]:
+    return hit.turns or ((hit.item,) if isinstance(hit.item, TurnHit) else ())
+
+
+def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]) -> float:
+    """The best turn's score as a share of the best memory's.
+
+    Where words say less of the memories than of the turns, that much of their scores is lacking.
+    """
+    best_memory_score = max(
+        (hit.scored.raw_scores.get("words", 0.0) for hit in memories), default=0.0
+    )
+    best_turn_score = max(turn.score for turn in turns)
+    missing_share = (
+        max(0.0, 1.0 - best_memory_score / best_turn_score) if best_turn_score > 0 else 0.0
+    )
+    return TURN_WEIGHT / (1.0 - ARM_WEIGHTS["words"] * missing_share)
+
+
+def _score_turn(turn: TurnHit, rank: int, score: float) -> ScoredMemory:
+    return ScoredMemory(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused_score=score)
+
+
+def fit_budget(
+    hits: Sequence[RankedHit], limit: int, budget: int | None, count: Callable[[str], int]
+) -> tuple[list[RankedHit], int]:
+    """At most `limit` hits whose contents together take at most `budget` tokens.
+
+    One that does not fit is passed over for a smaller one behind it.
+    """
+    selected: list[RankedHit] = []
+    used = 0
+    for hit in hits:
+        if len(selected) == limit:
+            break
+        cost = count(hit.content)
+        if budget is None or used + cost <= budget:
+            selected.append(hit)
+            used += cost
+    return selected, used

@@ -1,0 +1,80 @@
+"""Expands a question with rephrasings and likely kinds from a language model, cached."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.kinds import Kind
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.retrieval.question_parsing import MAX_PARSED_CHARS
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
+from reverie.inference.llm_prompts import fence_items, get_prompt
+from reverie_services.recall.background_writers import SecretsLoader
+
+MAX_REPHRASINGS = 3
+MAX_QUESTION_LENGTH = 300
+MAX_CACHED_ANSWERS = 1_000
+"""Answers that a process keeps, so that a question asked again costs nothing and finds the same."""
+
+_AnswerKind = Literal[
+    "decision", "convention", "preference", "bug", "lesson", "spec", "task", "skill", "context"
+]
+
+
+class _RephrasingAnswer(BaseModel):
+    questions: list[str] = Field(max_length=20)
+    kinds: list[_AnswerKind] = Field(default_factory=list, max_length=20)
+
+
+@dataclass(frozen=True)
+class ExpandedQuery:
+    """Other ways to put a question, and the kinds that would answer it."""
+
+    questions: tuple[str, ...] = ()
+    kinds: frozenset[Kind] = frozenset()
+
+
+NO_EXPANSION = ExpandedQuery()
+
+
+class QueryExpander:
+    """Asks the model once for each question of a tenant; the caller sets the deadline."""
+
+    def __init__(self, model: LanguageModel, load_secrets: SecretsLoader) -> None:
+        self._model, self._load_secrets = model, load_secrets
+        self._cache: OrderedDict[tuple[int, str], ExpandedQuery] = OrderedDict()
+
+    async def expand(self, tenant: int, text: str) -> ExpandedQuery:
+        """The other ways. Raises `Unavailable` where the model gives no answer."""
+        cache_key = tenant, text[:MAX_PARSED_CHARS]
+        if cache_key in self._cache:
+            self._cache.move_to_end(cache_key)
+            return self._cache[cache_key]
+        with use_secrets(await self._load_secrets(tenant), lambda _: False):
+            data = fence_items([("question", redact(cache_key[1]).text)])
+        try:
+            answer = await self._model.ask(
+                tenant, get_prompt("rephrase"), data, _RephrasingAnswer, UsageTally()
+            )
+        except LanguageModelError as error:
+            raise Unavailable("the language model", str(error)) from error
+        expanded = _parse_answer(answer)
+        self._cache[cache_key] = expanded
+        if len(self._cache) > MAX_CACHED_ANSWERS:
+            self._cache.popitem(last=False)
+        return expanded
+
+
+def _parse_answer(answer: _RephrasingAnswer) -> ExpandedQuery:
+    normalized = (" ".join(question.split()) for question in answer.questions)
+    valid = [question for question in normalized if 0 < len(question) <= MAX_QUESTION_LENGTH]
+    return ExpandedQuery(
+        tuple(dict.fromkeys(valid))[:MAX_REPHRASINGS], frozenset(map(Kind, answer.kinds))
+    )

@@ -1,0 +1,190 @@
+"""Route for the context block at session start."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.contracts.base import Name, NonBlankStr
+from reverie.contracts.context import (
+    BudgetWarning,
+    ContextBudgetsBody,
+    ContextEntry,
+    ContextResponse,
+    ContextSection,
+    OmittedMemory,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
+from reverie.domain.context.budgets import ContextBudgets
+from reverie.domain.context.context_block import BlockEntry, ContextBlock, render_context_block
+from reverie.domain.context.line_candidates import ContextInput, render_title
+from reverie.domain.context.open_files import MAX_OPEN_FILES
+from reverie.domain.core.errors import InvalidInput, field_context
+from reverie.runtime.http.calls import Call, Reply
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import QueryParams
+from reverie.store.sessions.sessions import SessionRecord
+from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.pipeline.visible_scopes import (
+    find_session,
+    or_none_if_unavailable,
+    resolve_project_scopes,
+    resolve_scopes,
+)
+
+OpenFile = Annotated[str, Field(min_length=1, max_length=1024)]
+
+
+class ContextQuery(QueryParams):
+    """Whose context: a session's, a project's, or all that the key may read.
+
+    `files`: what the agent has open. `budget_tokens`: another total, in the same proportions.
+    """
+
+    session: UUID | None = None
+    project: Name | None = None
+    scope: list[NonBlankStr] | None = None
+    files: list[OpenFile] | None = Field(default=None, max_length=MAX_OPEN_FILES)
+    budget_tokens: Annotated[int, Field(ge=50, le=100_000)] | None = None
+    format: Literal["json", "markdown"] = "json"
+
+
+def build_context_routes(deps: RecallDependencies) -> list[Route]:
+    """The table of the context."""
+    handlers = ContextHandlers(deps)
+    return [
+        Route(
+            "GET",
+            "/v1/context",
+            handlers.get_context,
+            query=ContextQuery,
+            response=ContextResponse,
+            response_examples={"text/markdown": "## What is known of shop\n"},
+            summary="What an agent should know at session start",
+        ),
+    ]
+
+
+class ContextHandlers:
+    """The handler, around the parts of the service."""
+
+    def __init__(self, deps: RecallDependencies) -> None:
+        self._deps = deps
+
+    async def get_context(self, call: Call[None, ContextQuery]) -> Reply:
+        """`GET /v1/context`."""
+        principal, query = call.principal, call.query
+        requested_scopes = _parse_requested_scopes(principal, query)
+        session, missing = await find_session(self._deps, principal, query.session)
+        scopes = [] if missing else resolve_scopes(principal, requested_scopes, session)
+        project = _find_project(principal, query, session)
+        files = query.files or []
+        briefing_load = self._deps.contexts.load(principal, scopes, project, files)
+        loaded = await or_none_if_unavailable(briefing_load, self._deps.settings.timeout)
+        briefing = loaded or ContextInput()
+        degraded = missing if loaded else [*missing, "store"]
+        self._deps.metrics.observe_read("context", degraded)
+        budgets = briefing.budgets if files else briefing.budgets.without_files()
+        if query.budget_tokens is not None:
+            budgets = budgets.scale_to(query.budget_tokens)
+        share_unused = query.budget_tokens is not None
+        block = render_context_block(
+            briefing, budgets, self._deps.model_manager.counter.count, share_unused
+        )
+        if query.format == "markdown":
+            headers = {"Content-Type": "text/markdown; charset=utf-8"}
+            if degraded:
+                headers["Reverie-Degraded"] = ", ".join(degraded)
+            return Reply(body=block.markdown.encode(), headers=headers)
+        answer = _build_answer(block, briefing, budgets)
+        return Reply(body=answer.model_copy(update={"degraded": degraded}))
+
+
+def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[str] | None:
+    """The scopes that the parameters name; None where they name none or a session."""
+    given_parameters = [name for name in ("project", "scope", "session") if getattr(query, name)]
+    if len(given_parameters) > 1:
+        raise InvalidInput(
+            given_parameters[-1], "give a project, scopes or a session, not several of them"
+        )
+    if query.project:
+        return resolve_project_scopes(principal, query.project)
+    if query.scope is None:
+        return None
+    parsed = []
+    for index, scope in enumerate(query.scope):
+        with field_context(f"scope.{index}"):
+            parsed.append(parse_scope(scope))
+    return parsed
+
+
+def _find_project(
+    principal: Principal, query: ContextQuery, session: SessionRecord | None
+) -> str | None:
+    """The one project that is spoken of: its budgets hold, and its files are meant."""
+    if query.project:
+        return slugify(query.project)
+    if session is not None:
+        return project_of_scope(session.scope)
+    projects = {project_of_scope(parse_scope(scope)) for scope in query.scope or ()} - {None}
+    if query.scope is None:
+        return principal.project
+    return projects.pop() if len(projects) == 1 else None
+
+
+def _build_answer(
+    block: ContextBlock, briefing: ContextInput, budgets: ContextBudgets
+) -> ContextResponse:
+    return ContextResponse(
+        markdown=block.markdown,
+        tokens=block.tokens,
+        memories=list(block.memory_ids),
+        sections=_build_sections(block),
+        budgets=ContextBudgetsBody(**vars(budgets), total=budgets.total),
+        omitted=[
+            OmittedMemory(
+                id=item.memory.id,
+                title=render_title(item.memory),
+                kind=item.memory.kind.value,
+                section=item.placement.heading,
+                part=item.placement.sections[0].value,
+                reason=item.reason,
+            )
+            for item in block.omitted
+        ],
+        more=briefing.has_more,
+        warnings=[BudgetWarning(**vars(item), message=item.message) for item in block.warnings],
+        summaries=dict(briefing.summaries),
+    )
+
+
+def _build_sections(block: ContextBlock) -> list[ContextSection]:
+    headings = dict.fromkeys(entry.placement for entry in block.entries)
+    return [
+        ContextSection(
+            name=section.heading,
+            part=section.sections[0].value,
+            tokens=sum(entry.tokens for entry in block.entries if entry.placement == section),
+            entries=[_build_entry(entry) for entry in block.entries if entry.placement == section],
+        )
+        for section in headings
+    ]
+
+
+def _build_entry(entry: BlockEntry) -> ContextEntry:
+    memory = entry.memory
+    return ContextEntry(
+        id=memory.id,
+        kind=memory.kind.value,
+        scope=memory.scope,
+        key=memory.key,
+        text=entry.text,
+        tokens=entry.tokens,
+        pinned=memory.pinned,
+        stale_grade=memory.stale_grade,
+        stale_reason=memory.stale_reason,
+        why=entry.why,
+    )

@@ -1,0 +1,289 @@
+"""Routes for a memory's subgraph, the impact of a change, and graph statistics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from reverie.contracts.base import Name, NonBlankStr, RepoPath, Timestamp
+from reverie.contracts.git import StaleEvidence
+from reverie.contracts.graph import (
+    GraphEdge,
+    GraphNode,
+    GraphStats,
+    ImpactItem,
+    ImpactPage,
+    SubgraphResponse,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_scope, slugify
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.ids import short_id
+from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.entities.recognition import candidate_labels
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import CursorPosition, PageQuery, decode_cursor, encode_cursor
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import QueryParams
+from reverie.store.memories.graph import (
+    RANKING_START,
+    GraphCounts,
+    ImpactRecords,
+    RankingCursor,
+    SubgraphRecords,
+    SubgraphRequest,
+)
+from reverie.store.memories.memories import VISIBLE_STATUSES
+from reverie_services.recall.dependencies import RecallDependencies
+
+MAX_DEPTH = 5
+MAX_RANKED = 10_000
+"""How far a ranking is told."""
+
+
+class SubgraphQuery(QueryParams):
+    """How far to look around a memory."""
+
+    depth: Annotated[int, Field(ge=1, le=MAX_DEPTH)] = 2
+    fan_out: Annotated[int, Field(ge=1, le=50)] = 10
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+    as_of: Timestamp | None = None
+    include: list[Literal["archived"]] | None = None
+
+
+class ImpactQuery(PageQuery):
+    """A file or an entity as somebody names it; without a project, those of all."""
+
+    path: RepoPath | None = None
+    entity: Name | None = None
+    project: Name | None = None
+
+
+class ImpactCursor(CursorPosition):
+    """A cursor in a ranking: how many came before, and the last of them."""
+
+    skip: Annotated[int, Field(ge=0, le=MAX_RANKED)]
+    score: float | None = None
+    id: UUID | None = None
+
+    @classmethod
+    def from_ranking_cursor(cls, cursor: RankingCursor) -> ImpactCursor:
+        """The cursor of a place."""
+        score, last = cursor.last or (None, None)
+        return cls(skip=cursor.count, score=score, id=last)
+
+    @property
+    def ranking_cursor(self) -> RankingCursor:
+        """Where it stands."""
+        last = None if self.score is None or self.id is None else (self.score, self.id)
+        return RankingCursor(self.skip, last)
+
+
+class StatsQuery(QueryParams):
+    """A project with all in it, one scope, or all that the key may read."""
+
+    project: Name | None = None
+    scope: NonBlankStr | None = None
+
+
+def build_graph_routes(deps: RecallDependencies) -> list[Route]:
+    """The table of the graph."""
+    handlers = GraphHandlers(deps)
+    return [
+        Route(
+            "GET",
+            "/v1/memories/{id}/subgraph",
+            handlers.get_subgraph,
+            query=SubgraphQuery,
+            response=SubgraphResponse,
+            summary=("What lies around a memory, also as it was known once"),
+        ),
+        Route(
+            "GET",
+            "/v1/impact",
+            handlers.get_impact,
+            query=ImpactQuery,
+            response=ImpactPage,
+            summary="Memories that a change of a file or an entity would make doubtful",
+        ),
+        Route(
+            "GET",
+            "/v1/graph/stats",
+            handlers.get_stats,
+            query=StatsQuery,
+            response=GraphStats,
+            summary="The graph in numbers",
+        ),
+    ]
+
+
+class GraphHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: RecallDependencies) -> None:
+        self._deps = deps
+
+    async def get_subgraph(self, call: Call[None, SubgraphQuery]) -> SubgraphResponse:
+        """`GET /v1/memories/{id}/subgraph`."""
+        principal, query = call.principal, call.query
+        if query.as_of:
+            root = await self._deps.history.resolve(principal, call.path["id"], query.as_of)
+        else:
+            root = await self._deps.memories.resolve(principal, call.path["id"])
+        request = SubgraphRequest(
+            query.depth,
+            query.fan_out,
+            query.limit,
+            (*VISIBLE_STATUSES, *(query.include or ())),
+            query.as_of,
+        )
+        records = await self._deps.graph.load_subgraph(principal, root, request)
+        return SubgraphResponse(
+            root=root,
+            depth=query.depth,
+            nodes=_build_nodes(records),
+            edges=[*_build_edges(records), *_build_follows_edges(records)],
+            truncated=bool(records.truncated_by),
+            cut_by=sorted(records.truncated_by),
+            as_of=query.as_of,
+        )
+
+    async def get_impact(self, call: Call[None, ImpactQuery]) -> ImpactPage:
+        """`GET /v1/impact`."""
+        principal, query = call.principal, call.query
+        project = slugify(query.project) if query.project else None
+        graph, after = self._deps.graph, decode_cursor(query.cursor, ImpactCursor)
+        cursor = after.ranking_cursor if after else RANKING_START
+        if query.path and query.entity:
+            raise InvalidInput("entity", "give a path or an entity, not both")
+        if query.entity:
+            records = await graph.find_entity_impact(
+                principal, candidate_labels(query.entity), project, query.limit, cursor
+            )
+            target = {"entity": query.entity, "entities": records.names}
+        elif query.path:
+            path = query.path.removeprefix("./")
+            records = await graph.find_file_impact(principal, path, project, query.limit, cursor)
+            target = {"path": path, "files": records.names}
+        else:
+            raise InvalidInput("path", "give the path of a file, or an entity")
+        has_more = records.truncated and records.cursor.count <= MAX_RANKED
+        next_cursor = (
+            encode_cursor(ImpactCursor.from_ranking_cursor(records.cursor)) if has_more else None
+        )
+        items = [_build_impact_item(records, row) for row in records.rows]
+        return ImpactPage(items=items, truncated=records.truncated, next=next_cursor, **target)
+
+    async def get_stats(self, call: Call[None, StatsQuery]) -> GraphStats:
+        """`GET /v1/graph/stats`."""
+        return _build_stats(
+            await self._deps.graph.load_counts(
+                call.principal, _resolve_stats_scopes(call.principal, call.query)
+            )
+        )
+
+
+def _resolve_stats_scopes(principal: Principal, query: StatsQuery) -> list[str] | None:
+    """The patterns that the parameters name; None for all that may be read."""
+    if query.project and query.scope:
+        raise InvalidInput("scope", "give a project or a scope, not both")
+    if query.project:
+        return [f"project/{slugify(query.project)}/*"]
+    if query.scope is None:
+        return None
+    scope = parse_scope(query.scope)
+    principal.check_read([scope])
+    return [scope]
+
+
+def _build_nodes(records: SubgraphRecords) -> list[GraphNode]:
+    nodes = [
+        GraphNode(
+            id=row["id"],
+            short_id=short_id(row["id"]),
+            kind=row["kind"],
+            label=row["label"],
+            scope=row["scope"],
+            status=row["status"],
+            key=row["key"],
+            created_at=row["created"],
+            depth=records.depths[row["id"]],
+        )
+        for row in records.nodes
+    ]
+    return sorted(nodes, key=lambda node: (node.depth, node.id))
+
+
+def _build_edges(records: SubgraphRecords) -> list[GraphEdge]:
+    return [
+        GraphEdge(
+            id=row["id"],
+            source=row["src"],
+            target=row["dst"],
+            type=row["kind"],
+            weight=row["weight"],
+            metadata=row["meta"],
+            known_from=row["known_from"],
+            known_to=row["known_to"],
+            who=row["who"],
+        )
+        for row in records.edges
+    ]
+
+
+def _build_follows_edges(records: SubgraphRecords) -> list[GraphEdge]:
+    return [
+        GraphEdge(
+            source=row["src"],
+            target=row["dst"],
+            type=EdgeKind.FOLLOWS.value,
+            known_from=row["known_from"],
+        )
+        for row in records.follows
+    ]
+
+
+def _build_impact_item(records: ImpactRecords, row: Any) -> ImpactItem:
+    affected = records.affected[row["id"]]
+    return ImpactItem(
+        id=row["id"],
+        short_id=short_id(row["id"]),
+        kind=row["kind"],
+        label=row["key"] or row["content"][:120],
+        scope=row["scope"],
+        score=round(affected.score, 4),
+        grade=affected.grade,
+        path=list(affected.path),
+        staleness=round(row["staleness"], 4),
+        stale_grade=row["stale_grade"],
+        evidence=[StaleEvidence.model_validate(mark) for mark in row["evidence"] or []],
+    )
+
+
+def _build_stats(graph_counts: GraphCounts) -> GraphStats:
+    return GraphStats(
+        nodes=graph_counts.total,
+        memories=graph_counts.memories,
+        nodes_by_kind=_sum_by_name(
+            (kind, count) for (kind, _), count in graph_counts.nodes.items()
+        ),
+        nodes_by_status=_sum_by_name(
+            (status, count) for (_, status), count in graph_counts.nodes.items()
+        ),
+        edges=sum(graph_counts.edges.values()),
+        edges_by_type=dict(graph_counts.edges),
+        components=len(graph_counts.sizes) + graph_counts.orphans,
+        largest_component=max((*graph_counts.sizes, min(graph_counts.total, 1))),
+        orphans=graph_counts.orphans,
+    )
+
+
+def _sum_by_name(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for name, count in counts:
+        total[name] += count
+    return dict(sorted(total.items()))

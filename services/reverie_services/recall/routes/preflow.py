@@ -1,0 +1,103 @@
+"""Route for what an agent should know before a turn."""
+
+from __future__ import annotations
+
+from reverie.contracts.context import PreflowItem, PreflowLayer, PreflowRequest, PreflowResponse
+from reverie.domain.context.active_set import ActiveSetEntry, ActiveSetLayer
+from reverie.domain.core.errors import PayloadTooLarge
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.pipeline.preflow import (
+    PreflowResult,
+    PreflowTurn,
+    build_empty_preflow,
+    run_preflow,
+)
+from reverie_services.recall.pipeline.visible_scopes import find_session
+
+
+def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
+    """The table of preflow."""
+    handlers = PreflowHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/preflow",
+            handlers.prepare_turn,
+            PreflowRequest,
+            response=PreflowResponse,
+            read_only=True,
+            summary="What an agent should have before a turn, as far as it was not given it yet",
+        ),
+    ]
+
+
+class PreflowHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: RecallDependencies) -> None:
+        self._deps = deps
+
+    async def prepare_turn(self, call: Call[PreflowRequest, None]) -> PreflowResponse:
+        """`POST /v1/preflow`."""
+        principal, body = call.principal, call.body
+        size, limit = len(body.query.encode()), self._deps.settings.content_limit
+        if size > limit:
+            raise PayloadTooLarge("query", size, limit, "content_limit")
+        session, missing = await find_session(self._deps, principal, body.session)
+        if session is None:
+            empty_result = build_empty_preflow(self._deps, body.query, body.budget_tokens, missing)
+            self._deps.metrics.observe_read("preflow", missing)
+            return _build_answer(empty_result, call.trace_id)
+        turn = PreflowTurn(
+            session, body.query, body.files, body.budget_tokens, body.compacted, body.again
+        )
+        result = await run_preflow(self._deps, principal, turn)
+        used_ids = [
+            entry.id for entry in result.rendered.entries if entry.layer is ActiveSetLayer.ON_DEMAND
+        ]
+        self._deps.usage_writer.add(principal, session.id, used_ids)
+        self._deps.metrics.observe_read("preflow", result.degraded)
+        return _build_answer(result, call.trace_id)
+
+
+def _build_answer(result: PreflowResult, trace_id: str) -> PreflowResponse:
+    return PreflowResponse(
+        markdown=result.rendered.markdown,
+        tokens=result.rendered.tokens,
+        items=[_build_item(entry) for entry in result.rendered.entries],
+        active=[entry.id for entry in result.selection.entries if entry.memory],
+        layers={layer: _build_layer(result, layer) for layer in ActiveSetLayer},
+        scopes=result.scopes,
+        keywords=result.keywords,
+        intent=result.parsed_question.intent.value,
+        turn=result.turn_number,
+        omitted=result.selection.omitted,
+        degraded=result.degraded,
+        trace_id=trace_id,
+    )
+
+
+def _build_layer(result: PreflowResult, layer: ActiveSetLayer) -> PreflowLayer:
+    entries = [entry for entry in result.selection.entries if entry.layer is layer]
+    return PreflowLayer(
+        budget=result.selection.budgets.tokens_for(layer),
+        tokens=result.selection.tokens[layer],
+        items=len(entries),
+        new=sum(entry.id in result.new_ids for entry in entries),
+    )
+
+
+def _build_item(entry: ActiveSetEntry) -> PreflowItem:
+    memory = entry.memory
+    return PreflowItem(
+        id=memory.id if memory else None,
+        layer=entry.layer,
+        why=entry.why,
+        text=entry.text,
+        scope=entry.scope,
+        kind=memory.kind.value if memory else "summary",
+        score=round(entry.weight, 4),
+        staleness=memory.staleness if memory else 0.0,
+    )

@@ -1,0 +1,120 @@
+"""Builds the response bodies of recall from memories, turns and edges. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from reverie.contracts.memories import (
+    EdgeBody,
+    MemoryDetail,
+    NeighbourBody,
+    Provenance,
+    TaskStateBody,
+    build_memory_body,
+    build_provenance,
+)
+from reverie.contracts.recall import RecallHit
+from reverie.contracts.sessions import TurnBody
+from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.memory import Memory
+from reverie.domain.text.snippets import best_snippet
+from reverie.store.memories.memories import MemoryNeighbour
+from reverie.store.memories.tasks import TaskStatus
+from reverie.store.search.search import TurnHit
+from reverie.store.sessions.sessions import TurnRecord
+from reverie_services.recall.pipeline.result_assembly import AnswerEdge, RankedHit
+
+
+def build_recall_hit(hit: RankedHit, words: str) -> RecallHit:
+    """A hit as an agent sees it."""
+    if isinstance(hit.item, TurnHit):
+        return _build_turn_hit(hit, hit.item, words)
+    memory = hit.item
+    return RecallHit(
+        id=memory.id,
+        content=memory.content,
+        snippet=best_snippet(memory.content, words),
+        score=round(min(hit.scored.score, 1.0), 4),
+        kind=memory.kind.value,
+        scope=memory.scope,
+        key=memory.key,
+        tags=list(memory.tags),
+        status=memory.status.value,
+        staleness=memory.staleness,
+        stale_reason=memory.stale_reason,
+        created_at=memory.created_at,
+        provenance=build_provenance(memory),
+        arms=dict(hit.scored.arm_ranks),
+    )
+
+
+def _build_turn_hit(hit: RankedHit, turn: TurnHit, words: str) -> RecallHit:
+    return RecallHit(
+        id=turn.id,
+        type="turn",
+        content=hit.content,
+        snippet=best_snippet(hit.content, words),
+        score=round(min(hit.scored.score, 1.0), 4),
+        kind="turn",
+        scope=turn.scope,
+        created_at=turn.at,
+        provenance=Provenance(
+            source="turn",
+            session=turn.session,
+            agent=turn.agent,
+            turns=[member.id for member in hit.turns] or [turn.id],
+        ),
+        arms=dict(hit.scored.arm_ranks),
+    )
+
+
+def build_edge_body(edge: AnswerEdge) -> EdgeBody:
+    """An edge between two memories of an answer."""
+    edge_id, source, target, kind, weight = edge
+    return EdgeBody(id=edge_id, source=source, target=target, type=kind, weight=weight)
+
+
+def build_memory_detail(
+    memory: Memory,
+    neighbours: Sequence[MemoryNeighbour],
+    half_lives: HalfLives,
+    task_status: TaskStatus | None = None,
+    at: datetime | None = None,
+) -> MemoryDetail:
+    """A memory with its neighbours, and where it stands if it is a task.
+
+    It is as sure as half-lives in days leave it, `at` that moment or now.
+    """
+    neighbour_bodies = [
+        NeighbourBody.model_validate(
+            {
+                "id": neighbour.id,
+                "kind": neighbour.kind,
+                "label": neighbour.label,
+                "type": neighbour.type,
+                "direction": neighbour.direction,
+                "weight": neighbour.weight,
+            }
+        )
+        for neighbour in neighbours
+    ]
+    task = TaskStateBody.model_validate(asdict(task_status)) if task_status else None
+    body = build_memory_body(memory, half_lives, at).model_dump()
+    return MemoryDetail(**body, neighbours=neighbour_bodies, task=task)
+
+
+def build_turn_body(turn: TurnRecord) -> TurnBody:
+    """A turn as it is listed."""
+    return TurnBody(
+        id=turn.id,
+        session=turn.session,
+        ord=turn.ord,
+        role=turn.role,
+        content=turn.content,
+        at=turn.at,
+        tool=turn.tool,
+        external_id=turn.external_id,
+        digested=turn.digested,
+    )

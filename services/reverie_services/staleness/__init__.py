@@ -1,0 +1,1 @@
+"""Turns git changes into marks on memories that may no longer be true."""

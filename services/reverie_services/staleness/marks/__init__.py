@@ -1,0 +1,1 @@
+"""Which memories a change makes doubtful, and how strongly."""

@@ -1,0 +1,98 @@
+"""Handles git change events from the bus, and catches up on lost ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from uuid import UUID
+
+import structlog
+from pydantic import ValidationError
+
+from reverie.bus.interface import Message, Reject, verify_tenant
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.events import GitEvent
+from reverie.contracts.git import GitChange
+from reverie.domain.core.errors import InvalidInput, MalformedInput, NotFound, ReverieError
+from reverie.runtime.http.validation import parse_value
+from reverie.store.platform.webhooks import create_webhook_principal
+from reverie_services.staleness.change_intake import store_change
+from reverie_services.staleness.dependencies import StalenessDependencies
+from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
+
+log = structlog.get_logger("reverie_services.staleness")
+
+
+async def handle_change(deps: StalenessDependencies, message: Message) -> None:
+    """`git.<tenant>.<project>.changed`: applies a change that is stored, once in effect; stores one
+    that a publisher tells whole, whose own event then follows."""
+    body = _parse_object(message.data)
+    if "after" in body or "files" in body:
+        await _store_published_change(deps, message.subject, body)
+        return
+    try:
+        event = GitEvent.model_validate(body)
+    except ValidationError as error:
+        raise Reject(f"not a git event: {error.error_count()} fields are wrong") from error
+    name = message.subject.split(".")[1]
+    if not verify_tenant(name, await deps.changes.get_tenant_name(event.tenant)):
+        return
+    if event.id is not None:
+        await apply_change(deps, event.tenant, name, event.id)
+    if event.memory is not None:
+        await recompute_marks(deps, event.tenant, name, event.project, event.memory)
+
+
+async def _store_published_change(
+    deps: StalenessDependencies, subject: str, body: dict[str, Any]
+) -> None:
+    """The subject says whose it is, for who may publish there is the server's to say."""
+    _, name, project, _ = subject.split(".")
+    if body.setdefault("project", project) != project or "tenant" in body:
+        raise Reject("its body speaks of another project or of a tenant: the subject says it")
+    tenant = await deps.webhooks.find_tenant(name)
+    if tenant is None:
+        raise Reject("there is no such tenant")
+    principal = create_webhook_principal(tenant, name, project, "bus")
+    try:
+        stored, is_duplicate, events = await store_change(
+            deps, principal, parse_value(GitChange, body)
+        )
+    except (InvalidInput, NotFound, MalformedInput) as error:
+        raise Reject(str(error)) from error
+    log.info("change_told", change=str(stored), known=is_duplicate)
+    await publish_now(deps.bus, deps.outbox, tenant, events)
+
+
+def _parse_object(data: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        raise Reject("not a git event: it is not JSON") from None
+    if not isinstance(body, dict):
+        raise Reject("not a git event: it is no JSON object")
+    return body
+
+
+async def run_catch_up_loop(deps: StalenessDependencies) -> None:
+    """Applies changes whose event was lost, for ever. Cancel it to stop."""
+    while True:
+        await asyncio.sleep(deps.settings.catch_up_interval)
+        try:
+            for tenant, name, change in await deps.changes.list_unprocessed(
+                deps.settings.sweep_age
+            ):
+                await _try_apply_change(deps, tenant, name, change)
+        except ReverieError as error:
+            log.warning("catch_up_put_off", reason=str(error))
+
+
+async def _try_apply_change(
+    deps: StalenessDependencies, tenant: int, tenant_name: str, change: UUID
+) -> None:
+    """Whatever is wrong with one change must not hold up the others."""
+    try:
+        await apply_change(deps, tenant, tenant_name, change)
+    except Exception as error:
+        log.warning("change_failed", change=str(change), error=type(error).__name__)

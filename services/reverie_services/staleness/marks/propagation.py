@@ -1,0 +1,363 @@
+"""Computes stale marks from stored changes: tracks anchors and propagates along edges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.events import OutgoingEvent
+from reverie.contracts.git import GitChange
+from reverie.domain.access.scopes import MAIN_BRANCHES, slugify
+from reverie.domain.entities.file_paths import is_same_file
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
+from reverie.domain.staleness.grading import FileAnchor, FileChangeStep
+from reverie.domain.staleness.impact import MAX_DEPTH
+from reverie.domain.staleness.propagation import (
+    PropagatedMark,
+    PropagationSource,
+    propagate_step,
+    select_sources,
+)
+from reverie.runtime.observability.tracing import inject_headers, span
+from reverie.store.staleness.git_changes import StoredGitChange
+from reverie.store.staleness.stale_marks import FileHistoryStep, LockedProject, TouchingMemory
+from reverie_services.staleness.dependencies import StalenessDependencies
+from reverie_services.staleness.marks.stored_records import (
+    concerns_memory,
+    parse_anchor,
+    parse_step,
+)
+
+ARCHIVE_BATCH = 200
+
+
+async def update_branch_memories(
+    deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
+) -> None:
+    """Carries out what a change says of branches. Safe to repeat."""
+    body = stored.body
+    if not is_on_main_branch(body):
+        if body.deleted:
+            await _archive_branch(deps, tenant, stored)
+    elif body.merged and body.after:
+        branches = sorted({slugify(name) for name in body.merged})
+        async with deps.stale_marks.lock_project(tenant, stored.project) as project:
+            tickets = await project.record_merged_branches(branches, stored.id, inject_headers())
+        await publish_now(deps.bus, deps.outbox, tenant[0], tickets)
+
+
+def is_on_main_branch(body: GitChange) -> bool:
+    """Whether a change is of the branch that everyone works on."""
+    if body.default_branch is not None:
+        return body.branch == body.default_branch
+    return body.branch in MAIN_BRANCHES
+
+
+async def _archive_branch(
+    deps: StalenessDependencies, tenant: tuple[int, str], stored: StoredGitChange
+) -> None:
+    """Some at a time, until there are none."""
+    branch, headers = slugify(stored.body.branch), inject_headers()
+    while True:
+        async with deps.stale_marks.lock_project(tenant, stored.project) as project:
+            if await project.archive_branch(branch, ARCHIVE_BATCH, headers) < ARCHIVE_BATCH:
+                return
+
+
+log = structlog.get_logger("reverie_services.staleness")
+
+FILE_BATCH = 250
+"""How many names of changed files are worked out at once, under one lock."""
+MAX_RENAMES = 50
+"""How many names of one file are followed."""
+MAX_EDGES_PER_MEMORY = 20
+PUBLISH_BATCH = 50
+"""How many events are published one after the other."""
+
+
+@dataclass(frozen=True)
+class TrackedAnchor:
+    """A memory that touches a file, and what became of that."""
+
+    touching: TouchingMemory
+    trail: AnchorTrail
+
+
+async def apply_change(
+    deps: StalenessDependencies, tenant: int, tenant_name: str, change_id: UUID
+) -> None:
+    """Marks what a change makes doubtful and moves anchors. Safe to repeat."""
+    stored = await deps.changes.get(tenant, change_id)
+    if stored is None or stored.processed:
+        return
+    tenant_key = (tenant, tenant_name)
+    with span("apply change", files=len(stored.body.files)):
+        event_count = 0
+        await update_branch_memories(deps, tenant_key, stored)
+        paths = _group_paths_by_name(stored.body)
+        sorted_names = sorted(paths)
+        for start in range(0, len(sorted_names), FILE_BATCH):
+            names = sorted_names[start : start + FILE_BATCH]
+            changed_paths = [path for name in names for path in paths[name]]
+            secrets = await deps.load_secrets(tenant)
+            async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
+                nodes = _match_anchors(await project.find_files(names), changed_paths)
+                with use_secrets(secrets, lambda _: False):
+                    events = await _recompute_marks(project, nodes, change_id)
+            await _publish_events(deps, tenant, events)
+            event_count += len(events)
+        async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
+            await project.mark_processed(stored)
+    log.info("change_applied", change=str(change_id), told=event_count)
+
+
+async def recompute_marks(
+    deps: StalenessDependencies, tenant: int, tenant_name: str, project_name: str, memory_id: UUID
+) -> None:
+    """Works out the marks of one memory by the files that it touches. Safe to repeat."""
+    tenant_key = (tenant, tenant_name)
+    with span("look again", memory=str(memory_id)):
+        secrets = await deps.load_secrets(tenant)
+        async with deps.stale_marks.lock_project(tenant_key, project_name) as project:
+            nodes = await project.load_files_of_memory(memory_id)
+            with use_secrets(secrets, lambda _: False):
+                events = await _recompute_marks(project, nodes, memory_id, memory_id)
+        await _publish_events(deps, tenant, events)
+
+
+async def _publish_events(
+    deps: StalenessDependencies, tenant: int, events: Sequence[OutgoingEvent]
+) -> None:
+    """Some at a time beside one another: each waits for the bus to have it."""
+    batches = (
+        events[start : start + PUBLISH_BATCH] for start in range(0, len(events), PUBLISH_BATCH)
+    )
+    publications = (publish_now(deps.bus, deps.outbox, tenant, batch) for batch in batches)
+    await asyncio.gather(*publications)
+
+
+def _group_paths_by_name(change: GitChange) -> dict[str, list[str]]:
+    """The paths that may be anchored, by their last component in lower case."""
+    paths: defaultdict[str, list[str]] = defaultdict(list)
+    for file in change.files:
+        for path in {file.path, file.old_path or file.path}:
+            paths[_get_file_name(path)].append(path)
+    return paths
+
+
+def _match_anchors(
+    anchors: Iterable[tuple[UUID, str, str]], changed: Sequence[str]
+) -> dict[UUID, str]:
+    """The anchors that a changed path may mean, also by a name that they had: it may come late."""
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for path in changed:
+        by_name[_get_file_name(path)].append(path)
+    return {
+        node: path
+        for node, path, known_as in anchors
+        if any(is_same_file(known_as, candidate) for candidate in by_name[_get_file_name(known_as)])
+    }
+
+
+async def _recompute_marks(
+    project: LockedProject, nodes: Mapping[UUID, str], event_id: UUID, memory_id: UUID | None = None
+) -> list[OutgoingEvent]:
+    """The marks of the memories, or of one, that touch these files; answers who to tell of it."""
+    touching = await project.load_memories_of_files(list(nodes), memory_id) if nodes else []
+    if not touching:
+        return []
+    tracked = await _track_anchors(project, touching, nodes)
+    await _move_anchors(project, tracked, nodes)
+    direct = [
+        PropagationSource(mark, item.touching.node, item.touching.scope)
+        for item in tracked
+        for mark in item.trail.marks
+    ]
+    # A change of many files has few subjects.
+    redacted_subjects = {
+        item: redact(item).text for item in {source.mark.subject for source in direct}
+    }
+    reached = [*map(_build_direct_mark, direct), *await _propagate(project, direct)]
+    marks = [_build_mark_row(item, redacted_subjects) for item in reached]
+    origins = sorted({item.memory for item in touching})
+    return await project.replace_marks(origins, list(nodes), event_id, marks, inject_headers())
+
+
+async def _track_anchors(
+    project: LockedProject, touching: Sequence[TouchingMemory], nodes: Mapping[UUID, str]
+) -> list[TrackedAnchor]:
+    """What became of each anchor. Names that a file got on the way are read until none is new."""
+    anchors = [parse_anchor(item, nodes[item.node]) for item in touching]
+    since = min((item.written_at or item.known_at for item in anchors), default=datetime.now(UTC))
+    steps: list[FileHistoryStep] = []
+    known_names: set[str] = set()
+    names = {_get_file_name(item.path) for item in anchors}
+    for _ in range(MAX_RENAMES):
+        if not names:
+            break
+        known_names |= names
+        # All anew: a step's place among the others counts.
+        steps = await project.load_file_steps(sorted(known_names), since)
+        names = {
+            _get_file_name(item.facts["path"]) for item in steps if _is_rename(item)
+        } - known_names
+    by_name = _group_steps_by_name(steps)
+    commits = {str(item.promoted.get("commit")) for item in touching if item.promoted}
+    merges = await project.load_changes_by_commit(sorted(commits)) if commits else {}
+    return [
+        TrackedAnchor(item, _track_anchor(item, anchor, by_name, merges))
+        for item, anchor in zip(touching, anchors, strict=True)
+    ]
+
+
+def _track_anchor(
+    touching: TouchingMemory,
+    anchor: FileAnchor,
+    by_name: Mapping[str, list[_PositionedStep]],
+    merges: Mapping[str, frozenset[UUID]],
+) -> AnchorTrail:
+    """Follows an anchor over the steps of every name that it may have got."""
+    names, new_names = {_get_file_name(anchor.path)}, [_get_file_name(anchor.path)]
+    while new_names:
+        renamed = [
+            _get_file_name(placed.step.file.path)
+            for name in new_names
+            for placed in by_name.get(name, ())
+            if placed.step.file.status == "renamed"
+        ]
+        new_names = [name for name in dict.fromkeys(renamed) if name not in names]
+        names |= set(new_names)
+    own_steps = {
+        placed.position: placed.step
+        for name in names
+        for placed in by_name.get(name, ())
+        if concerns_memory(touching, placed.raw, merges)
+    }
+    return track_anchor(
+        anchor, [own_steps[position] for position in sorted(own_steps)], is_same_file
+    )
+
+
+@dataclass(frozen=True)
+class _PositionedStep:
+    """A step, its place among all, and how it is stored."""
+
+    position: int
+    step: FileChangeStep
+    raw: FileHistoryStep
+
+
+def _group_steps_by_name(steps: Iterable[FileHistoryStep]) -> dict[str, list[_PositionedStep]]:
+    steps_by_name: defaultdict[str, list[_PositionedStep]] = defaultdict(list)
+    for position, raw in enumerate(steps):
+        placed = _PositionedStep(position, parse_step(raw), raw)
+        for name in {
+            _get_file_name(placed.step.file.path),
+            _get_file_name(placed.step.file.previous_path),
+        }:
+            steps_by_name[name].append(placed)
+    return steps_by_name
+
+
+def _is_rename(step: FileHistoryStep) -> bool:
+    return bool(step.facts.get("status") == "renamed")
+
+
+async def _move_anchors(
+    project: LockedProject, tracked: Sequence[TrackedAnchor], nodes: Mapping[UUID, str]
+) -> None:
+    """Lets the anchors be where the files are now: a node takes its new name where all that touch
+    it go there, else those who go touch another node from now on."""
+    by_node: defaultdict[UUID, list[TrackedAnchor]] = defaultdict(list)
+    for item in tracked:
+        by_node[item.touching.node].append(item)
+    for node, group in by_node.items():
+        moving = [
+            item for item in group if item.trail.previous_paths and item.trail.path != nodes[node]
+        ]
+        targets = {item.trail.path for item in moving}
+        all_move = len(targets) == 1 and len(moving) == len(group) > 0
+        if all_move and await project.rename_file(
+            node, next(iter(targets)), _collect_intermediate_paths(moving)
+        ):
+            continue
+        for target in sorted(targets):
+            followers = [item for item in moving if item.trail.path == target]
+            memories = [item.touching.memory for item in followers]
+            await project.move_memories(
+                node, target, memories, _collect_intermediate_paths(followers)
+            )
+    for item in tracked:
+        for anchor in item.trail.moved_anchors:
+            await project.put_touch_edge(
+                anchor.memory, anchor.path, _build_edge_metadata(anchor, item.trail.path)
+            )
+
+
+def _collect_intermediate_paths(moving: Iterable[TrackedAnchor]) -> list[str]:
+    """The names that files had on the way to the one that they have: what happened to them under
+    one of these may be told late."""
+    return sorted({path for item in moving for path in item.trail.previous_paths[1:]})
+
+
+def _build_edge_metadata(anchor: FileAnchor, from_path: str) -> dict[str, Any]:
+    """What the edge to a file says into which code has moved."""
+    located = [part for part in anchor.ranges if part.has_lines]
+    return {
+        "path": anchor.path,
+        "lines": [[part.first, part.last] for part in located if not part.name],
+        "symbols": [[part.name, part.first, part.last] for part in located if part.name],
+        "since": anchor.known_at.isoformat(),
+        "moved_from": from_path,
+    }
+
+
+async def _propagate(
+    project: LockedProject, direct: Sequence[PropagationSource]
+) -> list[PropagatedMark]:
+    """Whom the doubts reach within `MAX_DEPTH` edges."""
+    reached_by_key: dict[tuple[UUID, UUID, UUID], PropagatedMark] = {}
+    frontier: Collection[PropagatedMark] = select_sources(direct)
+    for _ in range(MAX_DEPTH):
+        frontier_ids = sorted({item.memory for item in frontier})
+        if not frontier_ids:
+            break
+        edges = await project.load_propagation_edges(frontier_ids, MAX_EDGES_PER_MEMORY)
+        frontier = propagate_step(list(frontier), edges, reached_by_key)
+    return list(reached_by_key.values())
+
+
+def _build_direct_mark(source: PropagationSource) -> PropagatedMark:
+    return PropagatedMark(source, source.mark.memory, source.mark.score)
+
+
+def _build_mark_row(propagated: PropagatedMark, subjects: Mapping[str, str]) -> dict[str, Any]:
+    mark = propagated.source.mark
+    return {
+        "memory": str(propagated.memory),
+        "commit": mark.commit,
+        "path": mark.path,
+        "grade": propagated.grade.value,
+        "score": propagated.score,
+        "change": mark.change,
+        "subject": subjects[mark.subject],
+        "committed_at": mark.committed_at.isoformat(),
+        "node": str(propagated.source.node),
+        "origin": str(mark.memory),
+        "via": list(propagated.via),
+        "lines": [list(span) for span in mark.lines] if not propagated.via else [],
+    }
+
+
+def _get_file_name(path: str) -> str:
+    return path.rsplit("/", 1)[-1].lower()

@@ -1,0 +1,131 @@
+"""Parses stored anchors and file changes into the values of the staleness rules. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from reverie.domain.access.scopes import branch_of_scope, slugify
+from reverie.domain.staleness.grading import (
+    ChangeCommit,
+    ChangedFile,
+    FileAnchor,
+    FileChangeStep,
+    FileEdit,
+    LineMove,
+)
+from reverie.domain.staleness.line_ranges import LineRange
+from reverie.domain.text.identifiers import extract_identifiers
+from reverie.store.staleness.stale_marks import FileHistoryStep, TouchingMemory
+
+_LINES = TypeAdapter(list[tuple[int, int]])
+_SYMBOLS = TypeAdapter(list[tuple[str, int, int]])
+_MOMENT: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
+
+
+def parse_anchor(touching: TouchingMemory, path: str) -> FileAnchor:
+    """The anchor of a memory in the file that is at `path` now, as the memory knew it.
+
+    What an edge says may be odd, for any writer may have sent it: that much is not known then.
+    """
+    meta = touching.meta
+    stored_path = meta.get("named") or meta.get("path")
+    since = _parse_or_none(_MOMENT, meta.get("since"))
+    committed_at = _parse_or_none(_MOMENT, (touching.git or {}).get("committed_at"))
+    written_at = _parse_or_none(_MOMENT, meta.get("wrote"))
+    known_at = committed_at or touching.known_at
+    line_ranges = _parse_line_ranges(meta)
+    return FileAnchor(
+        memory=touching.memory,
+        path=stored_path if isinstance(stored_path, str) else path,
+        known_at=since or max(known_at, written_at or known_at),
+        ranges=line_ranges,
+        identifiers=frozenset() if line_ranges else extract_identifiers(touching.content),
+        blob=meta["blob"] if isinstance(meta.get("blob"), str) else None,
+        confirmed_at=touching.checked,
+        written_at=written_at,
+    )
+
+
+def _parse_line_ranges(meta: dict[str, Any]) -> tuple[LineRange, ...]:
+    lines = _parse_or_none(_LINES, meta.get("lines")) or []
+    symbols = _parse_or_none(_SYMBOLS, meta.get("symbols")) or []
+    symbol_ranges = tuple(LineRange(first, last, name) for name, first, last in symbols)
+    return (*symbol_ranges, *(LineRange(first, last) for first, last in lines if 0 < first <= last))
+
+
+def concerns_memory(
+    touching: TouchingMemory, step: FileHistoryStep, merges: Mapping[str, frozenset[UUID]]
+) -> bool:
+    """Whether a memory can be concerned: a branch's by what happens on the branch, others by what
+    happens on the main line. Once promoted it stays with what happened on its branch, and the
+    merge that brought it along is no news to it. `merges`: the changes that led to a commit."""
+    branch = branch_of_scope(touching.scope)
+    if branch is not None:
+        return slugify(step.branch) == branch
+    promoted = touching.promoted or {}
+    if promoted and slugify(step.branch) == promoted.get("branch"):
+        return True
+    is_own_merge = str(step.event) == promoted.get("event")
+    return (
+        step.main
+        and not is_own_merge
+        and step.event not in merges.get(promoted.get("commit", ""), ())
+    )
+
+
+def parse_step(record: FileHistoryStep) -> FileChangeStep:
+    """A stored change of a file. It was held against its schema when it came: here it is read a
+    thousand times as often."""
+    facts = record.facts
+    commit = ChangeCommit(
+        facts.get("commit") or "",
+        facts.get("subject") or "",
+        datetime.fromisoformat(facts["committed_at"]),
+        facts.get("reverts"),
+    )
+    return FileChangeStep(parse_changed_file(facts), commit, record.known_at)
+
+
+def parse_changed_file(facts: dict[str, Any]) -> ChangedFile:
+    """A file's change as it is stored."""
+    return ChangedFile(
+        path=facts["path"],
+        status=facts["status"],
+        old_path=facts.get("old_path"),
+        edits=tuple(_parse_edit(hunk) for hunk in facts.get("hunks", ())),
+        moved=tuple(_parse_moved(entry) for entry in facts.get("moved", ())),
+        removed_symbols=frozenset(
+            entry["name"] for entry in facts.get("symbols", ()) if entry["change"] == "removed"
+        ),
+        is_truncated=facts.get("cut", False),
+        may_exist_elsewhere=facts.get("perhaps") is not None,
+        old_blob=facts.get("old_blob"),
+        new_blob=facts.get("new_blob"),
+    )
+
+
+def _parse_edit(hunk: Any) -> FileEdit:
+    """A hunk may be stored as its four numbers."""
+    if isinstance(hunk, list):
+        return FileEdit((hunk[0], hunk[1], hunk[2], hunk[3]))
+    line_range = (hunk["old_start"], hunk["old_lines"], hunk["new_start"], hunk["new_lines"])
+    names = frozenset(hunk.get("symbols", ())), frozenset(hunk.get("words", ()))
+    return FileEdit(line_range, hunk.get("kind"), *names)
+
+
+def _parse_moved(entry: dict[str, Any]) -> LineMove:
+    last = entry["old_start"] + entry["lines"] - 1
+    similarity = entry.get("similarity", 1.0)
+    return LineMove(entry["old_start"], last, entry["path"], entry["new_start"], similarity)
+
+
+def _parse_or_none(adapter: TypeAdapter[Any], raw_value: object) -> Any:
+    with suppress(ValidationError):
+        return adapter.validate_python(raw_value)
+    return None

@@ -1,0 +1,136 @@
+"""Routes that take a git change and list stale memories."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.base import Name, NonBlankStr
+from reverie.contracts.git import (
+    GitChange,
+    GitChangeResponse,
+    StaleEvidence,
+    StaleMemoryBody,
+    StalePage,
+)
+from reverie.contracts.memories import build_memory_body
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_scope, project_of_scope, slugify
+from reverie.domain.context.text_rendering import render_staleness_warning
+from reverie.domain.core.confidence import HalfLives
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.kinds import Kind
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.routes import Route
+from reverie.store.staleness.git_changes import StaleMemory
+from reverie_services.staleness.change_intake import store_change
+from reverie_services.staleness.dependencies import StalenessDependencies
+
+
+class StaleQuery(PageQuery):
+    """Filters of `GET /v1/stale`: a project with all in it, or one scope."""
+
+    project: Name | None = None
+    scope: NonBlankStr | None = None
+
+
+def build_change_routes(deps: StalenessDependencies) -> list[Route]:
+    """The table of staleness."""
+    handlers = StalenessHandlers(deps)
+    return [
+        Route(
+            "POST",
+            "/v1/git/changes",
+            handlers.receive_change,
+            GitChange,
+            response=GitChangeResponse,
+            status=202,
+            body_limit=deps.settings.git_limit,
+            body_limit_setting="git_limit",
+            summary="Say what a push changed",
+        ),
+        Route(
+            "GET",
+            "/v1/stale",
+            handlers.list_stale,
+            query=StaleQuery,
+            response=StalePage,
+            summary="Memories that may no longer be true, and why",
+        ),
+    ]
+
+
+class StalenessHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: StalenessDependencies) -> None:
+        self._deps = deps
+
+    async def receive_change(self, call: Call[GitChange, None]) -> GitChangeResponse:
+        """`POST /v1/git/changes`."""
+        deps, principal = self._deps, call.principal
+        stored, duplicate, events = await store_change(deps, principal, call.body)
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        return GitChangeResponse(event=stored, duplicate=duplicate)
+
+    async def list_stale(self, call: Call[None, StaleQuery]) -> StalePage:
+        """`GET /v1/stale`."""
+        principal, query = call.principal, call.query
+        scopes = _resolve_scopes(principal, query)
+        rows = await self._deps.changes.list_stale(
+            principal, scopes, query.before_id(), query.limit + 1
+        )
+        items, next_cursor = cut_page(rows, query.limit, lambda item: IdCursor(id=item.memory.id))
+        bodies = [_build_stale_item(item, self._deps.settings.half_lives) for item in items]
+        return StalePage(items=bodies, next=next_cursor, said=_build_warnings(bodies))
+
+
+def _resolve_scopes(principal: Principal, query: StaleQuery) -> list[str]:
+    """What to look through: a scope, a project with what lies in it, or all that may be read."""
+    project = slugify(query.project) if query.project else None
+    if query.scope:
+        scope = parse_scope(query.scope)
+        if project and project_of_scope(scope) != project:
+            raise InvalidInput("scope", f"does not lie in project {project}")
+        principal.check_read([scope])
+        return [scope]
+    if project is None:
+        return list(principal.reads)
+    project_scope = f"project/{project}"
+    principal.check_read([project_scope])
+    return [
+        pattern for pattern in (project_scope, f"{project_scope}/*") if principal.may_read(pattern)
+    ]
+
+
+def _build_stale_item(stale: StaleMemory, half_lives: HalfLives) -> StaleMemoryBody:
+    grade = stale.memory.stale_grade
+    assert grade is not None, "the list holds memories with open marks only"
+    evidence = [StaleEvidence.model_validate(mark) for mark in stale.evidence]
+    return StaleMemoryBody(
+        memory=build_memory_body(stale.memory, half_lives),
+        grade=grade,
+        score=stale.memory.staleness,
+        evidence=evidence,
+    )
+
+
+def _build_warnings(items: list[StaleMemoryBody]) -> list[str]:
+    """A sentence for each file, the one that changed last first."""
+    last_changes: dict[str, datetime] = {}
+    kinds: defaultdict[str, Counter[Kind]] = defaultdict(Counter)
+    for item in items:
+        for path in {mark.path for mark in item.evidence}:
+            kinds[path][Kind(item.memory.kind)] += 1
+        for mark in item.evidence:
+            last_changes[mark.path] = max(
+                mark.committed_at, last_changes.get(mark.path, mark.committed_at)
+            )
+    now = datetime.now(UTC)
+    ordered = sorted(last_changes.items(), key=lambda entry: (entry[1], entry[0]), reverse=True)
+    return [
+        render_staleness_warning(path, (now - at).total_seconds(), kinds[path])
+        for path, at in ordered
+    ]

@@ -1,0 +1,270 @@
+"""Routes for webhook deliveries and for the secrets that sign them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+import structlog
+
+from reverie.bus.outbox_relay import publish_now
+from reverie.contracts.base import Name
+from reverie.contracts.git import GitChange
+from reverie.contracts.webhooks import (
+    CreatedWebhookBody,
+    DeleteWebhookResponse,
+    SetWebhookRequest,
+    WebhookBody,
+    WebhookDeliveryResponse,
+    WebhookPage,
+    WebhookProvider,
+)
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import slugify
+from reverie.domain.core.consistency import StoredReply
+from reverie.domain.core.errors import InvalidInput, Unauthenticated
+from reverie.runtime.http.calls import Call, Reply, render_reply
+from reverie.runtime.http.idempotency import principal_key, run_once
+from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
+from reverie.runtime.http.routes import Route
+from reverie.runtime.http.validation import parse_body
+from reverie.store.platform.webhooks import WebhookInfo
+from reverie_services.staleness.change_intake import store_change
+from reverie_services.staleness.dependencies import StalenessDependencies
+from reverie_services.staleness.webhooks.merge_requests import (
+    MergeRequestPayload,
+    PullRequestPayload,
+    parse_merge_request,
+    parse_pull_request,
+)
+from reverie_services.staleness.webhooks.push_events import (
+    IgnoredDelivery,
+    PushPayload,
+    is_signed_by_github,
+    is_signed_by_gitlab,
+    parse_push,
+)
+
+log = structlog.get_logger("reverie_services.staleness")
+
+DELIVERY_IDS = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id")
+"""Headers that stay the same when a delivery is sent again."""
+PARTIAL_PUSH_HINT = (
+    "the push had more commits than its webhook names; what the others changed is not known: "
+    "publish the range with `reverie git push-event`"
+)
+
+
+@dataclass(eq=False)
+class UnsignedDelivery(Unauthenticated):
+    """the delivery is not signed with the secret of a {kind} webhook of this project"""
+
+    kind: str
+
+
+class WebhookQuery(PageQuery):
+    """Of one project, or of all."""
+
+    project: Name | None = None
+
+
+class WebhookCursor(CursorPosition):
+    """A cursor in the order of project and kind."""
+
+    project: str
+    kind: str
+
+
+def build_webhook_routes(deps: StalenessDependencies) -> list[Route]:
+    """The table of webhooks. Deliveries carry a signature in place of a key."""
+    handlers = WebhookHandlers(deps)
+    settings = deps.settings
+    table = [
+        Route(
+            "GET",
+            "/v1/git/webhooks",
+            handlers.list_webhooks,
+            query=WebhookQuery,
+            response=WebhookPage,
+            summary="List the push webhooks that are set up, without their secrets",
+        ),
+    ]
+    for kind, forge in (("github", handlers.github), ("gitlab", handlers.gitlab)):
+        path = f"/v1/git/webhooks/{kind}/{{project}}"
+        table += [
+            Route(
+                "PUT",
+                path,
+                forge.set_secret,
+                SetWebhookRequest,
+                response=CreatedWebhookBody,
+                returns_secret=True,
+                summary=f"Set the secret of a project's {kind} webhook; shown this once",
+            ),
+            Route(
+                "DELETE",
+                path,
+                forge.delete_webhook,
+                response=DeleteWebhookResponse,
+                summary=f"Refuse deliveries of a project's {kind} webhook from now on",
+            ),
+            Route(
+                "POST",
+                f"/v1/git/{kind}/{{tenant}}/{{project}}",
+                forge.handle_delivery,
+                response=WebhookDeliveryResponse,
+                status=202,
+                public=True,
+                body_limit=settings.git_limit,
+                body_limit_setting="git_limit",
+                summary=f"Take a push that {kind} tells of",
+            ),
+        ]
+    return table
+
+
+class WebhookHandlers:
+    """The handlers, around the parts of the service."""
+
+    def __init__(self, deps: StalenessDependencies) -> None:
+        self._deps = deps
+        self.github = ForgeWebhookHandlers(deps, "github")
+        self.gitlab = ForgeWebhookHandlers(deps, "gitlab")
+
+    async def list_webhooks(self, call: Call[None, WebhookQuery]) -> WebhookPage:
+        """`GET /v1/git/webhooks`."""
+        principal, query = call.principal, call.query
+        project = slugify(query.project) if query.project else None
+        principal.check_admin(f"project/{project}" if project else "*")
+        after = decode_cursor(query.cursor, WebhookCursor)
+        position = (after.project, after.kind) if after else ("", "")
+        rows = await self._deps.webhooks.page(
+            principal, principal.writes, project, query.limit + 1, position
+        )
+        items, next_cursor = cut_page(
+            rows, query.limit, lambda item: WebhookCursor(project=item.project, kind=item.kind)
+        )
+        return WebhookPage(
+            items=[_build_webhook_body(principal, item) for item in items], next=next_cursor
+        )
+
+
+class ForgeWebhookHandlers:
+    """The webhooks of one forge."""
+
+    def __init__(self, deps: StalenessDependencies, kind: WebhookProvider) -> None:
+        self._deps = deps
+        self._kind: WebhookProvider = kind
+
+    async def set_secret(self, call: Call[SetWebhookRequest, None]) -> CreatedWebhookBody:
+        """`PUT /v1/git/webhooks/{kind}/{project}`."""
+        principal, project = call.principal, slugify(call.path["project"])
+        principal.check_admin(f"project/{project}")
+        if not self._deps.webhooks.can_encrypt:
+            raise InvalidInput("secret", "cannot be kept: set vault_key, which it is sealed under")
+        secret = call.body.secret or secrets.token_urlsafe(32)
+        webhook = await self._deps.webhooks.put(principal, project, self._kind, secret)
+        return CreatedWebhookBody(
+            **_build_webhook_body(principal, webhook).model_dump(), secret=secret
+        )
+
+    async def delete_webhook(self, call: Call[None, None]) -> DeleteWebhookResponse:
+        """`DELETE /v1/git/webhooks/{kind}/{project}`."""
+        principal, project = call.principal, slugify(call.path["project"])
+        principal.check_admin(f"project/{project}")
+        await self._deps.webhooks.delete(principal, project, self._kind)
+        return DeleteWebhookResponse(project=project, kind=self._kind)
+
+    async def handle_delivery(self, call: Call[None, None]) -> Reply:
+        """`POST /v1/git/{kind}/{tenant}/{project}`; once for each id of a delivery."""
+        principal = await self._authenticate(call)
+        delivery_id = next(
+            (
+                call.headers[header_name]
+                for header_name in DELIVERY_IDS
+                if header_name in call.headers
+            ),
+            None,
+        )
+
+        async def answered() -> StoredReply:
+            return render_reply(
+                Reply(202, await self._store_delivery(call, principal, delivery_id))
+            )
+
+        if delivery_id is None:
+            reply = await answered()
+        else:
+            request = (f"POST {self._kind} webhook", call.raw_body)
+            key = f"{slugify(call.path['project'])}/{principal_key(principal, delivery_id)}"
+            reply = await run_once(self._deps.idempotency, principal.tenant, key, request, answered)
+        return Reply(reply.status, reply.body, reply.headers)
+
+    async def _store_delivery(
+        self, call: Call[None, None], principal: Principal, delivery: str | None
+    ) -> WebhookDeliveryResponse:
+        change = _parse_delivery(call)
+        if isinstance(change, IgnoredDelivery):
+            return WebhookDeliveryResponse(ignored=change.reason)
+        deps = self._deps
+        stored, duplicate, events = await store_change(deps, principal, change)
+        log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        hints = [PARTIAL_PUSH_HINT] if change.partial else []
+        return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
+
+    async def _authenticate(self, call: Call[None, None]) -> Principal:
+        """Who a delivery speaks for.
+
+        Raises `UnsignedDelivery` for a wrong place and secret alike.
+        """
+        project = slugify(call.path["project"])
+        match = await self._deps.webhooks.find(call.path["tenant"], project, self._kind)
+        principal, secret = match or (None, secrets.token_urlsafe(32))
+        if self._kind == "github":
+            signed = is_signed_by_github(secret, call.raw_body, call.headers)
+        else:
+            signed = is_signed_by_gitlab(secret, call.raw_body, call.headers, time.time())
+        if principal is None or not signed:
+            raise UnsignedDelivery(self._kind)
+        return principal
+
+
+def _parse_delivery(call: Call[None, None]) -> GitChange | IgnoredDelivery:
+    """The change that a delivery tells of, by the event that its headers name."""
+    event = call.headers.get("X-GitHub-Event") or call.headers.get("X-Gitlab-Event") or "push"
+    body, project = _extract_json(call), slugify(call.path["project"])
+    match event:
+        case "push" | "Push Hook":
+            return parse_push(parse_body(PushPayload, body), project)
+        case "pull_request":
+            return parse_pull_request(parse_body(PullRequestPayload, body), project)
+        case "Merge Request Hook":
+            return parse_merge_request(parse_body(MergeRequestPayload, body), project)
+    return IgnoredDelivery("the webhook works" if event == "ping" else f"event {event}")
+
+
+def _extract_json(call: Call[None, None]) -> bytes:
+    """The body as JSON; GitHub sends a form with it inside where its webhook is set up so."""
+    if not call.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
+        return call.raw_body
+    payloads = parse_qs(call.raw_body.decode(errors="replace")).get("payload")
+    if not payloads:
+        raise InvalidInput(
+            "payload", "is missing in the form; set the content type to application/json"
+        )
+    return payloads[0].encode()
+
+
+def _build_webhook_body(principal: Principal, webhook: WebhookInfo) -> WebhookBody:
+    return WebhookBody(
+        project=webhook.project,
+        kind="github" if webhook.kind == "github" else "gitlab",
+        path=f"/v1/git/{webhook.kind}/{principal.tenant_name}/{webhook.project}",
+        readable=webhook.readable,
+        by=webhook.who,
+        created_at=webhook.created,
+        updated_at=webhook.updated,
+    )

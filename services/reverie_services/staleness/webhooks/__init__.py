@@ -1,0 +1,1 @@
+"""Push webhooks of Git hosts."""

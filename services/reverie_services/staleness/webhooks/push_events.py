@@ -1,0 +1,217 @@
+"""Verifies and parses push webhooks of GitHub and GitLab."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from reverie.contracts.base import RepoPath, Timestamp
+from reverie.contracts.git import BRANCH_REF_PREFIX, MAX_COMMITS, GitChange, OptionalSha, Sha
+from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
+from reverie.runtime.http.validation import parse_value
+
+GITHUB_MAX_COMMITS: Final = 2048
+"""The most commits that GitHub names in one push."""
+MAX_SIGNATURE_AGE: Final = 300
+MAX_COMPARED_FILES: Final = 64
+"""Added files that a removed one is compared with."""
+_MAX_SUBJECT_LENGTH: Final = 2000
+
+
+class WebhookPayload(BaseModel):
+    """What a forge sends: of its many fields those that are read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class PushedCommit(WebhookPayload):
+    """A commit of a push."""
+
+    id: Sha
+    message: str = ""
+    timestamp: Timestamp
+    added: list[RepoPath] = Field(default_factory=list)
+    modified: list[RepoPath] = Field(default_factory=list)
+    removed: list[RepoPath] = Field(default_factory=list)
+
+
+class _RepositoryPayload(WebhookPayload):
+    full_name: str | None = None
+    path_with_namespace: str | None = None
+    default_branch: str | None = None
+
+
+class PushPayload(WebhookPayload):
+    """A push as GitHub tells it; GitLab's is read as the same."""
+
+    ref: str
+    before: OptionalSha = None
+    after: OptionalSha = None
+    forced: bool = False
+    repository: _RepositoryPayload = _RepositoryPayload()
+    project: _RepositoryPayload = _RepositoryPayload()
+    commits: list[PushedCommit] = Field(default_factory=list, max_length=MAX_COMMITS)
+    total_commits_count: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no commit was left out."""
+        if self.total_commits_count is not None:
+            return self.total_commits_count <= len(self.commits)
+        return len(self.commits) < GITHUB_MAX_COMMITS
+
+
+class RequestHeaders(Protocol):
+    """What was sent beside a body; names in any case."""
+
+    def get(self, name: str, default: str, /) -> str: ...
+
+
+def is_signed_by_github(secret: str, body: bytes, headers: RequestHeaders) -> bool:
+    """Whether GitHub signed the body with the secret: HMAC-SHA256 in `X-Hub-Signature-256`."""
+    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return _compare_constant_time(f"sha256={expected}", headers.get("X-Hub-Signature-256", ""))
+
+
+def is_signed_by_gitlab(secret: str, body: bytes, headers: RequestHeaders, now: float) -> bool:
+    """Whether GitLab signed the body, by the Standard Webhooks specification, or else sent the
+    secret itself in `X-Gitlab-Token`. A signature older than five minutes does not count."""
+    signatures = headers.get("webhook-signature", "")
+    if not signatures:
+        return _compare_constant_time(secret, headers.get("X-Gitlab-Token", ""))
+    timestamp, key = headers.get("webhook-timestamp", ""), _signing_key(secret)
+    if (
+        key is None
+        or not timestamp.isdecimal()
+        or abs(now - int(timestamp[:12])) > MAX_SIGNATURE_AGE
+    ):
+        return False
+    signed_content = f"{headers.get('webhook-id', '')}.{timestamp}.".encode() + body
+    expected = base64.b64encode(hmac.new(key, signed_content, hashlib.sha256).digest()).decode()
+    return any(
+        _compare_constant_time(f"v1,{expected}", signature) for signature in signatures.split()
+    )
+
+
+def _signing_key(secret: str) -> bytes | None:
+    """The key that a signing token stands for."""
+    if not secret.startswith("whsec_"):
+        return None
+    try:
+        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _compare_constant_time(expected: str, actual: str) -> bool:
+    """In a time that tells nothing of where they differ."""
+    return hmac.compare_digest(expected.encode(), actual.encode(errors="replace"))
+
+
+@dataclass(frozen=True)
+class IgnoredDelivery:
+    """A push that changes no branch."""
+
+    reason: str
+
+
+def parse_push(push: PushPayload, project: str) -> GitChange | IgnoredDelivery:
+    """The change of a push. Raises `Invalid` naming what no change may hold."""
+    if not push.ref.startswith(BRANCH_REF_PREFIX):
+        return IgnoredDelivery("it is no push to a branch")
+    merged_branches = [
+        name for commit in push.commits if (name := parse_merged_branch(_get_subject(commit)))
+    ]
+    repository = push.repository if push.repository.full_name else push.project
+    return parse_value(
+        GitChange,
+        {
+            "project": project,
+            "repository": repository.full_name or repository.path_with_namespace,
+            "branch": push.ref,
+            "default_branch": repository.default_branch,
+            "before": push.before,
+            "after": push.after,
+            "deleted": push.after is None,
+            "forced": push.forced,
+            "merge": bool(merged_branches),
+            "merged": list(dict.fromkeys(merged_branches))[:100],
+            "detail": "files",
+            "partial": not push.is_complete,
+            "commits": [_build_commit(commit) for commit in push.commits],
+            "files": [file for commit in push.commits for file in _iterate_files(commit)],
+        },
+    )
+
+
+def _get_subject(commit: PushedCommit) -> str:
+    return commit.message.partition("\n")[0][:_MAX_SUBJECT_LENGTH]
+
+
+def _build_commit(commit: PushedCommit) -> Mapping[str, Any]:
+    return {
+        "sha": commit.id,
+        "subject": _get_subject(commit),
+        "committed_at": commit.timestamp.isoformat(),
+        "reverts": parse_reverted_commit(commit.message),
+    }
+
+
+def _iterate_files(commit: PushedCommit) -> Iterator[dict[str, Any]]:
+    """The files of one commit; what was removed last, with where it may be now."""
+    for status, paths in (("added", commit.added), ("modified", commit.modified)):
+        for path in paths:
+            yield {"path": path, "status": status, "commit": commit.id}
+    candidates = RenameCandidates(commit.added)
+    for path in commit.removed:
+        likely_path = candidates.find_likely(path)
+        yield {"path": path, "status": "deleted", "commit": commit.id, "perhaps": likely_path}
+
+
+class RenameCandidates:
+    """The added files of a commit, by what a removed one that lives on in them shares with them."""
+
+    def __init__(self, added: Sequence[str]) -> None:
+        self._paths_by_trait: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for added_path in added:
+            path = PurePosixPath(added_path)
+            for trait in _similarity_traits(path):
+                self._paths_by_trait[trait].append(added_path)
+                self._paths_by_trait[(*trait, path.parent.name)].append(added_path)
+
+    def find_likely(self, path: str) -> str | None:
+        """Which of them a removed file may be now: the one most alike by name, then by folder.
+
+        None where nothing was added. Of very many of one name, those are looked at whose folder
+        has the name of its own.
+        """
+        removed = PurePosixPath(path)
+        folders = set(removed.parent.parts)
+
+        def shared(other: str) -> int:
+            return len(folders.intersection(PurePosixPath(other).parent.parts))
+
+        for trait in _similarity_traits(removed):
+            matches = self._paths_by_trait.get(trait)
+            if matches and len(matches) > MAX_COMPARED_FILES:
+                matches = self._paths_by_trait.get((*trait, removed.parent.name), matches)[
+                    :MAX_COMPARED_FILES
+                ]
+            if matches:
+                return max(matches, key=shared)
+        return None
+
+
+def _similarity_traits(path: PurePosixPath) -> tuple[tuple[str, ...], ...]:
+    """What two paths may share, the most telling first: the name, what is before its suffix, the
+    suffix, nothing."""
+    return ("name", path.name), ("stem", path.stem), ("suffix", path.suffix), ("any",)

@@ -1,0 +1,273 @@
+"""`reverie setup` edits agents' configuration files idempotently and reversibly."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from reverie.agent.setup import jsonc as jsonc
+from reverie.agent.setup.agents import AGENTS, SetupTarget
+from reverie.agent.setup.changes import (
+    apply_setup,
+    apply_undo,
+    plan_setup,
+    plan_undo,
+    prune_backups,
+)
+from reverie.cli.app.main import app
+from reverie.domain.core.errors import Conflict, MalformedInput
+
+JSON = """\
+{
+    // what I use elsewhere
+    "theme": "dark",
+    "mcpServers": {"other": {"command": "other", "args": []}, /* keep */ },
+    "mcp": {
+        "other": {"type": "remote", "url": "https://example.com/a//b"}
+    },
+    "hooks": {
+        "SessionStart": [
+            {"hooks": [{"type": "command", "command": "echo hi"}]}
+        ]
+    }
+}
+"""
+TOML = """\
+# mine
+model = "o4"   # the best
+
+[mcp_servers.other]
+command = "other"
+"""
+YAML = """\
+# mine
+GOOSE_PROVIDER: "anthropic"  # quoted
+read: CONVENTIONS.md
+extensions:
+  developer:
+    enabled: true
+    args:
+      - a
+      - b
+"""
+MARKDOWN = "# Rules\r\n\r\nUse tabs."
+
+
+def foreign(path: Path) -> str:
+    by_name = {".toml": TOML, ".yaml": YAML, ".yml": YAML, ".json": JSON, ".jsonc": JSON}
+    return by_name.get(path.suffix, MARKDOWN)
+
+
+def held(path: Path) -> Any:
+    text = path.read_text()
+    if path.suffix == ".toml":
+        return tomllib.loads(text)
+    if path.suffix in {".yaml", ".yml"}:
+        return yaml.safe_load(text)
+    return jsonc.parse_jsonc(text) if path.suffix in {".json", ".jsonc"} else text
+
+
+def keeps(new: Any, old: Any) -> bool:
+    """Whether all of the old is in the new, where it was."""
+    if isinstance(old, dict):
+        return all(name in new and keeps(new[name], old[name]) for name in old)
+    if isinstance(old, list):
+        return all(one in new for one in old)
+    return new == old or old in new
+
+
+@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_agent_is_set_up_beside_what_was_there_once_and_can_be_undone(
+    agent: str, user: bool, tmp_path: Path
+) -> None:
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", user)
+    kept = tmp_path / "kept"
+    files = list(AGENTS[agent](place))
+    for path in files:
+        if "reverie" not in path.name:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(foreign(path).encode())
+    before = {path: path.read_bytes() for path in files if path.exists()}
+    old = {path: held(path) for path in before}
+
+    changes = plan_setup(agent, place)
+    assert {change.path for change in changes} == set(files)
+    assert all("+" in change.diff for change in changes)
+    assert {path: path.read_bytes() for path in before} == before
+    apply_setup(agent, place, changes, kept)
+
+    assert plan_setup(agent, place) == []
+    for path, value in old.items():
+        assert keeps(held(path), value), path
+        for line in before[path].decode().splitlines():
+            comment = line.partition("//" if path.suffix == ".json" else "#")[2]
+            assert comment in path.read_text()
+    written = "".join(path.read_text() for path in files)
+    assert ("mcp" in written) or agent == "aider"
+    assert user or agent == "aider" or '"shop"' in written or "`shop`" in written
+    assert all(note.stat().st_mode & 0o077 == 0 for note in kept.iterdir())
+
+    apply_undo(agent, place, plan_undo(agent, place, kept), kept)
+    assert {path: path.read_bytes() for path in files if path.exists()} == before
+    assert plan_undo(agent, place, kept) == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_agent_is_set_up_where_nothing_was(agent: str, tmp_path: Path) -> None:
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
+    apply_setup(agent, place, plan_setup(agent, place), tmp_path / "kept")
+    files = list(AGENTS[agent](place))
+    assert all(held(path) for path in files)
+    for path in (one for one in files if one.suffix == ".json"):
+        json.loads(path.read_text())
+    assert plan_setup(agent, place) == []
+    files[0].write_text(files[0].read_text() + "\n")
+    with pytest.raises(Conflict, match="changed since"):
+        plan_undo(agent, place, tmp_path / "kept")
+
+
+def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginning(
+    tmp_path: Path,
+) -> None:
+    kept = tmp_path / "kept"
+    settings = tmp_path / "shop/.claude/settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(JSON)
+    for name in ("shop", "store"):
+        place = SetupTarget(tmp_path / "me", tmp_path / "shop", name, is_user_wide=False)
+        apply_setup("claude-code", place, plan_setup("claude-code", place), kept)
+    hooks = jsonc.parse_jsonc(settings.read_text())["hooks"]
+    assert [len(hooks[event]) for event in ("SessionStart", "Stop")] == [2, 1]
+    assert "--project store" in str(hooks)
+    assert "--project shop" not in str(hooks)
+    assert hooks["PreToolUse"][0]["matcher"].startswith("Edit|")
+    apply_undo("claude-code", place, plan_undo("claude-code", place, kept), kept)
+    assert settings.read_text() == JSON
+    assert not (tmp_path / "shop/.mcp.json").exists()
+
+
+@pytest.mark.parametrize("before", [None, MARKDOWN], ids=["no file", "a file"])
+@pytest.mark.parametrize("first", ["codex", "opencode"])
+def test_what_two_agents_read_goes_back_with_the_last_of_them(
+    first: str, before: str | None, tmp_path: Path
+) -> None:
+    kept, rules = tmp_path / "kept", tmp_path / "shop/AGENTS.md"
+    rules.parent.mkdir()
+    if before is not None:
+        rules.write_text(before, newline="")
+    # The second one says more, so that what the first wrote is written anew.
+    for agent, name in (("codex", "shop"), ("opencode", "shop"), ("opencode", "store")):
+        place = SetupTarget(tmp_path / "me", tmp_path / "shop", name, is_user_wide=False)
+        apply_setup(agent, place, plan_setup(agent, place), kept)
+    second = {"codex": "opencode", "opencode": "codex"}[first]
+    told = rules.read_bytes()
+    assert b"Before you change a file" in told
+    apply_undo(first, place, plan_undo(first, place, kept), kept)
+    assert rules.read_bytes() == told
+    assert plan_undo(first, place, kept) == []
+    apply_undo(second, place, plan_undo(second, place, kept), kept)
+    assert (rules.read_bytes().decode() if rules.exists() else None) == before
+    assert not kept.exists()
+
+
+def test_a_file_changed_by_hand_is_left_to_its_owner_however_often_it_is_set_up(
+    tmp_path: Path,
+) -> None:
+    kept, config = tmp_path / "kept", tmp_path / "shop/.codex/config.toml"
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
+    apply_setup("codex", place, plan_setup("codex", place), kept)
+    notes = set(kept.iterdir())
+    config.write_text(config.read_text() + TOML)
+    apply_setup("codex", place, plan_setup("codex", place), kept)
+    assert set(kept.iterdir()) == notes
+    with pytest.raises(Conflict, match="changed since"):
+        plan_undo("codex", place, kept)
+
+
+def test_what_somebody_took_out_is_taken_back_with_the_rest(tmp_path: Path) -> None:
+    kept, shop = tmp_path / "kept", tmp_path / "shop"
+    place = SetupTarget(tmp_path / "me", shop, "shop", is_user_wide=False)
+    (shop / ".codex").mkdir(parents=True)
+    (shop / ".codex/config.toml").write_text(TOML)
+    apply_setup("codex", place, plan_setup("codex", place), kept)
+    (shop / ".codex/hooks.json").unlink()
+    (shop / ".codex/config.toml").write_text(TOML)
+    apply_undo("codex", place, plan_undo("codex", place, kept), kept)
+    assert [path.name for path in shop.rglob("*") if path.is_file()] == ["config.toml"]
+    assert (shop / ".codex/config.toml").read_text() == TOML
+    assert not kept.exists()
+
+
+def test_what_came_with_the_project_is_no_setup_of_ours(tmp_path: Path) -> None:
+    place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
+    apply_setup("codex", place, plan_setup("codex", place), tmp_path / "kept")
+    apply_setup("codex", place, plan_setup("codex", place), tmp_path / "another's")
+    assert plan_undo("codex", place, tmp_path / "another's") == []
+
+
+def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
+    kept, agent = tmp_path / "kept", "claude-code"
+    shop, store = (
+        SetupTarget(tmp_path, tmp_path / name, name, is_user_wide=False)
+        for name in ("shop", "store")
+    )
+    for place in (shop, store):
+        apply_setup(agent, place, plan_setup(agent, place), kept)
+    both = set(kept.iterdir())
+    shutil.rmtree(store.folder)
+    prune_backups(kept)
+    assert set(kept.iterdir()) == both
+    for note in both:
+        os.utime(note, (0, 0))
+    prune_backups(kept)
+    ours = set(kept.iterdir())
+    assert 0 < len(ours) < len(both)
+    for path in AGENTS[agent](shop):
+        path.unlink()
+    prune_backups(kept)
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[1,,2]", '{"a": 1 "b": 2}', "{'a': 1}", "nonsense"])
+def test_json_that_is_none_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(MalformedInput, match=r"line 1|no object"):
+        jsonc.set_value(text, ["a", "b"], 1)
+
+
+def test_the_command_shows_what_changes_asks_and_undoes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    words = ["setup", "claude-code", "-C", str(shop), "--home", str(tmp_path / "home")]
+    run = CliRunner().invoke
+    refused = run(app, words, input="n\n")
+    assert refused.exit_code == 1
+    assert "+" in refused.output
+    assert list(shop.iterdir()) == []
+    assert run(app, words, input="y\n").exit_code == 0
+    server = json.loads((shop / ".mcp.json").read_text())["mcpServers"]["reverie"]
+    assert server["args"] == ["mcp", "--project", "shop"]
+    assert "already" in run(app, words).output
+    assert run(app, [*words, "--undo", "--yes"]).exit_code == 0
+    assert [path for path in shop.rglob("*") if path.is_file()] == []
+    assert "aider" in run(app, ["setup"]).output
+    wrong = run(app, ["setup", "emacs"])
+    assert "claude-code" in str(wrong.exception)
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    words = ["setup", "codex", "-C", str(tmp_path / "typo"), "--yes"]
+    done = CliRunner().invoke(app, words, env={"REVERIE_HOME": str(tmp_path / "home")})
+    assert "typo is no folder" in str(done.exception)
+    assert not (tmp_path / "typo").exists()

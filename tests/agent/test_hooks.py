@@ -1,0 +1,261 @@
+"""The Claude Code hooks on a running system."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands import HookedAgent
+from tests.support.git_clone import Clone
+from tests.support.stack import Stack, eventually
+
+
+def hooked(stack: Stack, folder: Path) -> HookedAgent:
+    """An agent in a folder named bookshop."""
+    work = folder / "bookshop"
+    work.mkdir(parents=True)
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
+    return HookedAgent(work, {**env, "REVERIE_HOME": str(folder / "home")})
+
+
+async def turns_of(stack: Stack, count: int) -> list[dict[str, Any]]:
+    """The turns of the one session, once there are so many."""
+
+    async def look() -> list[dict[str, Any]]:
+        found = (await stack.get("/v1/sessions"))["items"]
+        assert len(found) <= 1, found
+        if not found:
+            return []
+        items = (await stack.get(f"/v1/sessions/{found[0]['id']}/turns"))["items"]
+        return items if len(items) >= count else []
+
+    return await eventually(look)
+
+
+async def test_a_session_is_given_what_it_needs_and_hands_over_what_was_said(
+    stack: Stack, tmp_path: Path
+) -> None:
+    rule = "Prices are kept in cents (src/cart/price.py)."
+    await stack.post(
+        "/v1/remember", {"scope": "project/bookshop", "kind": "convention", "content": rule}
+    )
+    for n, shelf in enumerate(("novels", "atlases", "plays", "diaries", "letters")):
+        more = f"Shelf {n} holds {shelf}: " + f"{shelf} are sorted by their authors' names. " * 7
+        body = {"scope": "project/bookshop", "kind": "convention", "content": more}
+        await stack.post("/v1/remember", body)
+    agent = hooked(stack, tmp_path)
+
+    context = await agent.fire("SessionStart", source="startup", model="some-model")
+    assert "<reverie-memory>" in context
+    assert "Prices are kept in cents" in context
+    assert len(context) > 1500
+
+    asked = "Why do we keep prices in cents and not in euros?"
+    given = await agent.fire("UserPromptSubmit", prompt=asked)
+    assert "Prices are kept in cents" in given
+    assert await agent.fire("UserPromptSubmit", prompt=asked) == ""
+    agent.says("user", f"{asked}\n<system-reminder>{given}</system-reminder>")
+    agent.calls("Bash", {"command": "ls -la src"}, "cart\nmain.py")
+    failed = agent.calls("Bash", {"command": "pytest -q"}, "Exit code 1\nE   KeyError", failed=True)
+    agent.calls("mcp__reverie__recall", {"query": "cents"}, given)
+    agent.says("assistant", "Decision: prices stay in cents, because floats lost money.")
+    await agent.fire("Stop", stop_hook_active=False)
+    found = await turns_of(stack, 3)
+    assert [(one["role"], one["tool"]) for one in found] == [
+        ("user", None),
+        ("tool", "Bash"),
+        ("assistant", None),
+    ]
+    assert found[0]["content"] == asked
+    assert found[1]["external_id"] == failed
+    assert "KeyError" in found[1]["content"]
+
+    agent.says("user", "Thanks, that is all for today.")
+    await agent.fire("SessionEnd", reason="prompt_input_exit")
+    found = await turns_of(stack, 4)
+    assert len(found) == 4
+
+    async def ended() -> bool:
+        one = (await stack.get("/v1/sessions"))["items"][0]
+        assert (one["agent"], one["project"]) == ("claude-code", "bookshop")
+        assert one["external_id"] == agent.session
+        return one["ended_at"] is not None
+
+    await eventually(ended)
+
+    again = await agent.fire("SessionStart", source="resume")
+    assert "Prices are kept in cents" in again
+    agent.says("user", "One more thing.")
+    await agent.fire("Stop", stop_hook_active=False)
+    assert len(await turns_of(stack, 5)) == 5
+
+
+async def test_what_was_said_while_reverie_was_away_is_sent_later_and_once(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    there = dict(agent.env)
+    agent.env["REVERIE_GATEWAY_URL"] = "http://127.0.0.1:9"
+    token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
+    assert await agent.fire("SessionStart", source="startup") == ""
+    assert await agent.fire("UserPromptSubmit", prompt=f"Use the token {token}") == ""
+    agent.says("user", f"Use the token {token} for the release.")
+    agent.says("assistant", "Done: v1.2 is released.")
+    await agent.fire("Stop", stop_hook_active=False)
+    await agent.fire("SessionEnd", reason="other")
+    notes = tmp_path / "home" / "hooks"
+
+    async def waits() -> bool:
+        return any(notes.glob("*.waits"))
+
+    await eventually(waits)
+    for path in notes.iterdir():
+        assert path.stat().st_mode & 0o077 == 0
+        assert token not in path.read_text()
+
+    other = HookedAgent(agent.folder, there)
+    await other.fire("SessionStart", source="startup")
+
+    async def all_sent() -> bool:
+        return not any(notes.glob("*.waits"))
+
+    await eventually(all_sent)
+    sessions = (await stack.get("/v1/sessions"))["items"]
+    late = next(one for one in sessions if one["external_id"] == agent.session)
+    assert late["ended_at"]
+    turns = (await stack.get(f"/v1/sessions/{late['id']}/turns"))["items"]
+    assert [one["role"] for one in turns] == ["user", "assistant"]
+    assert token not in str(turns)
+
+
+async def test_a_hook_never_fails_its_agent(tmp_path: Path) -> None:
+    agent = HookedAgent(tmp_path, {"REVERIE_HOME": str(tmp_path / "home")})
+    for stdin in ("", "no json", "[]", '{"session_id": 7, "prompt": {}, "cwd": "/nowhere"}'):
+        assert await agent.run("UserPromptSubmit", stdin) == (0, "", "")
+    (tmp_path / "file").write_text("")
+    agent.env["REVERIE_HOME"] = str(tmp_path / "file" / "home")
+    assert await agent.run("SessionStart", "{}") == (0, "", "")
+    code, out, err = await agent.run("Sesion", "{}")
+    assert (code, out) == (1, "")
+    assert "no such hook" in err
+
+
+async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    clone = Clone(agent.folder, datetime.now(UTC) - timedelta(minutes=90))
+    clone.git("init", "-q", "-b", "main")
+    clone.commit("Keep prices in cents", {"src/cart/price.py": "CENTS = 100\n"})
+    price = str(agent.folder / "src/cart/price.py")
+    rule = "Prices in src/cart/price.py are kept in cents (`CENTS`), for floats lost money."
+    await stack.post(
+        "/v1/remember", {"scope": "project/bookshop", "kind": "decision", "content": rule}
+    )
+
+    async def lacking() -> list[dict[str, Any]]:
+        return list((await stack.get("/v1/git/anchors?project=bookshop"))["items"])
+
+    async def placed() -> bool:
+        return not await lacking()
+
+    await eventually(lacking)
+    await agent.fire("SessionStart", source="startup")
+    await eventually(placed)
+    change = {"file_path": price, "old_string": "a", "new_string": "b"}
+    edit = {"tool_name": "Edit", "tool_input": change}
+
+    async def warned() -> str:
+        return await agent.fire("PreToolUse", **edit)
+
+    said = await eventually(warned)
+    assert "kept in cents" in said
+    assert said.startswith("<reverie-memory>")
+    assert await warned() == ""
+    other = {"file_path": "/etc/passwd"}
+    assert await agent.fire("PreToolUse", tool_name="Write", tool_input=other) == ""
+    await agent.fire("PreCompact", trigger="auto", custom_instructions="")
+    assert "kept in cents" in await warned()
+
+    token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
+    why = f"Exit code 1\nE   KeyError: 'price_cents' ({token})"
+    tests = {"command": "pytest -q tests/test_price.py"}
+    agent.calls("Bash", tests, why, failed=True)
+    await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
+    agent.calls("Edit", change, "The file has been updated.")
+    await agent.fire("PostToolUse", **edit, tool_response={"success": True})
+    await turns_of(stack, 2)
+    agent.calls("Bash", tests, "1 passed")
+    await agent.fire("PostToolUse", tool_name="Bash", tool_input=tests, tool_response={})
+
+    async def remembered() -> list[dict[str, Any]]:
+        page = await stack.get("/v1/memories", params={"kind": "bug"})
+        return list(page["items"])
+
+    (bug,) = await eventually(remembered)
+    assert "KeyError: 'price_cents'" in bug["content"]
+    assert "src/cart/price.py" in bug["content"]
+    assert bug["scope"].startswith("project/bookshop")
+    assert token not in bug["content"]
+    assert all(token not in one.read_text() for one in (tmp_path / "home/hooks").iterdir())
+
+    clone.commit("Count in tenths of a cent", {"src/cart/price.py": "CENTS = 1000\n"})
+    later = HookedAgent(agent.folder, agent.env)
+    await later.fire("SessionStart", source="startup")
+
+    async def doubtful() -> list[dict[str, Any]]:
+        found = (await stack.get("/v1/stale?project=bookshop"))["items"]
+        return [one for one in found if "`CENTS`" in one["memory"]["content"]]
+
+    [doubt] = await eventually(doubtful)
+    assert (doubt["grade"], doubt["evidence"][0]["lines"]) == ("stale", [[1, 1]])
+    assert "Count in tenths" in str(doubt)
+    assert "may be outdated" in await later.fire("PreToolUse", **edit)
+
+
+async def test_a_sub_agent_and_an_agent_without_transcript_are_heard_too(
+    stack: Stack, tmp_path: Path
+) -> None:
+    agent = hooked(stack, tmp_path)
+    helper = HookedAgent(agent.folder, agent.env)
+    helper.says("user", "Review src/cart/price.py.")
+    helper.says("assistant", "Finding: the rounding in src/cart/price.py loses a cent.")
+    await agent.fire(
+        "SubagentStop",
+        agent_id="a1b2",
+        agent_type="code-reviewer",
+        agent_transcript_path=str(helper.transcript),
+    )
+    codex = HookedAgent(agent.folder, dict(agent.env), options=("--agent", "codex"))
+    down = HookedAgent(
+        agent.folder,
+        {**agent.env, "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"},
+        session=codex.session,
+        options=codex.options,
+    )
+    token = "ghp_" + "x7Kd92LmQp4RtVwYz3Bn" * 2
+    await down.fire("UserPromptSubmit", prompt=f"Release it with {token}.")
+    notes = tmp_path / "home" / "hooks"
+
+    async def kept() -> list[Path]:
+        return [path for path in notes.glob("codex*.spool") if path.read_text()]
+
+    (spool,) = await eventually(kept)
+    assert token not in spool.read_text()
+    assert spool.stat().st_mode & 0o077 == 0
+    ran = {"tool_name": "shell", "tool_input": {"command": "make release"}}
+    await codex.fire("PostToolUse", **ran, tool_response={"output": "released v1.2"})
+    await codex.fire("Stop", last_assistant_message="Released v1.2.")
+
+    async def sessions() -> dict[str, dict[str, Any]]:
+        found = {one["agent"]: one for one in (await stack.get("/v1/sessions"))["items"]}
+        turns = found.get("codex", {}).get("turns", 0)
+        return found if len(found) == 2 and turns == 3 else {}
+
+    found = await eventually(sessions)
+    sub = found["claude-code/sub/code-reviewer"]
+    assert (sub["turns"], bool(sub["ended_at"])) == (2, True)
+    turns = (await stack.get(f"/v1/sessions/{found['codex']['id']}/turns"))["items"]
+    assert {one["role"] for one in turns} == {"user", "tool", "assistant"}
+    assert not spool.exists()

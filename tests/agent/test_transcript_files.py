@@ -1,0 +1,214 @@
+"""Transcript formats are recognised and parsed, with bounded memory."""
+
+from __future__ import annotations
+
+import json
+import re
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reverie.agent.transcripts.files import (
+    SessionTurn,
+    TranscriptFormat,
+    TranscriptLines,
+    detect_format,
+    find_transcripts,
+    read_turns,
+)
+from reverie.agent.transcripts.importer import TranscriptImporter
+from tests.agent.transcript_samples import AIDER, CLAUDE, CODEX, OLD_CODEX, SPECSTORY, lines
+
+FORMATS: tuple[TranscriptFormat, ...] = ("claude-code", "codex", "specstory", "aider")
+
+
+def said_in(path: Path, bad: list[int] | None = None) -> list[SessionTurn]:
+    form = detect_format(path)
+    assert form
+    numbers: list[int] = [] if bad is None else bad
+    return list(read_turns(TranscriptLines(path, lambda _: None, numbers.append), form, None))
+
+
+def shown(found: list[SessionTurn]) -> list[tuple[str, str, str]]:
+    return [(talk.agent, turn.role, turn.content.splitlines()[0]) for talk, turn in found]
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, newline="")
+    return path
+
+
+def test_claude_code_keeps_sub_agents_apart_and_names_unreadable_lines(tmp_path: Path) -> None:
+    text = lines(CLAUDE[:2]) + "{broken\n" + lines(CLAUDE[2:]) + '{"type": "user", "sess'
+    path = write(tmp_path, "a.jsonl", text)
+    bad: list[int] = []
+    found = said_in(path, bad)
+    assert bad == [3]
+    assert shown(found) == [
+        ("claude-code", "user", "Why does the login fail?"),
+        ("claude-code", "tool", '{"command": "pytest -q"}'),
+        ("claude-code/sub/subagent", "assistant", "Look for the clock."),
+        ("claude-code", "assistant", "The clock was wrong."),
+    ]
+    talk, turn = found[0]
+    assert (talk.external_id, talk.project, talk.branch) == ("s-1", "shop", "main")
+    assert (turn.external_id, turn.at and turn.at.isoformat()) == (
+        "u1",
+        "2026-03-02T10:00:00+00:00",
+    )
+    assert found[2][0].external_id == "s-1/a7"
+    side = write(tmp_path, "s-1/subagents/agent-a7.jsonl", lines(CLAUDE[4:5]))
+    side.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
+    assert [talk.agent for talk, _ in said_in(side)] == ["claude-code/sub/Explore"]
+
+
+@pytest.mark.parametrize("sample", [CODEX, OLD_CODEX])
+def test_codex_gives_what_was_said_and_run_in_both_of_its_formats(
+    sample: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    found = said_in(write(tmp_path, "rollout-1.jsonl", lines(sample)))
+    assert shown(found) == [
+        ("codex", "user", "Run the tests"),
+        ("codex", "tool", '{"command": "pytest -q"}'),
+        ("codex", "assistant", "One test fails."),
+    ]
+    assert {talk.external_id for talk, _ in found} == {"c-1"}
+    assert "Error: 1 failed" in found[1][1].content
+    assert found[1][1].external_id == "call_1"
+
+
+def test_aider_has_many_sessions_in_a_file_and_fences_hold_marks(tmp_path: Path) -> None:
+    found = said_in(write(tmp_path, "shop/.aider.chat.history.md", AIDER))
+    assert [(talk.external_id, turn.external_id) for talk, turn in found] == [
+        ("shop/2026-03-02T10:00:00", "00000"),
+        ("shop/2026-03-02T10:00:00", "00001"),
+        ("shop/2026-03-02T10:00:00", "00002"),
+        ("shop/2026-03-02T10:00:00/1", "00000"),
+    ]
+    assert [turn.role for _, turn in found] == ["user", "assistant", "tool", "user"]
+    assert found[0][1].content == "add a heading\nto the page"
+    assert "#### Heading\n> quoted" in found[1][1].content
+    assert found[2][1].content == "Commit 1a2b3c4 docs: Add a heading"
+    assert all(turn.at and turn.at.utcoffset() is not None for _, turn in found)
+
+
+def test_specstory_names_the_program_and_its_sidechains(tmp_path: Path) -> None:
+    path = write(tmp_path, "shop/.specstory/history/a.md", SPECSTORY)
+    found = said_in(path)
+    assert shown(found) == [
+        ("cursor-ide", "user", "What is the rule?"),
+        ("cursor-ide/sub/subagent", "assistant", "Read the rules."),
+        ("cursor-ide", "assistant", "Prices are in cents."),
+    ]
+    assert found[0][0].project == "shop"
+    assert {talk.external_id for talk, _ in found} == {"specstory/t-9", "specstory/t-9/sidechain"}
+
+
+def test_a_folder_gives_its_transcripts_and_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path, "p/a.jsonl", lines(CLAUDE))
+    write(tmp_path, "p/README.md", "# Read me\n\n#### no chat\n")
+    write(tmp_path, "p/data.jsonl", '{"id": 1}\n')
+    write(tmp_path, "p/.aider.chat.history.md", AIDER)
+    (tmp_path / "p" / "link.jsonl").symlink_to(tmp_path / "p" / "a.jsonl")
+    found = [(path.name, form) for path, form in find_transcripts(tmp_path)]
+    assert found == [(".aider.chat.history.md", "aider"), ("a.jsonl", "claude-code")]
+
+
+NAMES = re.findall(
+    r"\w+",
+    """type payload message content role text id call_id tool_use_id input output arguments uuid
+    sessionId timestamp cwd isSidechain action name metadata git source""",
+)
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            NAMES
+        )
+        | st.text(max_size=5),
+        inner | st.sampled_from(["user", "assistant", "message", "tool_use", "tool_result", "text",
+            "function_call", "function_call_output", "response_item", "session_meta", '{"a":[']),
+        max_size=6,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+marks = st.sampled_from(
+    ["# aider chat started at 2026-03-02 10:00:00", "#### x", "> y", "```", "~~~", "_**User**_",
+     "_**Agent (m 2026-01-01 00:00:00Z)**_", "<tool-use><details>", "</details></tool-use>",
+     "<think><details>", "# aider chat started at 9999-99-99 10:00:00"]
+)  # fmt: skip
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    objects=st.lists(junk, max_size=8),
+    text=st.lists(marks | st.text(max_size=30), max_size=12),
+    tail=st.binary(max_size=40),
+)
+def test_no_parser_fails_on_anything(
+    objects: list[Any], text: list[str], tail: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "junk"
+    written = [json.dumps(one) for one in objects] + text
+    path.write_bytes("\n".join(written).encode("utf-8", "surrogatepass") + tail)
+    detect_format(path)
+    for form in FORMATS:
+        for talk, turn in read_turns(
+            TranscriptLines(path, lambda _: None, lambda _: None), form, None
+        ):
+            assert talk.external_id
+            assert turn.content
+
+
+async def test_a_long_file_is_read_in_little_memory_and_too_long_a_line_is_left_out(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "long.jsonl"
+    said = {**CLAUDE[1], "message": {"role": "user", "content": "word " * 4_000}}
+    path.write_text(lines({**said, "uuid": f"u{n}"} for n in range(500)))
+    run = TranscriptImporter(None)
+    done: list[int] = []
+    tracemalloc.start()
+    try:
+        await run.import_file(path, "claude-code", done.append)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(done) == path.stat().st_size > 10_000_000
+    assert peak < 3_000_000, peak
+    with path.open("a") as file:
+        file.write("x" * 17_000_000 + "\n" + lines(CLAUDE[-1:]))
+    await run.import_file(path, "claude-code", done.append)
+    assert (run.report.accepted, run.report.unreadable) == (1001, 1)
+    assert run.report.notes == [f"{path}:501: cannot be read, skipped"]
+
+
+@pytest.mark.parametrize("sample", [CLAUDE, CODEX, OLD_CODEX])
+@pytest.mark.parametrize("value", [{}, [], 5, None])
+def test_a_field_of_a_word_may_hold_anything(
+    sample: list[dict[str, Any]], value: object, tmp_path: Path
+) -> None:
+    fields = ("type", "role")
+    broken = [
+        {**one, **{name: value for name in fields if name in one}}
+        | {
+            name: {**inner, **dict.fromkeys(fields, value)}
+            for name, inner in one.items()
+            if name in {"payload", "message"}
+        }
+        for one in sample
+    ]
+    good = lines(sample)
+    path = write(tmp_path, "a.jsonl", good + lines(broken))
+    alone = write(tmp_path, "b.jsonl", good)
+    assert shown(said_in(path)) == shown(said_in(alone))

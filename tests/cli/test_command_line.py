@@ -1,0 +1,329 @@
+"""The command line: help, exit codes, one-line errors, JSON, completion, start-up imports."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+from typer._coercion import build_runtime_param
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from reverie.cli.app import main as command_line
+from reverie.cli.app.commands import PANELS, load_command, placeholder_command
+from reverie.cli.app.gateway_discovery import resolve_endpoint
+from reverie.cli.app.main import app
+from reverie.cli.app.plain_values import NEEDS_VALIDATION, PlainValueParser
+from reverie.domain.core.errors import InvalidInput, Unavailable
+
+COMMANDS = [
+    "up",
+    "demo",
+    "status",
+    "doctor",
+    "migrate",
+    "export",
+    "import",
+    "reembed",
+    "reindex",
+    "dead list",
+    "dead replay",
+    "serve",
+    "admin projects list",
+    "admin projects delete",
+    "admin scopes list",
+    "admin scopes delete",
+    "admin tenants list",
+    "admin tenants add",
+    "admin tenants delete",
+    "key create",
+    "key list",
+    "key revoke",
+    "models list",
+    "models status",
+    "models pull",
+    "models verify",
+    *("remember", "recall", "context", "preflow", "memories", "show", "forget", "pin", "restore"),
+    *("confirm", "history", "rollback", "provenance", "feedback", "link", "unlink", "subgraph"),
+    *("impact", "stale", "sessions", "task list", "task add", "task set", "task claim"),
+    *("task release", "skill list", "skill replay", "gc", "init", "watch", "completion"),
+]
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "reverie.cli.app.main", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | (env or {}),
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    shown = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert shown.exit_code == 0
+    assert f"Example: reverie {command}" in shown.stdout
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert CliRunner().invoke(app, ["dance"]).exit_code == 2
+
+
+def test_status_of_nothing_says_so_in_json_and_by_its_code(tmp_path: Path) -> None:
+    flags = [
+        f"--set={name}_port={port}"
+        for port, name in enumerate(("recall", "ingest", "dream", "staleness"), start=1)
+    ]
+    shown = CliRunner().invoke(app, ["status", "--json", "--home", str(tmp_path / "no"), *flags])
+    found = json.loads(shown.stdout)
+    assert (shown.exit_code, found["running"], found["gateway"]) == (3, False, None)
+    assert not (tmp_path / "no").exists()
+
+
+def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path: Path) -> None:
+    done = run("key", "list", "--home", str(tmp_path))
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.startswith("reverie: Postgres does not answer: run `reverie up`")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_should_not_happen_is_one_line_too_and_the_trace_is_there_on_demand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise RuntimeError("the wheel came off\nand more")
+
+    monkeypatch.setattr(command_line, "app", broken)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main()
+    assert ended.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("reverie: RuntimeError: the wheel came off (this should not happen")
+    assert len(said.splitlines()) == 1
+    monkeypatch.setenv("REVERIE_LOG_LEVEL", "debug")
+    with pytest.raises(RuntimeError):
+        command_line.main()
+
+
+@pytest.mark.parametrize(
+    ("setting", "says", "code"),
+    [("recall_port", "--set: expected NAME=VALUE", 2), ("recal_port=1", "did you mean", 1)],
+)
+def test_a_setting_that_is_none_is_refused_in_words(
+    tmp_path: Path, setting: str, says: str, code: int
+) -> None:
+    done = run("status", "--home", str(tmp_path), "--set", setting)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_color_means_no_colour() -> None:
+    colour = re.compile(r"\x1b\[[\d;]*3\dm")
+    forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert colour.search(run("--help", env=forced | {"NO_COLOR": ""}).stdout)
+    assert not colour.search(run("--help", env=forced | {"NO_COLOR": "1"}).stdout)
+
+
+def test_a_service_loads_no_embedded_part() -> None:
+    services = ("ingest", "recall", "dream", "staleness")
+    apps = ", ".join(f"reverie_services.{service}.app" for service in services)
+    code = (
+        f"import sys, reverie.cli.app.main, {apps}, reverie.runtime.service;"
+        "print(*[m for m in sys.modules if m.startswith('reverie.embedded')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["recall", "deploy"], ["remember", "a fact"]])
+def test_what_a_person_waits_for_loads_no_driver_and_no_model(
+    words: list[str], tmp_path: Path
+) -> None:
+    heavy = (
+        *("asyncpg", "psycopg", "nats", "onnxruntime", "numpy"),
+        *("aiohttp", "pydantic_settings", "asyncio"),
+    )
+    code = (
+        "import sys; from typer.testing import CliRunner; from reverie.cli.app.main import app;"
+        "import reverie.cli.app.main; before = set(sys.modules);"
+        f"CliRunner().invoke(app, {words}); CliRunner().invoke(app, {words});"
+        f"print(*[m for m in {heavy} if m in set(sys.modules) - before])"
+    )
+    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+    env = os.environ | away | {"REVERIE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=env,
+    )
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["recall", "deploy", "--limit=5", "--kind=bug"], ["show", "7c2f01aa"], ["stats"]]
+)
+def test_a_plain_command_checks_its_words_without_pydantic_and_draws_only_for_people(
+    words: list[str], tmp_path: Path
+) -> None:
+    heavy = ("pydantic", "rich", "asyncio", "http.server", "tenacity", "hashlib")
+    code = (
+        f"import sys; sys.argv = ['reverie', *{words}, '--json']\n"
+        "from reverie.cli.app.entrypoint import main\n"
+        f"try: main()\nfinally: print([m for m in {heavy} if m in sys.modules])"
+    )
+    away = {"REVERIE_API_KEY": "k", "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | away | {"REVERIE_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout.strip()) == (3, "[]"), done.stderr
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class _Unclear:
+    @staticmethod
+    def coerce(value: Any, param: Any, ctx: Any) -> Any:
+        return NEEDS_VALIDATION
+
+
+WORDS = ("", "5", "0", "7", "007", "-3", "+4", "1_0", "4.0", " 6", "٥", "²", "red", "RED", "yes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"),
+    [
+        *((str, {}), (int, {}), (int, {"min": 1, "max": 6}), (int, {"max": 6, "clamp": True})),
+        *((Colour, {}), (Colour, {"case_sensitive": False}), (float, {}), (Path, {})),
+    ],
+)
+def test_what_is_taken_as_it_stands_is_what_typer_makes_of_it(
+    kind: type, bounds: dict[str, Any]
+) -> None:
+    def command(one: Any = None, many: Any = None) -> None: ...
+
+    option = typer.Option(**bounds)
+    command.__annotations__ |= {
+        "one": Annotated[kind | None, option],
+        "many": Annotated[list[kind] | None, option],  # type: ignore[valid-type]
+    }
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    params: Any = get_command(app).params
+    one, many = params
+    taken = 0
+    for param, values in ((one, [None, *WORDS]), (many, [None, (), WORDS[1:3], *zip(WORDS)])):
+        checked: Any = build_runtime_param(param.type_descriptor)
+        for value in values:
+            made = PlainValueParser(lambda: _Unclear).coerce(value, param, None)
+            if made is not NEEDS_VALIDATION:
+                assert made == checked.coerce(value, param=param, ctx=None), (param.name, value)
+                taken += value is not None
+    assert taken > 0 or kind in (float, Path)
+
+
+@pytest.mark.parametrize("name", [name for names in PANELS.values() for name in names])
+def test_the_help_says_of_a_command_what_the_command_says_of_itself(name: str) -> None:
+    first = (load_command(name).help or "").split("\n\n")[0]
+    assert " ".join(first.split()) == " ".join((placeholder_command(name).help or "").split())
+
+
+def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
+    words = {"COMP_WORDS": "reverie rec", "COMP_CWORD": "1", "_REVERIE_COMPLETE": "complete_bash"}
+    code = (
+        "import sys; sys.argv = ['reverie']; from reverie.cli.app.main import main\n"
+        "try: main()\nfinally: print('reverie.cli.memory.remember_recall' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | words,
+    )
+    assert done.stdout.split() == ["recall", "False"]
+
+
+def test_a_folder_is_made_a_project_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "shop" / "src"
+    below.mkdir(parents=True)
+    (tmp_path / "shop" / ".git").mkdir()
+    (tmp_path / "shop" / "reverie.toml").write_text("log_level = 'info'\n")
+    monkeypatch.chdir(below)
+    made = json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)
+    assert (made["project"], made["written"]) == ("shop", True)
+    kept = (tmp_path / "shop" / "reverie.toml").read_text()
+    assert kept == "project = \"shop\"\nlog_level = 'info'\n"
+    assert not json.loads(CliRunner().invoke(app, ["init", "--json"]).stdout)["written"]
+    other = CliRunner().invoke(app, ["init", "other"])
+    assert "names the project shop" in str(other.exception)
+
+
+def test_the_key_of_a_home_folder_is_sent_to_no_other_gateway(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for folder in ("run", "secrets"):
+        (home / folder).mkdir(parents=True)
+    (home / "secrets" / "api_key").write_text("home's key")
+    (home / "run" / "up.json").write_text('{"gateway": "http://127.0.0.1:3456"}')
+    said = {"home": str(home), "gateway_url": "http://elsewhere:1"}
+    with (home / "run" / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert resolve_endpoint({"home": str(home)}) == ("http://127.0.0.1:3456", "home's key")
+        with pytest.raises(InvalidInput, match="REVERIE_API_KEY"):
+            resolve_endpoint(said)
+        assert resolve_endpoint({**said, "api_key": "own"}) == ("http://elsewhere:1", "own")
+    with pytest.raises(Unavailable, match="reverie up"):
+        resolve_endpoint({"home": str(home)})
+
+
+def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+    broken = ["--set", f"postgres_bin={tmp_path}", "--set", f"nats_bin={tmp_path}"]
+    llm = ("llm_provider=openai", "llm_model=stub", "llm_url=http://127.0.0.1:1/v1")
+    broken += [word for one in llm for word in ("--set", one)]
+    shown = CliRunner().invoke(app, ["doctor", "--json", "--home", str(tmp_path / "h"), *broken])
+    errors = [f["what"] for f in json.loads(shown.stdout) if f["level"] == "error"]
+    assert shown.exit_code == 1
+    assert any("REVERIE_POSTGRES_BIN" in what for what in errors)
+    assert any("REVERIE_NATS_BIN" in what for what in errors)
+    assert any("stub at http://127.0.0.1:1/v1 does not answer" in what for what in errors)
+
+
+def test_a_file_that_cannot_be_written_is_named_and_called_no_accident(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "reverie.cli.app.main", "admin", "backup", "/proc/backup"]
+    env = os.environ | {"REVERIE_HOME": str(tmp_path)}
+    for flags in ((), ("--json",)):
+        done = subprocess.run(
+            [*command, *flags], capture_output=True, text=True, check=False, env=env
+        )
+        assert done.returncode == 1
+        said = json.loads(done.stderr)["detail"] if flags else done.stderr
+        assert "/proc/backup" in said
+        assert "No such file or directory" in said
+        assert "should not happen" not in said

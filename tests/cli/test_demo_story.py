@@ -1,0 +1,232 @@
+"""The demo's story is consistent, and its traces are drawn as trees."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from rich.console import Console
+
+from reverie.cli.demo import play_sample_day
+from reverie.cli.demo.span_tree import TraceSpan, build_trace_tree, read_spans, service_names
+from reverie.cli.demo.story import (
+    SampleConversation,
+    SampleStory,
+    read_story,
+    rebase_change,
+    shift_conversations,
+)
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+BEGIN = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(name="story")
+def _story() -> SampleStory:
+    return read_story()
+
+
+def _page() -> Console:
+    return Console(file=StringIO(), width=80, color_system=None)
+
+
+def _printed(console: Console) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def _span(
+    sid: str, parent: str | None, name: str, at: float, took: float, service: str = "recall"
+) -> TraceSpan:
+    start = BEGIN + timedelta(milliseconds=at)
+    return TraceSpan(
+        trace_id=TRACE,
+        span_id=sid,
+        parent_id=parent,
+        name=name,
+        service=service,
+        start=start,
+        end=start + timedelta(milliseconds=took),
+    )
+
+
+def _drawn(spans: list[TraceSpan], rows: int = 24) -> list[str]:
+    console = _page()
+    console.print(build_trace_tree(spans, "POST /v1/remember", rows))
+    return _printed(console).splitlines()
+
+
+def test_a_trace_is_drawn_as_a_tree_with_services_and_milliseconds() -> None:
+    lines = _drawn(
+        [
+            _span("a", "outside", "POST /v1/remember", 0, 9.3),
+            _span("b", "a", "POST /v1/remember", 1, 7.5, "ingest"),
+            _span("c", "b", "publish", 9, 1, "ingest"),
+        ]
+    )
+    assert [line.rstrip() for line in lines] == [
+        "POST /v1/remember",
+        "└──     9.3 ms +0      recall    POST /v1/remember",
+        "    └──     7.5 ms +1      ingest    POST /v1/remember",
+        "        └──     1.0 ms +9      ingest    publish",
+    ]
+
+
+def test_like_spans_side_by_side_become_one_line_with_their_time_together() -> None:
+    posts = [_span(f"q{n}", "a", "select posting", n, 0.5) for n in range(6)]
+    lines = _drawn([_span("a", None, "recall", 0, 10), *posts])
+    assert len(lines) == 3
+    assert "3.0 ms" in lines[2]
+    assert "select posting ×6" in lines[2]
+
+
+def test_spans_with_children_are_never_put_together() -> None:
+    pair = [_span("x", "a", "chunk", 1, 2), _span("y", "a", "chunk", 3, 2)]
+    lines = _drawn([_span("a", None, "slow path", 0, 9), *pair, _span("z", "y", "embed", 3, 1)])
+    assert sum("chunk" in line for line in lines) == 2
+    assert lines[-1].startswith("        └──")
+
+
+def test_a_long_trace_says_how_many_lines_it_leaves_out() -> None:
+    many = [_span(f"s{n}", "a", f"step {n}", n, 1) for n in range(30)]
+    lines = _drawn([_span("a", None, "dream", 0, 40), *many], rows=10)
+    assert len(lines) == 12
+    assert "and 21 more" in lines[-1]
+
+
+def test_a_trace_without_spans_is_just_its_title() -> None:
+    assert [line.strip() for line in _drawn([])] == ["POST /v1/remember"]
+
+
+def test_no_line_of_a_trace_is_wider_than_the_page() -> None:
+    lines = _drawn([_span("a", None, "memory.default.remembered process " * 5, 0, 1)])
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 80
+
+
+def test_spans_are_gathered_from_all_services_and_put_in_order(tmp_path: Path) -> None:
+    later = _span("b", "a", "process", 20, 5, "ingest")
+    first = _span("a", None, "POST", 0, 9)
+    other = first.model_copy(update={"trace_id": "0" * 32, "span_id": "c"})
+    (tmp_path / "ingest.jsonl").write_text(later.model_dump_json() + "\n")
+    (tmp_path / "recall.jsonl.1").write_text(first.model_dump_json() + "\n")
+    (tmp_path / "recall.jsonl").write_text(other.model_dump_json() + "\n")
+    found = read_spans(tmp_path, TRACE)
+    assert [span.span_id for span in found] == ["a", "b"]
+    assert service_names(found) == ["recall", "ingest"]
+
+
+def test_a_line_that_is_half_written_does_not_hide_the_others(tmp_path: Path) -> None:
+    whole = _span("a", None, "POST", 0, 9).model_dump_json()
+    (tmp_path / "recall.jsonl").write_text(f"{whole}\n{whole[: len(whole) // 2]}")
+    assert [span.span_id for span in read_spans(tmp_path, TRACE)] == ["a"]
+
+
+def test_every_answer_really_is_in_the_turns_that_are_said_to_hold_it(story: SampleStory) -> None:
+    told = {turn.external_id: turn for talk in story.conversations for turn in talk.turns}
+    for question in story.questions:
+        texts = [told[name].content for name in question.turns] or [
+            note.body.content for note in story.remember
+        ]
+        assert any(question.expect.lower() in text.lower() for text in texts), question.ask
+
+
+def test_no_question_is_answered_before_it_is_told(story: SampleStory) -> None:
+    notes = " ".join(note.body.content.lower() for note in story.remember)
+    later = [question for question in story.questions if question.told_in != "remember"]
+    assert later
+    assert all(question.expect.lower() not in notes for question in later)
+
+
+def test_the_commits_touch_the_files_that_the_doubtful_notes_speak_of(story: SampleStory) -> None:
+    notes = {note.name: note.body for note in story.remember}
+    touched = {(file.path, file.commit) for change in story.changes for file in change.files}
+    for doubt in story.stale:
+        git = notes[doubt.memory].git
+        assert git is not None
+        assert doubt.path in git.files
+        assert doubt.path in notes[doubt.memory].content
+        assert (doubt.path, doubt.commit) in touched
+
+
+def test_a_change_ends_at_its_last_commit_and_the_next_begins_there(story: SampleStory) -> None:
+    assert all(change.after == change.commits[-1].sha for change in story.changes)
+    pairs = pairwise(story.changes)
+    assert all(later.before == earlier.after for earlier, later in pairs)
+
+
+def test_the_made_up_secret_is_whole_only_when_spoken(story: SampleStory) -> None:
+    text = files("reverie.cli.demo").joinpath("day.json").read_text(encoding="utf-8")
+    secret = [note for note in story.remember if note.secret]
+    assert len(secret) == 1
+    assert re.fullmatch(r"AKIA[0-9A-Z]{16}", secret[0].secret_text())
+    assert secret[0].secret_text() not in text
+    assert secret[0].secret_text() in secret[0].to_request().content
+
+
+def test_the_conversations_are_moved_so_that_they_have_just_ended(story: SampleStory) -> None:
+    talks = shift_conversations(story.conversations, BEGIN)
+    assert _last(talks) == BEGIN - timedelta(minutes=30)
+    assert _gaps(talks) == _gaps(story.conversations)
+
+
+def test_a_commit_is_made_when_it_is_played_in_the_project_of_that_playing(
+    story: SampleStory,
+) -> None:
+    change = rebase_change(story.changes[0], "tidewater-2", BEGIN)
+    assert change.project == "tidewater-2"
+    assert {commit.committed_at for commit in change.commits} == {BEGIN}
+    assert change.files == story.changes[0].files
+
+
+async def test_a_gateway_that_is_not_there_is_a_failure_and_not_an_exception() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        console = _page()
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        assert await play_sample_day(url, "key", None, console) is False
+    assert "The sample day stopped here. POST /v1/recall" in _printed(console)
+
+
+async def test_a_gateway_that_refuses_is_quoted() -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.json_response({"code": "unauthenticated"}, status=401)
+
+    app = web.Application()
+    app.router.add_post("/v1/recall", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        console = _page()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        assert await play_sample_day(url, "wrong", None, console) is False
+    finally:
+        await runner.cleanup()
+    text = " ".join(_printed(console).split())
+    assert "was answered with 401" in text
+    assert "unauthenticated" in text
+
+
+def test_the_story_is_strictly_what_the_contracts_say() -> None:
+    text = files("reverie.cli.demo").joinpath("day.json").read_text(encoding="utf-8")
+    day = json.loads(text)
+    assert len(day["conversations"]) == len(read_story().conversations) == 2
+    assert {change["project"] for change in day["changes"]} == {day["project"]}
+
+
+def _last(talks: list[SampleConversation]) -> datetime:
+    return max(turn.at for talk in talks for turn in talk.turns if turn.at)
+
+
+def _gaps(talks: list[SampleConversation]) -> list[timedelta]:
+    times = [turn.at for talk in talks for turn in talk.turns if turn.at]
+    return [later - earlier for earlier, later in pairwise(times)]

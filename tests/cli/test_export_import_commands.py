@@ -1,0 +1,69 @@
+"""`reverie export` and `reverie import` through a running gateway."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from reverie.cli.memory.export_import import extract_archive
+from reverie.domain.core.errors import InvalidInput
+from tests.support.commands import command
+from tests.support.stack import Stack
+
+
+async def _run(stack: Stack, *words: str) -> tuple[int, str]:
+    port = stack.url.rsplit(":", 1)[1]
+    env = {"REVERIE_API_KEY": stack.key, "REVERIE_RECALL_PORT": port}
+    code, said, _ = await command(env, *words)
+    return code, said
+
+
+async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path) -> None:
+    body = {"content": "Sign with RS256", "scope": "project/shop"}
+    await stack.post("/v1/remember", body)
+    home = ("--home", str(tmp_path / "home"))
+    lines, tree = tmp_path / "new" / "all.jsonl", tmp_path / "tree"
+    assert (await _run(stack, "export", "-o", str(lines), *home))[0] == 0
+    assert b"Sign with RS256" in lines.read_bytes()
+    assert (await _run(stack, "export", "-f", "markdown", "-o", str(tree), *home))[0] == 0
+    file = tree / "project" / "shop" / "memory.md"
+    assert file.stat().st_mtime < tree.stat().st_mtime
+    file.write_text(file.read_text().replace("RS256", "ES256"))
+    code, said = await _run(stack, "import", str(tree), "--json", *home)
+    assert (code, json.loads(said)["updated"]) == (0, 1)
+    code, said = await _run(stack, "import", str(lines), "--dry-run", *home)
+    assert (code, said.splitlines()[0][:10]) == (0, "would be: ")
+    assert [file.name for file in lines.parent.iterdir()] == ["all.jsonl"]
+    assert (await _run(stack, "export", "-o", str(tree), *home))[0] == 2
+    assert (await _run(stack, "import", str(tmp_path / "new"), *home))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../outside.md", tarfile.REGTYPE),
+        ("/outside.md", tarfile.REGTYPE),
+        ("link/outside.md", tarfile.REGTYPE),
+        ("a.md", tarfile.SYMTYPE),
+        ("a.md", tarfile.LNKTYPE),
+        ("a.md", tarfile.FIFOTYPE),
+    ],
+)
+def test_nothing_but_plain_files_is_unpacked_and_none_outside(
+    tmp_path: Path, name: str, kind: bytes
+) -> None:
+    packed, inside = io.BytesIO(), tmp_path / "tree"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, "../outside.md"
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(entry, io.BytesIO())
+    packed.seek(0)
+    with tarfile.open(fileobj=packed) as archive, pytest.raises(InvalidInput, match=entry.name):
+        extract_archive(archive, inside)
+    assert [path.name for path in tmp_path.rglob("*") if not path.is_symlink()] == ["tree"]

@@ -1,0 +1,105 @@
+"""How commands, hooks and `reverie mcp` find the gateway, and wait for one that starts."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from reverie.agent.hooks.gateway_client import find_gateway as find_hook_gateway
+from reverie.cli.app import local_gateway
+from reverie.cli.app.gateway_discovery import resolve_endpoint
+from reverie.cli.app.local_gateway import GatewayEndpoint, LocalGateway, find_gateway
+from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.embedded.home import open_home, write_run_file, write_secret
+from reverie.embedded.lock import hold_home_lock
+from reverie.runtime.settings.loading import load_settings
+from reverie.runtime.settings.settings import Settings
+
+HERE, KEPT = "http://127.0.0.1:3499", "rv_of_this_home"
+THERE, OWN = "https://reverie.example", "rv_of_the_team"
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Path]:
+    """A home folder on which a Reverie runs."""
+    for folder in ("run", "secrets"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "secrets" / "api_key").write_text(KEPT)
+    (tmp_path / "run" / "up.json").write_text(f'{{"gateway": "{HERE}"}}')
+    with (tmp_path / "run" / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield tmp_path
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "found"),
+    [
+        ("", "", (HERE, KEPT)),
+        ("", OWN, (HERE, OWN)),
+        (HERE, "", (HERE, KEPT)),
+        (HERE, OWN, (HERE, OWN)),
+        (f"{THERE}/", OWN, (THERE, OWN)),
+        (THERE, "", None),
+    ],
+)
+def test_what_is_set_comes_before_what_runs_for_whoever_asks(
+    running: Path, url: str, key: str, found: tuple[str, str] | None
+) -> None:
+    said = {name: value for name, value in (("gateway_url", url), ("api_key", key)) if value}
+    try:
+        command = resolve_endpoint({**said, "home": str(running)})
+    except ReverieError:
+        command = None
+    told = {f"REVERIE_{name.upper()}": value for name, value in said.items()}
+    hook = find_hook_gateway({**told, "REVERIE_HOME": str(running)}, 1)
+    tools = find_gateway(load_settings({**said, "home": running}))
+    assert command == found
+    assert (hook and (hook.url, hook.key)) == found
+    assert (tools and (tools.url, tools.key)) == found
+
+
+NOWHERE = 9
+"""A port at which nothing listens."""
+
+
+async def test_one_that_is_being_started_is_waited_for_and_not_started_again(
+    reverie_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_gateway, "START_TIMEOUT", 0.3)
+    home = open_home(reverie_home)
+    settings = Settings(home=reverie_home, recall_port=NOWHERE)
+    with hold_home_lock(home):
+        with pytest.raises(Unavailable, match="still starting"):
+            await LocalGateway(settings)("GET", "/ready")
+        write_run_file(home, "up", {"pid": 1, "gateway": "http://127.0.0.1:9"})
+        write_secret(home, "api_key", "rv_of_this_home")
+        assert find_gateway(settings) == GatewayEndpoint("http://127.0.0.1:9", "rv_of_this_home")
+        mine = settings.model_copy(update={"api_key": SecretStr("rv_mine")})
+        assert find_gateway(mine) == GatewayEndpoint("http://127.0.0.1:9", "rv_mine")
+    assert not (home.logs / local_gateway.UP_LOG).exists()
+
+
+async def test_the_key_of_a_home_is_not_sent_to_another_reverie(reverie_home: Path) -> None:
+    write_secret(open_home(reverie_home), "api_key", "rv_of_this_home")
+    alone = Settings(home=reverie_home, recall_port=NOWHERE, mcp_autostart=False)
+    assert find_gateway(alone) is None
+    with pytest.raises(Unavailable, match="ask the user to run `reverie up`"):
+        await LocalGateway(alone)("GET", "/ready")
+    keyed = alone.model_copy(update={"api_key": SecretStr("rv_mine")})
+    assert find_gateway(keyed) is None
+    elsewhere = keyed.model_copy(update={"gateway_url": "https://reverie.example/"})
+    assert find_gateway(elsewhere) == GatewayEndpoint("https://reverie.example", "rv_mine")
+    keyless = elsewhere.model_copy(update={"api_key": None})
+    with pytest.raises(Unavailable, match="REVERIE_API_KEY"):
+        await LocalGateway(keyless)("GET", "/ready")
+
+
+async def test_why_it_does_not_start_is_told(reverie_home: Path) -> None:
+    settings = Settings(home=reverie_home, recall_port=NOWHERE)
+    local = LocalGateway(settings, ["pool_max=many"])
+    with pytest.raises(Unavailable, match="`reverie up` ended: pool_max:"):
+        await local("GET", "/ready")

@@ -1,0 +1,189 @@
+"""Memory, task, skill and session commands on a running system."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from typer.testing import CliRunner
+
+from reverie.cli.app.common import (
+    CONFLICT,
+    FAILED,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    NOT_RUNNING,
+    USAGE,
+    exit_code,
+)
+from reverie.cli.app.main import app
+from reverie.domain.access.principals import KeyRole
+from reverie.domain.core.errors import ReverieError
+from reverie.domain.core.ids import short_id
+from tests.support.stack import Stack, eventually
+
+
+class Shell:
+    """A terminal in a project's folder."""
+
+    def __init__(self, stack: Stack, home: Path) -> None:
+        self.env = {
+            "REVERIE_API_KEY": stack.key,
+            "REVERIE_GATEWAY_URL": stack.url,
+            "REVERIE_HOME": str(home),
+            "COLUMNS": "200",
+        }
+
+    async def run(self, *words: str, given: str | None = None) -> tuple[int, str]:
+        """The exit code and what was printed; of an error its words."""
+        done = await asyncio.to_thread(
+            CliRunner().invoke, app, list(words), input=given, env=self.env
+        )
+        if isinstance(done.exception, ReverieError):
+            return exit_code(done.exception), str(done.exception)
+        printed = re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", done.stdout)
+        return done.exit_code, printed
+
+    async def said(self, *words: str, given: str | None = None) -> str:
+        """What a command printed that must succeed."""
+        code, printed = await self.run(*words, given=given)
+        assert code == 0, printed
+        return printed
+
+    async def json(self, *words: str) -> Any:
+        """The JSON of a command that must succeed."""
+        return json.loads(await self.said(*words, "--json"))
+
+
+@pytest.fixture
+def shell(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "reverie.toml").write_text('project = "shop"\n')
+    monkeypatch.chdir(folder)
+    return Shell(stack, tmp_path / "home")
+
+
+async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack: Stack) -> None:
+    said = await shell.said("remember", "We deploy on Thursdays.", "-k", "convention")
+    assert re.fullmatch(r"created [0-9a-f]{8}, version 1\n", said)
+    deploys = said.split()[1].strip(",")
+    known = ("remember", "-", "-k", "decision", "-f", "src/cart.py")
+    cause = (
+        (await shell.said(*known, given="Thursdays, for the shop is quiet.")).split()[1].strip(",")
+    )
+    hits = await shell.json("recall", "when", "do", "we", "deploy")
+    assert hits["memories"][0]["scope"] == "project/shop"
+    assert deploys in await shell.said("recall", "when do we deploy")
+    assert "We deploy on Thursdays." in await shell.said("context", "--format", "markdown")
+    assert (await shell.json("context"))["tokens"] > 0
+    assert deploys in await shell.said("memories", "--kind", "convention")
+
+    assert "linked: " in await shell.said("link", cause, deploys, "led_to")
+    assert "was linked before" in await shell.said("link", cause, deploys, "led_to")
+    assert f"<- led_to  {cause}" in await shell.said("subgraph", deploys)
+    assert f"led_to       {cause}" in await shell.said("show", deploys)
+
+    async def touched() -> bool:
+        return cause in await shell.said("impact", "src/cart.py")
+
+    await eventually(touched)
+    assert "is gone" in await shell.said("unlink", deploys, cause)
+    assert (await shell.run("unlink", deploys, cause))[0] == USAGE
+    assert await shell.said("stale") == "Nothing there.\n"
+
+    assert "version 2 stands" in await shell.said(
+        "feedback", deploys, "edit", "--content", "We deploy on Fridays."
+    )
+    assert "We deploy on Thursdays." in await shell.said("history", deploys)
+    assert "version 3 is what 1 was" in await shell.said("rollback", deploys, "1")
+    assert "source" in await shell.said("provenance", deploys)
+    assert "is pinned" in await shell.said("pin", deploys)
+    assert "no longer pinned" in await shell.said("pin", deploys, "--off")
+    assert "holds" in await shell.said("confirm", deploys)
+    would = await shell.json("gc")
+    assert (would["archived"], would["looked"] > 0) == (0, True)
+    assert "would be: 0 archived" in await shell.said("gc")
+    assert "0 archived" in await shell.said("gc", "--yes")
+    assert "is forgotten" in await shell.said("forget", cause)
+    assert (await shell.run("show", cause))[0] == NOT_FOUND
+
+
+async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
+    shell: Shell, stack: Stack
+) -> None:
+    first = (await shell.said("task", "add", "Mend the cart")).split()[1]
+    second = (await shell.said("task", "add", "Ship it", "--after", first)).split()[1]
+    listed = await shell.said("task", "list", "--claimable")
+    assert first in listed
+    assert f"\n{second}" not in listed
+    assert "ann has it" in await shell.said("task", "claim", first, "--agent", "ann")
+    code, why = await shell.run("task", "claim", first, "--agent", "bob")
+    assert (code, "ann" in why) == (CONFLICT, True)
+    assert "is todo" in await shell.said("task", "release", first, "--agent", "ann")
+    assert "is done" in await shell.said("task", "set", first, "done")
+
+    steps = ("--step", "git switch {branch}", "--step", "make ship")
+    skill = await shell.json("remember", "Ship {branch}", "-k", "skill", *steps)
+    assert short_id_of(skill) in await shell.said("skill", "list")
+    told = await shell.said("skill", "replay", short_id_of(skill), "branch=main")
+    assert "1. git switch main" in told
+
+    started = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
+    turn = {"role": "user", "content": "The cart loses items."}
+    await stack.post("/v1/turns", {"session": started["session"], "turns": [turn]})
+    near = started["session"].replace("-", "")[-8:]
+    assert near in await shell.said("sessions", "--agent", "ann")
+    assert "The cart loses items." in await shell.said("sessions", near)
+    assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--again")
+    assert (await shell.run("sessions", "ffffffff"))[0] == NOT_FOUND
+
+
+async def test_what_goes_wrong_is_said_in_words_and_by_the_exit_code(
+    shell: Shell, stack: Stack
+) -> None:
+    assert await shell.run("show", "nope") == (USAGE, "id: 'nope' is not an id")
+    assert (await shell.run("remember", " "))[0] == USAGE
+    assert "name a file" in (await shell.run("impact"))[1]
+    made = short_id_of(await shell.json("remember", "The shop opens at nine."))
+    assert await shell.run("restore", made) == (CONFLICT, "the memory is active, not archived")
+    own = dict(shell.env)
+    shell.env["REVERIE_API_KEY"] = stack.key_of(role=KeyRole.READER)
+    assert (await shell.run("remember", "not mine"))[0] == NOT_PERMITTED
+    shell.env["REVERIE_API_KEY"] = "no-such-key"
+    assert (await shell.run("memories"))[0] == NOT_PERMITTED
+    shell.env["REVERIE_API_KEY"] = ""
+    code, why = await shell.run("memories")
+    assert (code, "set REVERIE_API_KEY" in why) == (USAGE, True)
+    shell.env.update(own, REVERIE_GATEWAY_URL="http://127.0.0.1:9")
+    assert (await shell.run("memories"))[0] == NOT_RUNNING
+
+
+def short_id_of(found: dict[str, Any]) -> str:
+    """The last eight digits of what was made."""
+    return short_id(UUID(found["id"]))
+
+
+async def test_a_line_is_refused_by_its_number_and_all_have_the_files_that_were_named(
+    stack: Stack, tmp_path: Path
+) -> None:
+    odd = json.dumps({"content": "One line\u2028in all."}, ensure_ascii=False)
+    lines = ["Pears ripen late.", "", "", '{"content": "Plums", "kind": "fruit"}', odd]
+    env = {
+        "REVERIE_API_KEY": stack.key,
+        "REVERIE_GATEWAY_URL": stack.url,
+        "REVERIE_HOME": str(tmp_path),
+    }
+    words = ["remember", "-", "--lines", "--file", "src/fruit.py", "--scope", "project/orchard"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, words, input="\n".join(lines), env=env)
+    assert done.exit_code == FAILED, done.exception
+    assert "4: invalid: kind" in done.stderr
+    found = (await stack.get("/v1/memories", params={"scope": "project/orchard"}))["items"]
+    kept = {one["content"]: one["provenance"]["git"]["files"] for one in found}
+    files = ["src/fruit.py"]
+    assert kept == {"Pears ripen late.": files, "One line\u2028in all.": files}

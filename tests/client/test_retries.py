@@ -1,0 +1,153 @@
+"""Which client calls are retried, on error statuses and when a network loses the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from reverie.client import ApiError, AsyncReverie
+from reverie.contracts.problems import HTTP_STATUS, build_problem
+from reverie.domain.core.errors import Unavailable
+from reverie.testing.chaos_proxy import ChaosProxy
+from tests.support.stack import Stack, eventually
+
+ANSWER = {"id": "019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55", "version": 1, "changed": True}
+MADE = {**ANSWER, "status": "created"}
+
+
+@dataclass
+class Gateway:
+    """Answers what it is told to, then well; and notes what it was asked."""
+
+    url: str = ""
+    says: list[tuple[str, str | None]] = field(default_factory=list)
+    asked: list[str | None] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request.headers.get("Idempotency-Key"))
+        if not self.says:
+            return web.json_response(MADE if request.method == "POST" else ANSWER)
+        code, after = self.says.pop(0)
+        body = build_problem(code, "not now").model_dump(mode="json")
+        headers = {"Retry-After": after} if after else {}
+        return web.json_response(body, status=HTTP_STATUS[code], headers=headers)
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Gateway]:
+    made, app = Gateway(), web.Application()
+    app.router.add_route("*", "/{any:.*}", made.answer)
+    async with TestServer(app) as server:
+        made.url = str(server.make_url(""))
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("call", "says", "times", "refused"),
+    [
+        ("remember", [("unavailable", "0"), ("unavailable", None)], 3, None),
+        ("remember", [("too_many", "0")], 2, None),
+        ("remember", [("too_many", "3600")], 1, "too_many"),
+        ("remember", [("conflict", "0")], 2, None),
+        ("remember", [("conflict", None)], 1, "conflict"),
+        ("edit_memory", [("unavailable", None)], 2, None),
+        ("edit_memory", [("too_many", "0")], 2, None),
+        ("edit_memory", [("internal", None)], 1, "internal"),
+        ("edit_memory", [("unavailable", None)] * 9, 4, "unavailable"),
+        ("forget", [("not_found", None)], 1, "not_found"),
+    ],
+)
+async def test_a_call_is_made_again_where_that_is_safe_and_not_for_long(
+    gateway: Gateway, call: str, says: Any, times: int, refused: str | None
+) -> None:
+    gateway.says = list(says)
+    given: dict[str, dict[str, Any]] = {
+        "remember": {"content": "x"},
+        "edit_memory": {"id": "3fa9c1d2", "changes": {"content": "x"}},
+        "forget": {"id": "3fa9c1d2"},
+    }
+    async with AsyncReverie(gateway.url, "key", max_attempts=4) as reverie:
+        asking = getattr(reverie, call)(**given[call])
+        if refused:
+            with pytest.raises(ApiError) as caught:
+                await asking
+            assert caught.value.problem_code == refused
+        else:
+            assert (await asking).version == 1
+    assert len(gateway.asked) == times
+    assert len(set(gateway.asked)) == 1
+    assert gateway.asked[0] is not None
+
+
+async def test_an_answer_that_is_cut_off_is_asked_for_again() -> None:
+    asked: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers.get("Idempotency-Key"))
+        if len(asked) > 1:
+            return web.json_response(MADE)
+        cut = web.StreamResponse(headers={"Content-Length": "1000"})
+        await cut.prepare(request)
+        await cut.write(b'{"id": "019c')
+        assert request.transport
+        request.transport.close()
+        return cut
+
+    app = web.Application()
+    app.router.add_route("*", "/{any:.*}", answer)
+    async with TestServer(app) as server, AsyncReverie(str(server.make_url("")), "key") as reverie:
+        assert (await reverie.remember("x")).version == 1
+    assert len(asked) == 2
+    assert len(set(asked)) == 1
+
+
+async def test_the_client_writes_finds_and_reads_and_says_what_was_refused(stack: Stack) -> None:
+    async with AsyncReverie(stack.url, stack.key) as reverie:
+        made = await reverie.remember("The ferry leaves at nine.", kind="lesson", key="ferry")
+        found = await reverie.recall("when does the ferry leave", limit=3, kinds=["lesson"])
+        assert [one.id for one in found.memories] == [made.id]
+        assert (await reverie.get_memory(str(made.id))).key == "ferry"
+        assert "ferry" in (await reverie.get_context(scope=["global"])).markdown
+        with pytest.raises(ApiError, match="ferry") as refused:
+            await reverie.remember("The ferry leaves at ten.", kind="lesson", key="ferry")
+        problem = refused.value.problem
+        assert (refused.value.status, refused.value.problem_code) == (409, "conflict")
+        assert problem.current is not None
+        assert problem.current["id"] == str(made.id)
+        with pytest.raises(ApiError) as unread:
+            await reverie.get_memory("00000000-0000-7000-8000-000000000000")
+        assert unread.value.problem_code == "not_found"
+    async with AsyncReverie(stack.url, "rv_unknown") as stranger:
+        with pytest.raises(ApiError) as closed:
+            await stranger.get_context()
+        assert closed.value.problem_code == "unauthenticated"
+
+
+async def test_an_answer_that_is_lost_is_asked_for_again_and_the_write_happens_once(
+    stack: Stack,
+) -> None:
+    place = urlsplit(stack.url)
+    async with (
+        ChaosProxy(str(place.hostname), int(place.port or 0)) as proxy,
+        AsyncReverie(f"http://127.0.0.1:{proxy.port}", stack.key, max_attempts=10) as reverie,
+    ):
+        proxy.delay(0.2)
+        writing = asyncio.create_task(reverie.remember("Tides turn twice a day.", kind="lesson"))
+        await eventually(lambda: _true(proxy.accepted > 0))
+        proxy.half_close()
+        assert (await writing).status == "created"
+        assert len((await stack.get("/v1/memories"))["items"]) == 1
+    async with AsyncReverie(f"http://127.0.0.1:{proxy.port}", stack.key, max_attempts=2) as reverie:
+        with pytest.raises(Unavailable, match="does `reverie up` run"):
+            await reverie.recall("tides")
+
+
+async def _true(held: bool) -> bool:
+    return held

@@ -1,0 +1,171 @@
+"""Dead letters are stored with a reason, listed and replayed, on both bus implementations."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+
+from reverie.bus.consumer import consume
+from reverie.bus.dead_letters import handle_max_deliveries, list_dead_letters, replay_dead_letters
+from reverie.bus.interface import Message, MessageBus, Reject
+from reverie.bus.streams import DEAD_LETTER_WATCHER
+from reverie.contracts.events import MEMORY_STREAM
+from reverie.domain.core.errors import Conflict, NotFound
+from tests.contract.bus_cases import (
+    ENRICH,
+    REMEMBERED,
+    TICKET,
+    WORKERS,
+    Inbox,
+    event,
+    failing_on,
+    one_dead,
+    running,
+    settled,
+    take,
+    until,
+)
+
+
+async def test_poison_goes_to_the_dead_letters_with_the_reason_and_the_rest_goes_on(
+    bus: MessageBus,
+) -> None:
+    inbox = Inbox()
+    await bus.publish(event(payload="poison", origin="here"))
+    await bus.publish(event(payload="wholesome"))
+    async with running(consume(bus, ENRICH, failing_on("poison", Reject("no id in it"), inbox))):
+        assert (await inbox.next()).data == b"wholesome"
+        letter = await one_dead(bus)
+        await settled(bus)
+    assert (letter.subject, letter.data, letter.reason) == (REMEMBERED, b"poison", "no id in it")
+    assert (letter.origin.stream, letter.origin.consumer) == (MEMORY_STREAM, "ingest-enrich")
+    assert letter.deliveries == 1
+    assert letter.headers["origin"] == "here"
+    assert not any(name.startswith("Nats-") for name in letter.headers)
+
+
+async def test_the_last_allowed_delivery_that_fails_is_buried_with_its_error(
+    bus: MessageBus,
+) -> None:
+    inbox = Inbox()
+    error = ValueError("first line\nsecond line: a quoted value")
+    await bus.publish(event(payload="bad"))
+    async with running(consume(bus, ENRICH, failing_on("bad", error, inbox))):
+        letter = await one_dead(bus)
+        await settled(bus)
+    assert letter.reason == "delivery 3 of 3 failed: ValueError: first line"
+    assert letter.deliveries == 3
+
+
+async def test_a_rejected_ticket_leaves_its_subject_free(bus: MessageBus) -> None:
+    inbox = Inbox()
+    await bus.publish(event(TICKET, "poison"))
+    async with running(consume(bus, WORKERS, failing_on("poison", Reject("no"), inbox))):
+        await one_dead(bus)
+        await settled(bus, WORKERS)
+        await bus.publish(event(TICKET, "wholesome"))
+        assert (await inbox.next()).data == b"wholesome"
+
+
+async def test_a_ticket_whose_workers_all_died_is_buried_and_its_subject_freed(
+    bus: MessageBus,
+) -> None:
+    inbox = Inbox()
+    await bus.publish(event(TICKET, "cursed"))
+    for _ in range(WORKERS.max_deliver):
+        await take(bus)
+    async with (
+        running(consume(bus, WORKERS, inbox)),
+        running(consume(bus, DEAD_LETTER_WATCHER, partial(handle_max_deliveries, bus))),
+    ):
+        letter = await one_dead(bus, "DREAM")
+        await settled(bus, DEAD_LETTER_WATCHER)
+        await bus.publish(event(TICKET, "the next"))
+        assert (await inbox.next()).data == b"the next"
+    assert letter.data == b"cursed"
+    assert letter.deliveries == WORKERS.max_deliver
+    assert "no worker answered" in letter.reason
+
+
+async def test_an_advisory_about_a_foreign_consumer_changes_nothing(bus: MessageBus) -> None:
+    await bus.publish(event(TICKET))
+    told = {"stream": "DREAM", "consumer": "somebody", "stream_seq": 1, "deliveries": 9}
+    await handle_max_deliveries(bus, Message("", json.dumps(told).encode(), {}, 1))
+    assert await list_dead_letters(bus) == []
+    assert await bus.read("DREAM", 1) is not None
+
+
+async def test_an_advisory_that_makes_no_sense_is_rejected(bus: MessageBus) -> None:
+    with pytest.raises(Reject):
+        await handle_max_deliveries(bus, Message("", b"[]", {}, 1))
+
+
+async def bury_some(bus: MessageBus, *payloads: str, waiting: int = 0) -> None:
+    """Bury these, and the `waiting` messages that are in the stream already."""
+    for payload in payloads:
+        await bus.publish(event(payload=payload))
+    before = len(await list_dead_letters(bus))
+
+    async def refuse(_: Message) -> None:
+        raise Reject("refused")
+
+    async def all_there() -> bool:
+        return len(await list_dead_letters(bus)) == before + len(payloads) + waiting
+
+    async with running(consume(bus, ENRICH, refuse)):
+        await until(all_there)
+        await settled(bus)
+
+
+async def test_a_replayed_dead_letter_is_delivered_again_and_gone_from_the_list(
+    bus: MessageBus,
+) -> None:
+    inbox = Inbox()
+    await bury_some(bus, "one")
+    (letter,) = await list_dead_letters(bus)
+    assert await replay_dead_letters(bus, seq=letter.seq) == 1
+    async with running(consume(bus, ENRICH, inbox)):
+        message = await inbox.next()
+    assert (message.subject, message.data, message.deliveries) == (REMEMBERED, b"one", 1)
+    assert await list_dead_letters(bus) == []
+
+
+async def test_a_stream_is_replayed_whole_and_alone(bus: MessageBus) -> None:
+    inbox = Inbox()
+    await bury_some(bus, "one", "two")
+    assert await replay_dead_letters(bus, stream="GIT") == 0
+    assert await replay_dead_letters(bus, stream=MEMORY_STREAM) == 2
+    async with running(consume(bus, ENRICH, inbox)):
+        assert {(await inbox.next()).data for _ in range(2)} == {b"one", b"two"}
+
+
+async def test_a_letter_that_dies_again_after_its_replay_is_kept_again(bus: MessageBus) -> None:
+    await bury_some(bus, "hopeless")
+    assert await replay_dead_letters(bus) == 1
+    await bury_some(bus, waiting=1)
+    assert [letter.data for letter in await list_dead_letters(bus)] == [b"hopeless"]
+
+
+async def test_replaying_an_unknown_number_says_so(bus: MessageBus) -> None:
+    with pytest.raises(NotFound):
+        await replay_dead_letters(bus, seq=77)
+
+
+async def test_dead_letters_are_listed_in_pages_and_by_stream(bus: MessageBus) -> None:
+    await bury_some(bus, "a", "b", "c")
+    first = await list_dead_letters(bus, limit=2)
+    rest = await list_dead_letters(bus, limit=2, after=first[-1].seq)
+    assert [letter.data for letter in first + rest] == [b"a", b"b", b"c"]
+    assert await list_dead_letters(bus, stream="DREAM") == []
+
+
+async def test_a_foreign_body_over_the_limit_is_buried_without_it(bus: MessageBus) -> None:
+    await bus.send(REMEMBERED, b"x" * (bus.max_payload + 1), {})
+    await bury_some(bus, waiting=1)
+    (letter,) = await list_dead_letters(bus)
+    assert (letter.data, letter.dropped_bytes) == (b"", bus.max_payload + 1)
+    with pytest.raises(Conflict):
+        await replay_dead_letters(bus, seq=letter.seq)
+    assert await replay_dead_letters(bus) == 0

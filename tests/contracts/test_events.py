@@ -1,0 +1,97 @@
+"""Bus event bodies, headers and subjects."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from reverie.contracts.events import (
+    MEMORY_EVENTS,
+    BusEvent,
+    GitEvent,
+    MemoryEvent,
+    build_outgoing_event,
+    dream_subject,
+    git_subject,
+    memory_subject,
+)
+
+EVENTS: list[tuple[type[BusEvent], dict[str, object]]] = [
+    (MemoryEvent, {"id": str(uuid4()), "version": 3}),
+    (GitEvent, {"id": str(uuid4()), "project": "p", "memory": None}),
+]
+
+
+@pytest.mark.parametrize(("event", "body"), EVENTS)
+def test_what_is_sent_is_read_as_it_was_meant(
+    event: type[BusEvent], body: dict[str, object]
+) -> None:
+    sent = build_outgoing_event(7, "memory.t.remembered", body, {"traceparent": "x"})
+    read = event.model_validate_json(sent.payload)
+    assert read.model_dump(mode="json") == {**body, "v": 1, "tenant": 7}
+    assert sent.headers == {"traceparent": "x"}
+
+
+@pytest.mark.parametrize(("event", "body"), EVENTS)
+def test_fields_of_a_later_release_are_passed_over(
+    event: type[BusEvent], body: dict[str, object]
+) -> None:
+    later = {**body, "v": 1, "tenant": 7, "new_field": [1]}
+    assert event.model_validate(later).tenant == 7
+
+
+@pytest.mark.parametrize(("event", "body"), EVENTS)
+def test_an_event_of_another_version_or_without_a_tenant_is_refused(
+    event: type[BusEvent], body: dict[str, object]
+) -> None:
+    for wrong in ({**body, "v": 2, "tenant": 7}, body, {"tenant": 7}):
+        with pytest.raises(ValidationError):
+            event.model_validate(wrong)
+
+
+def test_a_body_cannot_speak_for_another_tenant() -> None:
+    sent = build_outgoing_event(7, "s", {"tenant": 8, "v": 2, "scope": "global"}, {})
+    assert json.loads(sent.payload) == {"tenant": 7, "v": 1, "scope": "global"}
+
+
+def test_an_event_keeps_the_id_of_its_row_or_gets_one_of_its_own() -> None:
+    row = uuid4()
+    assert build_outgoing_event(1, "s", {}, {}, row).id == row
+    assert build_outgoing_event(1, "s", {}, {}).id != build_outgoing_event(1, "s", {}, {}).id
+
+
+def test_subjects_name_the_tenant_second() -> None:
+    assert memory_subject("acme", "remembered") == "memory.acme.remembered"
+    assert git_subject("acme", "shop") == "git.acme.shop.changed"
+    assert dream_subject("acme", "global").split(".")[1] == "acme"
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_scopes_have_subjects_of_their_own(one: str, other: str) -> None:
+    assert (dream_subject("t", one) == dream_subject("t", other)) == (one == other)
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4))
+def test_a_changed_copy_of_the_headers_changes_nothing(headers: dict[str, str]) -> None:
+    sent = build_outgoing_event(1, "s", {}, headers)
+    before = dict(headers)
+    headers["late"] = "x"
+    assert sent.headers == before
+
+
+def test_every_event_that_is_announced_has_a_name_that_may_be_asked_for() -> None:
+    root = Path(__file__).parents[2]
+    files = [*root.glob("libs/reverie/store/**/*"), *root.glob("services/reverie/**/*.py")]
+    text = "\n".join(one.read_text() for one in files if one.suffix in {".py", ".sql"})
+    told = set(re.findall(r"p_tenant_name \|\| '\.(\w+)'", text))
+    told |= set(re.findall(r"memory_subject\([\w.]+, \"(\w+)\"\)", text))
+    told |= set(re.findall(r"self\._(?:change|edit)\(call, [^()]*, \"(\w+)\"\)", text))
+    assert len(told) > 8
+    assert told <= set(MEMORY_EVENTS)

@@ -1,0 +1,259 @@
+"""The grammar of scopes and patterns, slugs, and what a pattern covers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from reverie.contracts.events import dream_subject, git_subject
+from reverie.domain.access.scopes import (
+    MAX_NAME_LENGTH,
+    MAX_SLUG_LENGTH,
+    build_scope,
+    default_read_scopes,
+    home_levels,
+    parse_pattern,
+    parse_scope,
+    project_of_scope,
+    scope_matches,
+    slugify,
+)
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.text.characters import is_blank
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+name = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,10}", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "global",
+        "user/ann",
+        "agent/claude",
+        "agent/claude/sub/reviewer",
+        "session/s-1",
+        "project/p",
+        "project/p/feature/f_1",
+        "project/p/topic/a",
+        "project/p/topic/a/b",
+        "feature/f",
+        "topic/a/b",
+        "project/" + "x" * MAX_SLUG_LENGTH,
+    ],
+)
+def test_every_form_of_the_grammar_is_taken_as_it_is(text: str) -> None:
+    assert parse_scope(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "/",
+        "elsewhere",
+        "project",
+        "project/",
+        "project//p",
+        "project/p/feature",
+        "project/p/topic/a/b/c",
+        "agent/a/sub",
+        "global/x",
+        "user/ann/x",
+        "project/p/*",
+        "*",
+        "project/../p",
+        "agent/a/sub/b/sub/c",
+        "project/shop/feat/login",
+        "agent/team/bot",
+    ],
+)
+def test_what_is_no_scope_is_refused_with_the_grammar(text: str) -> None:
+    with pytest.raises(InvalidInput, match="global, user/<u>"):
+        parse_scope(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "project/p\nx",
+        "project/..",
+        "project/\u200b\u2060",
+        "project/" + "x" * (MAX_NAME_LENGTH + 1),
+        "project/p/feature/*",
+        "project/p/feature/feat/*",
+        "project/p/feature/../x",
+        "feature/a//b",
+        "feature/a/",
+        "topic/ /b",
+    ],
+)
+def test_what_is_no_name_is_refused_with_what_a_name_is(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is no name: a name is 1 to 200 characters"):
+        parse_scope(text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "canonical"),
+    [
+        ("*", "*"),
+        ("project/*", "project/*"),
+        ("project/p/*", "project/p/*"),
+        ("project/p/feature/*", "project/p/feature/*"),
+        ("agent/a/sub/*", "agent/a/sub/*"),
+        ("topic/a/*", "topic/a/*"),
+        (" vp/* ", "agent/*"),
+        ("feature/feat/login.v2", "feature/" + slugify("feat/login.v2")),
+        ("project/My Shop/*", f"project/{slugify('My Shop')}/*"),
+    ],
+)
+def test_a_pattern_is_a_scope_or_all_below_one(pattern: str, canonical: str) -> None:
+    assert parse_pattern(pattern) == canonical
+    assert parse_pattern(canonical) == canonical
+
+
+@pytest.mark.parametrize("pattern", ["nope/*", "feature/feat/*", "project/p/feature/f/*", "a/**"])
+def test_a_pattern_over_what_nothing_lies_below_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        parse_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("vp/claude", "agent/claude"),
+        ("VP/claude", "agent/claude"),
+        ("vp/claude/sub/x", "agent/claude/sub/x"),
+        ("group/standup", "session/standup"),
+        ("Project/p", "project/p"),
+        ("GLOBAL", "global"),
+        ("  project/p  ", "project/p"),
+    ],
+)
+def test_aliases_and_case_of_the_first_word_are_read(text: str, canonical: str) -> None:
+    assert parse_scope(text) == canonical
+
+
+@given(st.text(max_size=40))
+def test_a_scope_that_is_accepted_is_canonical(text: str) -> None:
+    try:
+        found = parse_scope(text)
+    except InvalidInput:
+        return
+    assert parse_scope(found) == found
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_any_name_becomes_a_part_of_a_scope(text: str) -> None:
+    assume(not is_blank(text))
+    made = slugify(text)
+    assert NAME.fullmatch(made)
+    assert len(made) <= MAX_SLUG_LENGTH
+    assert parse_scope(f"project/{made}") == f"project/{made}"
+    assert re.fullmatch(r"[\w.-]+", git_subject("t", made))
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_a_slug_is_its_own_slug(text: str) -> None:
+    assume(not is_blank(text))
+    assert slugify(slugify(text)) == slugify(text)
+
+
+@given(name)
+def test_a_plain_name_stays_as_it_is(text: str) -> None:
+    assume(not text.endswith(("-", "_")))
+    assert slugify(text) == text
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["feat/login.v2", "feat-login-v2", "feat/login-v2", "feat.login.v2", "Feat/login.v2"],
+        ["Login", "login", "LOGIN"],
+        ["日本", "中国", "🦀", "!!!", "---"],
+        ["a" * 200, "a" * 201, "a" * 57],
+        ["x-", "x", "x_", "_x"],
+    ],
+)
+def test_names_that_differ_stay_apart(names: list[str]) -> None:
+    assert len({slugify(one) for one in names}) == len(names)
+
+
+@given(st.lists(st.text("ab/.- A", min_size=1, max_size=6), unique=True, min_size=2, max_size=40))
+def test_changed_names_do_not_meet(names: list[str]) -> None:
+    stripped = {one.strip() for one in names if one.strip()}
+    assert len({slugify(one) for one in stripped}) == len(stripped)
+
+
+def test_a_name_without_content_is_refused() -> None:
+    for text in ("", "   ", "\t\n"):
+        with pytest.raises(InvalidInput):
+            slugify(text)
+
+
+def test_the_same_name_in_two_unicode_forms_is_one() -> None:
+    assert slugify("café") == slugify("cafe\u0301")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "scope", "covered"),
+    [
+        ("*", "agent/a", True),
+        ("global", "global", True),
+        ("project/a/*", "project/a", True),
+        ("project/a/*", "project/a/feature/f", True),
+        ("project/a/*", "project/ab", False),
+        ("project/a", "project/a/feature/f", False),
+        ("project/*", "global", False),
+        ("project/a*", "project/ab", False),
+        ("*/a", "project/a", False),
+        ("", "global", False),
+    ],
+)
+def test_a_pattern_covers_what_it_names_and_what_lies_below(
+    pattern: str, scope: str, covered: bool
+) -> None:
+    assert scope_matches(pattern, scope) is covered
+
+
+def test_the_project_of_a_scope_is_named() -> None:
+    assert project_of_scope("project/p/feature/f") == "p"
+    assert project_of_scope("agent/a") is None
+
+
+@pytest.mark.parametrize(
+    ("project", "agent", "branch", "scope"),
+    [
+        ("p", "ann", None, "project/p"),
+        ("p", "ann", "main", "project/p"),
+        ("p", "ann", "develop", "project/p"),
+        ("p", "ann", "login", "project/p/feature/login"),
+        (None, "ann", "login", "agent/ann"),
+        (None, None, None, "global"),
+    ],
+)
+def test_lasting_memories_go_home(
+    project: str | None, agent: str | None, branch: str | None, scope: str
+) -> None:
+    assert build_scope(home_levels(project, agent, branch)) == scope
+
+
+def test_a_session_reads_its_home_what_is_above_its_own_and_global() -> None:
+    assert default_read_scopes("project/p/feature/f", "ann", "bob") == [
+        "project/p/feature/f",
+        "project/p",
+        "project/p/topic/*",
+        "agent/ann",
+        "user/bob",
+        "global",
+    ]
+    assert default_read_scopes("global", None, None) == ["global"]
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_any_scope_text_makes_a_safe_subject(scope: str) -> None:
+    assert re.fullmatch(r"dream\.t\.[0-9a-f]{16}\.requested", dream_subject("t", scope))

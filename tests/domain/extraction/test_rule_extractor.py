@@ -1,0 +1,327 @@
+"""What the rules extract from a conversation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reverie.domain.core.kinds import Kind
+from reverie.domain.extraction.candidates import MAX_CONTENT, MIN_CONTENT_BYTES
+from reverie.domain.extraction.key_statements import extract_key_statements
+from reverie.domain.extraction.rule_extractor import (
+    MAX_MEMORIES,
+    MAX_SESSION_CHARS,
+    ExtractedMemory,
+    build_session_memory,
+    extract_memories,
+)
+from reverie.domain.extraction.topic_segmentation import segment_turns
+from reverie.domain.extraction.user_requests import extract_request
+from reverie.domain.text.turns import TurnText, condense_tool_output
+
+START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
+
+def turns(*said: tuple[str, str]) -> list[TurnText]:
+    found = []
+    for i, (role, content) in enumerate(said):
+        tool = "Bash" if role == "tool" else None
+        text = condense_tool_output(tool, content) if tool else content
+        found.append(TurnText(UUID(int=i + 1), i, role, text, START + timedelta(minutes=i), tool))
+    return found
+
+
+SESSION = turns(
+    ("user", "The CI fails to restore its cache: go.sum is not found. Find out why."),
+    ("assistant", "Let me look at the workflow first."),
+    ("tool", "Show it\n\n`cat .github/workflows/ci.yml`\n\n```text\nname: CI SECRETDUMP\n```"),
+    (
+        "assistant",
+        "Perfect! The `setup-go` action looks for `go.sum` at the repository root. Since ours "
+        "is in `cli/`, it cannot find it. Should I fix it?",
+    ),
+    ("user", "yup"),
+    ("tool", "Run\n\n`go test ./... 2>&1 | tail -5`\n\n```text\nok pkg 1s\n```"),
+    (
+        "assistant",
+        "Done. Here's a summary:\n\n**Changed files:**\n- `.github/workflows/ci.yml` - added "
+        "`cache-dependency-path: cli/go.sum`\n- ✅ Good naming\n\n```yaml\nRAWCODE: 1\n```\n\n"
+        "All tests pass. Let me know if you need anything else!",
+    ),
+    ("user", "Never cache in the release workflow, I prefer slow and certain releases there."),
+    ("assistant", "Understood. I removed the cache from `.github/workflows/release.yml`."),
+    ("user", "<command-name>/exit</command-name>"),
+    ("user", "<local-command-stdout>Bye!</local-command-stdout>"),
+)
+
+
+def memories(found: list[TurnText] = SESSION) -> list[ExtractedMemory]:
+    slices = segment_turns(found)
+    whole = build_session_memory(slices)
+    return extract_memories(slices) + ([whole] if whole else [])
+
+
+def containing(words: str) -> ExtractedMemory:
+    return next(memory for memory in memories() if words in memory.content)
+
+
+def test_a_cause_is_kept_with_the_turn_that_said_it_and_the_yes_that_followed() -> None:
+    cause = containing("cannot find it")
+    assert UUID(int=4) in cause.turns
+
+
+@pytest.mark.parametrize(
+    ("said", "fix"),
+    [
+        (
+            "Root cause: the form in src/orders.py has no token, so each press posts again. The "
+            "fix is to send a token made when the page is drawn and to refuse a second one in "
+            "charge().",
+            "refuse a second one in charge()",
+        ),
+        (
+            "The fix is to send a token made when the page is drawn and to refuse a second one in "
+            "charge(). The root cause is that the form in src/orders.py has none, so each press "
+            "posts again.",
+            "refuse a second one in charge()",
+        ),
+    ],
+)
+def test_what_mends_a_bug_is_kept_beside_its_cause_in_a_short_talk_too(said: str, fix: str) -> None:
+    asked = ("user", "Orders are charged twice when somebody double clicks on pay. Why?")
+    found = memories(turns(asked, ("assistant", said)))
+    assert any("posts again" in memory.content for memory in found)
+    assert any(fix in memory.content for memory in found)
+
+
+def test_what_was_done_is_kept_with_its_file() -> None:
+    found = turns(
+        ("user", "The CI fails to restore its cache: go.sum is not found."),
+        ("assistant", "Fixed: `.github/workflows/ci.yml` now names the file, as it is in `cli/`."),
+    )
+    done = next(one for one in memories(found) if "now names the file" in one.content)
+    assert ".github/workflows/ci.yml" in done.files
+    assert done.kind is Kind.BUG
+    assert set(done.turns) == {UUID(int=1), UUID(int=2)}
+
+
+def test_a_preference_is_kept_in_the_users_words_and_dated_by_its_turn() -> None:
+    wish = containing("slow and certain")
+    assert wish.kind is Kind.PREFERENCE
+    assert wish.priority >= 0.75
+    assert wish.at >= START + timedelta(minutes=7)
+
+
+def test_a_clause_that_begins_with_when_is_no_question() -> None:
+    said = "When I work on TypeScript projects I always use bun, not npm or yarn."
+    kept = memories(turns(("user", f"That's it for now. {said}"), ("assistant", "Got it.")))
+    assert any(said in one.content and one.kind is Kind.PREFERENCE for one in kept)
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ("Draft the note to the two customers, please.", False),
+        ("Note that the staging keys expire each Friday.", True),
+    ],
+)
+def test_an_errand_that_speaks_of_a_note_is_no_rule_and_a_word_to_note_is(
+    said: str, rule: bool
+) -> None:
+    kept = memories(turns(("user", said), ("assistant", "Here it is.")))
+    assert any(one.kind is not Kind.SESSION and said in one.content for one in kept) is rule
+
+
+def test_a_short_talk_keeps_the_figures_rather_than_the_remarks() -> None:
+    found = turns(
+        ("user", "We need rate limiting on the upload endpoints of the service."),
+        ("assistant", "Limits per address:\n\n- `/upload`: 10 requests/minute\n- `/list`: 300\n"),
+        ("user", "That works. Is it fine to keep it as it is for the time being?"),
+        ("assistant", "Implemented. It is fine in practice because nobody is likely to notice it."),
+    )
+    assert any("10 requests/minute" in one.content for one in memories(found))
+
+
+def test_the_commands_that_passed_are_kept() -> None:
+    assert containing("`go test ./...`").kind is Kind.SKILL
+
+
+def test_the_session_is_told_in_one_memory() -> None:
+    (whole,) = [memory for memory in memories() if memory.kind is Kind.SESSION]
+    assert "go.sum is not found" in whole.content
+    assert len(whole.content) <= MAX_SESSION_CHARS
+    assert whole.at == START
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["SECRETDUMP", "RAWCODE", "Let me", "Perfect", "Bye!", "Should I", "Good naming", "exit"],
+)
+def test_noise_is_not_kept(noise: str) -> None:
+    assert all(noise not in memory.content for memory in memories())
+
+
+def test_what_the_user_put_right_is_not_kept_as_an_outcome() -> None:
+    found = turns(
+        ("user", "Look at the workflows and add one that runs the linter on every push."),
+        ("assistant", "There is no `.github/workflows/` folder because nobody made one yet."),
+        ("user", "No, you are one folder too deep, the workflows are in the parent folder."),
+        ("assistant", "Added `../.github/workflows/lint.yml` since the root is the parent."),
+    )
+    contents = [memory.content for memory in memories(found)]
+    assert not any("nobody made one" in content for content in contents)
+    assert any("parent folder" in content for content in contents)
+
+
+def test_near_copies_become_one_that_cites_both() -> None:
+    said = "The `importer` drops rows because the date column is parsed in local time."
+    found = turns(
+        ("user", "Why are there fewer orders at night than in the day?"),
+        ("assistant", said),
+        ("tool", "`make test`"),
+        ("assistant", f"To be exact, there is a second place.\n\n{said}"),
+    )
+    kept = [m for m in memories(found) if "local time" in m.content and m.kind is not Kind.SESSION]
+    assert len(kept) == 1
+    assert {UUID(int=2), UUID(int=4)} <= set(kept[0].turns)
+
+
+def test_a_bare_file_name_becomes_the_path_that_tools_were_given() -> None:
+    path = "services/billing/importer.py"
+    found = turns(
+        ("user", "Why are there fewer orders at night than in the day?"),
+        ("tool", f"`{path}`\n\n```text\ncode\n```"),
+        ("assistant", "Found in `importer.py`: rows are lost because dates are parsed locally."),
+    )
+    assert any(path in memory.files for memory in memories(found))
+
+
+def test_a_point_that_leans_on_the_question_is_given_its_subject() -> None:
+    found = turns(
+        ("user", "Explain the retry limit of the uploader."),
+        ("assistant", "Sure.\n\nIt must stay at three because the gateway bans us after four."),
+    )
+    kept = next(memory for memory in memories(found) if "bans us" in memory.content)
+    assert "retry limit of the uploader" in kept.content
+
+
+def test_chinese_talk_is_distilled_too() -> None:
+    found = turns(
+        ("user", "为什么数据库连接池在高峰期会耗尽？请调查一下。"),
+        (
+            "assistant",
+            "好的。\n\n根因是请求超时后连接没有归还，导致连接池耗尽。已在 src/db/pool.py 修复。",
+        ),
+        ("user", "记住：以后所有查询必须设置超时。"),
+    )
+    contents = "\n".join(memory.content for memory in memories(found))
+    assert "连接没有归还" in contents
+    assert "必须设置超时" in contents
+    rules = [memory.content for memory in memories(found) if memory.kind is Kind.CONVENTION]
+    assert rules == ["记住：以后所有查询必须设置超时。"]
+    assert not any(memory.content.startswith("好的") for memory in memories(found))
+
+
+def test_an_answer_given_to_a_question_is_a_decision() -> None:
+    found = [
+        TurnText(UUID(int=1), 0, "user", "Add a promotional line after the sync.", START),
+        TurnText(
+            UUID(int=2),
+            1,
+            "tool",
+            condense_tool_output(
+                "AskUserQuestion", "**Which emoji should it be?**\n\n**Answer:** lightbulb"
+            ),
+            START,
+            "AskUserQuestion",
+        ),
+    ]
+    kept = next(memory for memory in memories(found) if "lightbulb" in memory.content)
+    assert kept.kind is Kind.DECISION
+
+
+def test_a_conversation_without_content_leaves_nothing() -> None:
+    assert memories(turns(("user", "hi"), ("assistant", "Hello! How can I help?"))) == []
+    assert memories([]) == []
+
+
+def test_tables_become_sentences_and_headings_are_carried_along() -> None:
+    table = "### Flags\n\n| Aspect | Before | After |\n|---|---|---|\n| Name | `-z` | `-l` |\n"
+    assert [point.full_text for point in extract_key_statements(table)] == [
+        "Flags: Name (Before: `-z`; After: `-l`)"
+    ]
+
+
+def test_of_a_pasted_log_the_users_words_and_the_error_stay() -> None:
+    pasted = (
+        "The release fails again, look at it:\n\nRun actions/checkout@v4\nwith:\n  token: \n"
+        "Downloading https://example.com/a.tar.gz\nError: Input required and not supplied: token"
+    )
+    assert extract_request(pasted) == (
+        "The release fails again, look at it: Error: Input required and not supplied: token."
+    )
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("unit", ["[", "a.", "a-", "_", "`a` ", "a@", "*", "|", "a/", "- a\n"])
+def test_the_largest_message_of_one_repeated_thing_does_not_hang(unit: str) -> None:
+    content = unit * (64_000 // len(unit))
+    memories(turns(("user", "Look at why this is so."), ("assistant", content), ("user", content)))
+
+
+PHRASES = st.sampled_from(
+    [
+        "We decided to use `Foo` instead of `Bar` because it is faster.",
+        "Let me look.",
+        "# Summary\n\n- Fixed `a/b.py`\n- Added tests",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "```\ncode",
+        "yes",
+        "Always run `make test` before a commit, please.",
+        "<command-name>/review</command-name>",
+        "根因是超时。",
+        "word " * 300,
+        "`" * 7,
+    ]
+)
+TURN = st.tuples(
+    st.sampled_from(["user", "assistant", "tool"]), st.one_of(PHRASES, st.text(max_size=120))
+)
+
+
+@settings(database=None, max_examples=120, deadline=None)
+@example([("assistant", "0000" + "\x80" * 6 + "\U00010000" * 2), ("user", "yes")])
+@given(st.lists(TURN, max_size=30))
+def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
+    said: list[tuple[str, str]],
+) -> None:
+    found = turns(*said)
+    kept = memories(found)
+    known = {turn.id for turn in found}
+    assert kept == memories(found)
+    assert len(kept) <= MAX_MEMORIES + 1
+    for memory in kept:
+        limit = MAX_SESSION_CHARS if memory.kind is Kind.SESSION else MAX_CONTENT
+        assert len(memory.content) <= limit
+        assert len(memory.content.encode()) >= MIN_CONTENT_BYTES or memory.kind is Kind.SESSION
+        assert memory.turns
+        assert set(memory.turns) <= known
+        assert 0 <= memory.priority <= 1
+        assert all(0 < len(tag) <= 64 for tag in memory.tags)
+
+
+@pytest.mark.parametrize("label", ["Decision:", "**Decision:**", "- **Decision**:", "决定："])
+def test_what_an_agent_calls_a_decision_is_one(label: str) -> None:
+    answer = (
+        "The root cause was a missing index on orders.created_at; I added it in db/0007.sql. "
+        f"{label} imports run in batches of 500 from now on."
+    )
+    if label.startswith("-"):
+        answer = answer.replace(f" {label}", f"\n\n{label}")
+    found = memories(turns(("user", "The nightly import times out. Why?"), ("assistant", answer)))
+    kinds = {one.kind for one in found if "batches of 500" in one.content and one.kind != "session"}
+    assert kinds == {Kind.DECISION}

@@ -1,0 +1,153 @@
+"""The held-out redaction set, written before the rules that it measures."""
+
+from __future__ import annotations
+
+import base64
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+LOWER = "abcdefghijklmnopqrstuvwxyz"
+UPPER, DIGITS, HEX = LOWER.upper(), "0123456789", "0123456789abcdef"
+ALNUM = LOWER + UPPER + DIGITS
+DASHES = "-" * 5
+FOUND = Path(__file__).with_name("held_out_credentials.txt")
+KEPT = Path(__file__).with_name("held_out_harmless.txt")
+
+_dice = random.Random(1_871)
+
+
+def run(chars: str, length: int) -> str:
+    """A run of characters, begun and ended by a letter or digit."""
+    edge = [c for c in chars if c.isalnum()]
+    inner = "".join(_dice.choice(chars) for _ in range(length - 2))
+    return _dice.choice(edge) + inner + _dice.choice(edge)
+
+
+def _b64(length: str) -> str:
+    size = int(length or 44)
+    return base64.b64encode(_dice.randbytes(size))[: size - 1].decode() + "="
+
+
+def _spoken(syllables: int) -> str:
+    return "".join(
+        _dice.choice("bdfgklmnprstvz") + _dice.choice("aeiou") for _ in range(syllables)
+    ) + _dice.choice("kmnrst")
+
+
+def _marked() -> str:
+    return run(ALNUM, 5) + _dice.choice("!#%*") + run(ALNUM, 3) + _dice.choice("!?*")
+
+
+def _uuid(_: str = "") -> str:
+    return "-".join(run(HEX, n) for n in (8, 4, 4, 4, 12))
+
+
+def _jwt(_: str) -> str:
+    parts = (b'{"alg":"RS256","kid":"a1"}', b'{"iss":"https://h","sub":"ann","exp":1916239022}')
+    texts = [base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts]
+    return ".".join([*texts, run(ALNUM + "-_", 86)])
+
+
+def _pem(kind: str, sep: str = "\n") -> str:
+    body = sep.join(run(ALNUM + "+/", 64) for _ in range(5))
+    return f"{DASHES}BEGIN {kind}{DASHES}{sep}{body}{sep}{DASHES}END {kind}{DASHES}"
+
+
+def _putty(_: str) -> str:
+    lines = "\n".join(run(ALNUM + "+/", 64) for _ in range(3))
+    mac = run(HEX, 64)
+    return (
+        "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: me\n"
+        f"Private-Lines: 3\n{lines}\nPrivate-MAC: {mac}"
+    )
+
+
+SHAPES: dict[str, Callable[[str], str]] = {
+    "pw": lambda _: run(ALNUM, 8) + _dice.choice(DIGITS) + _dice.choice(UPPER),
+    "pwl": lambda _: _spoken(4),
+    "pwd": lambda _: _spoken(3) + str(_dice.randrange(1950, 2030)),
+    "pws": lambda _: _marked(),
+    "pws2": lambda _: run(ALNUM, 6) + "%21" + _dice.choice(DIGITS),
+    "hex": lambda n: run(HEX, int(n)),
+    "upperhex": lambda n: run(HEX.upper(), int(n)),
+    "upper16hex": lambda _: run(HEX.upper(), 16),
+    "alnum": lambda n: run(ALNUM, int(n)),
+    "alpha": lambda n: run(LOWER + UPPER, int(n)),
+    "upper": lambda n: run(UPPER + DIGITS, int(n)),
+    "digits": lambda n: run(DIGITS, int(n)),
+    "url": lambda n: run(ALNUM + "-_", int(n)),
+    "b64": _b64,
+    "b64nopad": lambda n: run(ALNUM + "+/", int(n)),
+    "b64pct": lambda _: run(ALNUM, 43) + "%3D",
+    "b64of": lambda _: base64.b64encode(_marked().encode()).decode(),
+    "basic": lambda _: base64.b64encode(f"svc:{_marked()}".encode()).decode(),
+    "aws": lambda _: run(ALNUM + "+/", 39) + _dice.choice(DIGITS),
+    "azure": lambda _: run(ALNUM, 3) + "8Q~" + run(ALNUM + "_-", 34),
+    "uuid": _uuid,
+    "jwt": _jwt,
+    "django": lambda _: run(LOWER + DIGITS + "!@#%^&*-_=+", 50),
+    "discord": lambda _: f"M{run(ALNUM, 23)}.{run(ALNUM, 6)}.{run(ALNUM + '-_', 38)}",
+    "md5colon": lambda _: ":".join(run(HEX, 2) for _ in range(16)),
+    "pem": _pem,
+    "pemesc": lambda kind: _pem(kind, "\\n"),
+    "pemindent": lambda kind: _pem(kind, "\n  "),
+    "putty": _putty,
+}
+_FOUND = re.compile(r"«(\w+):?([^»]*)»")
+_KEPT = re.compile(r"~(\w+)(?::(\d+))?")
+
+
+def _filled(match: re.Match[str]) -> str:
+    return SHAPES[match[1]](match[2] or "")
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.replace("⏎", "\n") for line in path.read_text("utf-8").splitlines()]
+
+
+def _with_credentials(line: str) -> tuple[str, tuple[str, ...]]:
+    values: list[str] = []
+
+    def fill(match: re.Match[str]) -> str:
+        values.append(_filled(match))
+        return values[-1]
+
+    text = _FOUND.sub(fill, line)
+    return text, tuple(values)
+
+
+def telling(value: str) -> str:
+    """The part of a value that must be gone: of a key in several lines, one of its lines."""
+    lines = value.replace("\\n", "\n").split("\n")
+    return value if len(lines) == 1 else max(lines, key=len).strip()
+
+
+def held_out_found() -> list[tuple[str, tuple[str, ...]]]:
+    """(text, what must not be left in it)."""
+    return _FOUND_CASES
+
+
+def held_out_kept() -> list[str]:
+    """Texts in which nothing is to be redacted."""
+    return _KEPT_CASES
+
+
+def found_in(path: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The texts with a credential of a file, and what must not be left in each."""
+    cases = [_with_credentials(line) for line in _lines(path)]
+    return [(text, tuple(map(telling, values))) for text, values in cases]
+
+
+def kept_in(path: Path) -> list[str]:
+    """The texts of a file in which nothing is to be redacted."""
+    return [_KEPT.sub(_either, line) for line in _lines(path)]
+
+
+def _either(match: re.Match[str]) -> str:
+    return _filled(match) if match[1] in SHAPES else match[0]
+
+
+_FOUND_CASES = found_in(FOUND)
+_KEPT_CASES = kept_in(KEPT)

@@ -1,0 +1,399 @@
+"""Fusion, score factors, neighbour expansion, diversity and the order of results."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reverie.domain.core.kinds import Kind, Tier
+from reverie.domain.core.memory import MemoryStatus
+from reverie.domain.retrieval.diversity import diversify, jaccard_similarity, tokenize
+from reverie.domain.retrieval.question_parsing import QuestionIntent, parse_question
+from reverie.domain.retrieval.ranking import (
+    ADJACENT_TURN_SHARE,
+    EDGE_WEIGHTS,
+    HOP_WEIGHT,
+    ScoredMemory,
+    apply_factors,
+    boost_named,
+    demote_superseded,
+    expand_neighbours,
+    find_unembedded,
+    fuse_arms,
+    rescore_with_arm,
+    score_with_adjacent_turns,
+    sort_by_score,
+)
+from reverie.domain.retrieval.score_boosts import CandidateFacts, compute_factors
+
+TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
+
+
+def test_a_repetition_gives_way_to_what_says_something_else() -> None:
+    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3)
+    assert [place for place, _ in order] == [0, 2, 1]
+    assert order[2][1] == jaccard_similarity(tokenize(TEXTS[0]), tokenize(TEXTS[1]))
+
+
+def test_with_all_weight_on_the_score_nothing_moves() -> None:
+    order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3, weight=1.0)
+    assert [place for place, _ in order] == [0, 1, 2]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.text(max_size=20)), max_size=12), st.integers(0, 15))
+def test_each_is_taken_once_and_the_best_first(items: list[tuple[float, str]], limit: int) -> None:
+    scores, texts = [one[0] for one in items], [tokenize(one[1]) for one in items]
+    places = [place for place, _ in diversify(scores, texts, limit)]
+    assert len(places) == len(set(places)) == min(limit, len(items))
+    if places:
+        assert scores[places[0]] == max(scores)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.text("abc ", max_size=9)), max_size=12))
+def test_it_takes_at_each_step_what_is_best_then(items: list[tuple[int, str]]) -> None:
+    items.sort(reverse=True)
+    scores, texts = [float(one[0]) for one in items], [tokenize(one[1]) for one in items]
+    best, before = max(scores, default=0.0) or 1.0, list[int]()
+    for place, near in diversify(scores, texts, len(items)):
+        alike = [
+            max((jaccard_similarity(one, texts[b]) for b in before), default=0.0) for one in texts
+        ]
+        worth = [0.7 * score / best - (1 - 0.7) * a for score, a in zip(scores, alike, strict=True)]
+        left = [one for one in range(len(items)) if one not in before]
+        assert (place, near) == (max(left, key=lambda one: (worth[one], -one)), alike[place])
+        before.append(place)
+
+
+NOW = datetime(2025, 6, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Hit:
+    id: UUID
+    score: float
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Line:
+    near: UUID
+    far: UUID
+    kind: str = "led_to"
+    weight: float = 1.0
+
+
+def uid(n: int) -> UUID:
+    return UUID(int=n)
+
+
+def facts(n: int = 1, **fields: Any) -> CandidateFacts:
+    made = CandidateFacts(
+        id=uid(n),
+        kind=Kind.LESSON,
+        tier=Tier.WARM,
+        status=MemoryStatus.ACTIVE,
+        scope="global",
+        confidence=0.8,
+        pinned=False,
+        created_at=NOW,
+        content_hash=b"hash",
+    )
+    return made._replace(**({"kind": Kind.DECISION} | fields))
+
+
+@st.composite
+def arm(draw: st.DrawFn) -> list[Hit]:
+    """An arm's answer: distinct ids, best first."""
+    ids = draw(st.lists(st.integers(1, 30), unique=True, max_size=12))
+    scores = draw(st.lists(st.floats(0.01, 9), min_size=len(ids), max_size=len(ids)))
+    return [Hit(uid(n), s) for n, s in zip(ids, sorted(scores, reverse=True), strict=True)]
+
+
+@given(arm(), arm())
+def test_the_fused_order_does_not_depend_on_which_arm_came_first(
+    words: list[Hit], meaning: list[Hit]
+) -> None:
+    one = fuse_arms({"words": words, "meaning": meaning})
+    other = fuse_arms({"meaning": meaning, "words": words})
+    assert [(f.id, f.score) for f in one] == [(f.id, f.score) for f in other]
+
+
+@given(arm(), arm())
+def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
+    words: list[Hit], meaning: list[Hit]
+) -> None:
+    found = fuse_arms({"words": words, "meaning": meaning})
+    assert {one.id for one in found} == {hit.id for hit in words + meaning}
+    assert len(found) == len({one.id for one in found})
+    for one in found:
+        assert 0 <= one.score <= 1 + 1e-9
+        for name, hits in (("words", words), ("meaning", meaning)):
+            if name in one.arm_ranks:
+                assert hits[one.arm_ranks[name] - 1].id == one.id
+
+
+@given(arm(), arm(), st.randoms(use_true_random=False))
+def test_best_first_is_one_order_whatever_came_in(
+    words: list[Hit], meaning: list[Hit], chance: random.Random
+) -> None:
+    found = fuse_arms({"words": words, "meaning": meaning})
+    shuffled = list(found)
+    chance.shuffle(shuffled)
+    assert sort_by_score(shuffled) == found
+
+
+def test_ties_go_to_the_smaller_id() -> None:
+    tied = [ScoredMemory(uid(n), 0.5) for n in (3, 1, 2)]
+    assert [one.id for one in sort_by_score(tied)] == [uid(1), uid(2), uid(3)]
+    both = fuse_arms({"words": [Hit(uid(2), 1.0)], "meaning": [Hit(uid(1), 1.0)]})
+    assert [one.id for one in both] == [uid(1), uid(2)]
+
+
+def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> None:
+    words = [Hit(uid(5), 7.0), Hit(uid(1), 6.9)]
+    meaning = [Hit(uid(5), 0.9), Hit(uid(2), 0.8)]
+    found = fuse_arms({"words": words, "meaning": meaning})
+    assert found[0].id == uid(5)
+    assert found[0].score == pytest.approx(1.0)
+    assert found[0].arm_ranks == {"words": 1, "meaning": 1}
+
+
+def test_one_arm_alone_keeps_its_order() -> None:
+    hits = [Hit(uid(9), 3.0), Hit(uid(4), 2.0), Hit(uid(7), 1.0)]
+    for name in ("words", "meaning"):
+        assert [one.id for one in fuse_arms({name: hits})] == [hit.id for hit in hits]
+
+
+def test_nothing_found_is_nothing_fused() -> None:
+    assert fuse_arms({}) == []
+    assert fuse_arms({"words": [], "meaning": []}) == []
+
+
+READING = parse_question("anything at all", NOW)
+
+
+def _worth(one: ScoredMemory, memory: CandidateFacts) -> ScoredMemory:
+    return apply_factors(one, compute_factors(memory, READING, NOW))
+
+
+def _weighed(**fields: Any) -> float:
+    return _worth(ScoredMemory(uid(1), 0.6), facts(**fields)).score
+
+
+def test_a_superseded_memory_ranks_below_the_one_that_took_its_place() -> None:
+    old = facts(1, status=MemoryStatus.SUPERSEDED)
+    new = facts(2)
+    weighed = [_worth(ScoredMemory(m.id, 0.6), m) for m in (old, new)]
+    assert [one.id for one in sort_by_score(weighed)] == [uid(2), uid(1)]
+
+
+def test_replacing_a_memory_does_not_make_it_young_again() -> None:
+    old = facts(
+        1,
+        status=MemoryStatus.SUPERSEDED,
+        created_at=NOW - timedelta(days=60),
+    )
+    new = facts(2, created_at=NOW - timedelta(days=30))
+    weighed = [_worth(ScoredMemory(m.id, s), m) for m, s in ((old, 0.65), (new, 0.6))]
+    assert [one.id for one in sort_by_score(weighed)] == [uid(2), uid(1)]
+    assert _weighed(created_at=NOW - timedelta(days=30)) < _weighed()
+
+
+def test_age_runs_from_when_it_was_told_and_not_from_when_it_began_to_hold() -> None:
+    month_ago = NOW - timedelta(days=30)
+    assert _weighed(valid_from=month_ago) == _weighed()
+    assert _weighed(valid_from=month_ago) == _weighed()
+    assert _weighed(created_at=month_ago) == pytest.approx(_weighed() / 2)
+
+
+def test_confidence_and_doubt_and_age_weigh() -> None:
+    plain = _weighed()
+    assert _weighed(confidence=0.4) == pytest.approx(plain / 2)
+    assert plain > _weighed(staleness=0.5) > _weighed(staleness=1.0) > 0
+    assert _weighed(created_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
+
+
+def test_what_is_pinned_does_not_age() -> None:
+    old = NOW - timedelta(days=900)
+    assert _weighed(pinned=True, created_at=old) == _weighed(pinned=True) > _weighed()
+
+
+def _expanded(found: Sequence[ScoredMemory], *lines: Line) -> list[ScoredMemory]:
+    return expand_neighbours(found, lines)
+
+
+def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
+    [first, second] = _expanded([ScoredMemory(uid(1), 0.8, {"words": 1})], Line(uid(1), uid(2)))
+    assert (first.id, second.id) == (uid(1), uid(2))
+    assert 0 < second.score < first.score
+    assert "graph" in second.arm_ranks
+
+
+def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour() -> None:
+    found = [ScoredMemory(uid(1), 0.8, {"words": 1}), ScoredMemory(uid(2), 0.1, {"words": 2})]
+    [first, second] = _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1)))
+    assert first == found[0]
+    assert second.score == pytest.approx(0.8 * HOP_WEIGHT)
+    assert second.arm_ranks == {"words": 2}
+    [hop] = second.hops
+    assert (hop.source, hop.kind) == (uid(1), "led_to")
+
+
+def test_what_was_said_beside_adds_to_the_score() -> None:
+    found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.6), ScoredMemory(uid(3), 0.4)]
+    lines = [
+        Line(uid(1), uid(2), kind="follows"),
+        Line(uid(3), uid(2), kind="follows", weight=0.5),
+        Line(uid(1), uid(2), kind="relates_to"),
+    ]
+    [beside] = [one for one in _expanded(found, *lines) if one.id == uid(2)]
+    lent = (0.8 + 0.5 * 0.4) * EDGE_WEIGHTS["follows"] * HOP_WEIGHT
+    assert beside.score == pytest.approx(0.6 + lent)
+
+
+def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> None:
+    found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.4)]
+    lines = [Line(uid(2), uid(3)), Line(uid(1), uid(3)), Line(uid(1), uid(3), weight=0.2)]
+    one, other = _expanded(found, *lines), _expanded(found, *lines[::-1])
+    assert one == other
+    [third] = [f for f in one if f.id == uid(3)]
+    assert third.score == pytest.approx(0.8 * HOP_WEIGHT)
+
+
+def test_many_edges_to_what_is_alike_do_not_make_it_the_best() -> None:
+    found = [ScoredMemory(uid(n), 0.5) for n in range(1, 30)]
+    lines = [Line(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
+    [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
+    assert hub.score < 0.5
+
+
+def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
+    found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.1)]
+    lines = [Line(uid(1), uid(2)), Line(uid(1), uid(3))]
+    further = expand_neighbours(found, lines, only_new=True)
+    assert {f.id: f.score for f in further}[uid(2)] == 0.1
+    assert uid(3) in {f.id for f in further}
+
+
+def test_a_question_why_walks_along_causes_first() -> None:
+    found, lines = (
+        [ScoredMemory(uid(1), 0.8)],
+        [Line(uid(1), uid(2)), Line(uid(1), uid(3), kind="supersedes")],
+    )
+    plain = {f.id: f.score for f in expand_neighbours(found, lines)}
+    asked = {f.id: f.score for f in expand_neighbours(found, lines, QuestionIntent.WHY)}
+    assert asked[uid(2)] > plain[uid(2)]
+    assert asked[uid(2)] > asked[uid(3)]
+
+
+def test_ranks_alone_can_be_fused_too() -> None:
+    words, meaning = [Hit(uid(1), 9.0), Hit(uid(2), 0.1)], [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    found = fuse_arms(
+        {"words": words, "meaning": meaning}, {"words": 1, "meaning": 1}, "reciprocal"
+    )
+    assert [one.id for one in found] == [uid(2), uid(1), uid(3)]
+
+
+def test_files_bring_no_neighbours() -> None:
+    found = [ScoredMemory(uid(1), 0.8)]
+    assert _expanded(found, Line(uid(1), uid(2), kind="touches")) == found
+
+
+def test_an_edge_from_nowhere_is_left_alone() -> None:
+    assert _expanded([ScoredMemory(uid(1), 0.8)], Line(uid(7), uid(8))) == [
+        ScoredMemory(uid(1), 0.8)
+    ]
+
+
+def test_of_many_candidates_the_last_by_meaning_counts_nothing() -> None:
+    many = [Hit(uid(n), 0.9 - n / 1000) for n in range(100)]
+    found = {one.id: one.score for one in fuse_arms({"meaning": many})}
+    assert (found[uid(0)], found[uid(99)]) == (1.0, 0.0)
+    few = {one.id: one.score for one in fuse_arms({"meaning": many[:99]})}
+    assert few[uid(98)] > 0.7
+
+
+def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
+    found = [
+        ScoredMemory(uid(n), score, {"words": n}, fused_score=score)
+        for n, score in ((1, 1.0), (2, 0.5), (3, 0.4))
+    ]
+    judged = rescore_with_arm(found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4)
+    assert [(one.id, one.score) for one in judged] == [
+        (uid(1), pytest.approx(0.6 + 0.4 * 0.25)),
+        (uid(3), pytest.approx(0.24 + 0.4)),
+        (uid(2), 0.5),
+    ]
+    assert judged[1].arm_ranks == {"words": 3, "sparse": 1}
+    assert judged[1].raw_scores == {"sparse": 8.0}
+    assert rescore_with_arm(found, "sparse", [], 0.4) == found
+    longer = rescore_with_arm(
+        found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4, long_ids={uid(3)}
+    )
+    assert longer[0].id == uid(3)
+    assert longer[0].score == pytest.approx(0.2 * 0.4 + 0.8)
+    by_rank = rescore_with_arm(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
+    assert by_rank[1].score == pytest.approx(0.24 + 0.4)
+
+
+def test_what_only_words_could_find_stays_so_though_its_vectors_come_meanwhile() -> None:
+    by_words = [Hit(uid(1), 3.0, False), Hit(uid(2), 2.0), Hit(uid(3), 1.0, False)]
+    by_meaning = [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    assert find_unembedded(by_words, by_meaning) == {uid(1)}
+    assert find_unembedded(by_words, []) == frozenset()
+
+
+def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:
+    here, there = uid(1), uid(2)
+    lent = score_with_adjacent_turns(
+        {
+            uid(11): (here, 4, 1.0),
+            uid(12): (here, 5, 0.2),
+            uid(13): (here, 9, 0.2),
+            uid(14): (there, 5, 0.2),
+        }
+    )
+    assert lent[uid(12)] == pytest.approx(0.2 + ADJACENT_TURN_SHARE)
+    assert lent[uid(13)] == lent[uid(14)] == 0.2
+
+
+def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
+    found = [
+        ScoredMemory(uid(1), 0.9),
+        ScoredMemory(uid(2), 0.8),
+        ScoredMemory(uid(3), 0.3),
+        ScoredMemory(uid(4), 0.5),
+    ]
+    ordered = demote_superseded(found, {uid(1): uid(2), uid(2): uid(3), uid(4): uid(9)})
+    assert [one.id for one in ordered] == [uid(4), uid(3), uid(2), uid(1)]
+    assert "successor" in ordered[-1].factors
+    assert demote_superseded(found, {}) == [*found[:2], found[3], found[2]]
+
+
+def test_what_was_replaced_is_found_beside_its_successor_where_nothing_speaks_for_either() -> None:
+    found = [ScoredMemory(uid(1), 0.0), ScoredMemory(uid(2), 0.0)]
+    assert {one.id for one in demote_superseded(found, {uid(1): uid(2)})} == {uid(1), uid(2)}
+
+
+def test_what_has_the_name_stands_above_what_has_not_however_well_that_is_rated() -> None:
+    found = [
+        ScoredMemory(uid(1), 0.9),
+        ScoredMemory(uid(2), 0.6),
+        ScoredMemory(uid(3), 0.1),
+        ScoredMemory(uid(4), 0.0),
+    ]
+    ordered = boost_named(found, {uid(3), uid(4)})
+    assert [one.id for one in ordered] == [uid(3), uid(1), uid(2), uid(4)]
+    assert ordered[2].score == pytest.approx(ordered[1].score * 2 / 3)
+    assert "named" in ordered[1].factors
+    for first in (set(), {uid(1)}, {uid(4)}, {one.id for one in found}):
+        assert boost_named(found, first) == found

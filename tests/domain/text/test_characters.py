@@ -1,0 +1,76 @@
+"""Detection of blank text and of East Asian scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from reverie.domain.text.characters import (
+    MIN_EAST_ASIAN_TEXTS,
+    is_blank,
+    is_east_asian,
+    is_mostly_east_asian,
+)
+from reverie.runtime.settings.settings import Settings
+from reverie_services.ingest.settings import build_ingest_settings
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\u200b\u2060\ufeff", "\u2800", "\u3164\ufe0f", "\u202e"]
+)
+def test_what_nobody_sees_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "\u200bа\u200b", "👩\u200d🚀", "ก็", ".", "\u202eabc", "❤\ufe0f"]
+)
+def test_text_that_holds_something_unseen_is_text(text: str) -> None:
+    assert not is_blank(text)
+
+
+CHINESE, ENGLISH = "空闲连接十秒就回收", "Idle connections are closed after ten seconds"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHINESE,
+        "PaymentCallbackController 收到重复通知直接返回 200，不再入账。",
+        "キャッシュの有効期限にはばらつきを持たせる。",
+        "캐시 만료 시간에 무작위 값을 더한다.",
+        "佇列塞住時先檢查有沒有壞訊息",
+    ],
+)
+def test_a_text_is_east_asian_where_most_of_its_words_are(text: str) -> None:
+    assert is_east_asian(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "200 -> 404!",
+        ENGLISH,
+        "Повторные попытки ограничены тремя",
+        "The label of the button reads 保存, and must fit into 80 pixels",
+        "src/middleware/auth.ts と src/routes/login.ts",
+    ],
+)
+def test_a_text_is_not_east_asian_for_a_word_of_it(text: str) -> None:
+    assert not is_east_asian(text)
+
+
+def test_many_texts_are_east_asian_where_half_of_them_are_and_they_are_not_few() -> None:
+    assert is_mostly_east_asian([CHINESE] * MIN_EAST_ASIAN_TEXTS)
+    assert is_mostly_east_asian([CHINESE, ENGLISH] * MIN_EAST_ASIAN_TEXTS)
+    assert not is_mostly_east_asian([CHINESE, ENGLISH, ENGLISH] * MIN_EAST_ASIAN_TEXTS)
+    assert not is_mostly_east_asian([CHINESE] * (MIN_EAST_ASIAN_TEXTS - 1))
+    assert not is_mostly_east_asian([])
+
+
+def test_nobody_is_moved_where_another_model_is_set() -> None:
+    assert build_ingest_settings(Settings()).auto_multilingual_model
+    assert not build_ingest_settings(Settings(embedding_model="another")).auto_multilingual_model
+    assert not build_ingest_settings(
+        Settings(auto_multilingual_model=False)
+    ).auto_multilingual_model

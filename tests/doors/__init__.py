@@ -1,1 +1,0 @@
-"""Every operation through every door, on one running system."""

@@ -1,0 +1,109 @@
+"""One dream worker: redaction of new secrets, parked scopes, lost leases."""
+
+from __future__ import annotations
+
+from reverie.domain.core.ids import new_id
+from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
+from reverie.inference.token_counters import EstimatingTokenCounter
+from reverie.store.memories.duplicates import DuplicateStore
+from reverie.store.memories.maintenance import MaintenanceStore
+from reverie.store.memories.ranking_signals import RankStore
+from reverie.store.memories.short_ids import ShortIdResolver
+from reverie.store.platform.background_work import OutboxTable
+from reverie.store.sessions.dream_runs import DreamRunStore
+from reverie.store.sessions.dreams import DreamStore
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
+from reverie.store.sessions.summaries import SummaryStore
+from reverie.store.staleness.reviews import ReviewStore
+from reverie.testing.in_memory_bus import InMemoryBus
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.digest.scope_digest import run_dream
+from reverie_services.dream.settings import DreamSettings
+from tests.support.store_setup import Store, admin_rows, open_store
+
+HOUR = 3600.0
+
+
+async def _known(_: int) -> SecretMatcher:
+    """A secret that came into the vault after the turns did."""
+    return SecretMatcher([VaultSecret("global", "till", "tulip-seven")])
+
+
+def dream_parts(store: Store) -> DreamDependencies:
+    return DreamDependencies(
+        settings=DreamSettings("worker", lease_seconds=HOUR, max_attempts=3),
+        bus=InMemoryBus(),
+        token_counter=EstimatingTokenCounter(),
+        dreams=DreamStore(store.db),
+        dream_runs=DreamRunStore(store.db),
+        sessions=SessionStore(store.db),
+        short_ids=ShortIdResolver(store.db),
+        summaries=SummaryStore(store.db),
+        maintenance=MaintenanceStore(store.db),
+        duplicates=DuplicateStore(store.db),
+        reviews=ReviewStore(store.db),
+        ranks=RankStore(store.db),
+        outbox=OutboxTable(store.db),
+        load_secrets=_known,
+    )
+
+
+async def _waiting(
+    store: Store, parts: DreamDependencies, said: str = "We decided to keep money in cents."
+) -> None:
+    """A session with a turn to digest, and a request for it."""
+    session, scope = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
+    turn = TurnToAppend(new_id(), "user", said, "money cents")
+    await parts.sessions.append(store.me, session, [turn])
+    await parts.dreams.request(store.me.tenant, "one", scope, "asked", {})
+
+
+async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store:
+        parts = dream_parts(store)
+        said = "We decided to open the till with tulip-seven."
+        await _waiting(store, parts, said)
+        lease = await parts.dreams.claim("worker", HOUR)
+        assert lease is not None
+        assert await run_dream(parts, lease) == "done"
+        made = admin_rows(store.admin_url, "select content from memory where source = 'dream'")
+        assert made
+        kept = admin_rows(store.admin_url, "select content from summary") + made
+        assert "tulip-seven" not in str(kept)
+        assert "[REDACTED_VAULT]" in str(made)
+
+
+async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: DatabaseUrls) -> None:
+    async with open_store(database) as store:
+        parts = dream_parts(store)
+        await _waiting(store, parts)
+        for _ in range(3):
+            assert await parts.dreams.claim("doomed", HOUR) is not None
+            admin_rows(store.admin_url, "update dream_job set lease_until = now() - interval '1 s'")
+        last = await parts.dreams.claim("careful", HOUR)
+        assert last is not None
+        assert await run_dream(parts, last) == "parked"
+        [run] = await parts.dreams.list_runs(store.me, None, "global", 10)
+        assert (run.status, run.error, run.turns) == ("failed", "WorkersLost", 0)
+        assert await parts.dreams.claim("next", HOUR) is None
+
+
+async def test_a_worker_whose_lease_was_taken_over_leaves_nothing_behind(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store:
+        parts = dream_parts(store)
+        await _waiting(store, parts)
+        slow = await parts.dreams.claim("slow", HOUR)
+        assert slow is not None
+        admin_rows(store.admin_url, "update dream_job set lease_until = now() - interval '1 s'")
+        fresh = await parts.dreams.claim("fresh", HOUR)
+        assert fresh is not None
+        assert await run_dream(parts, slow) == "lost"
+        assert await parts.dreams.list_runs(store.me, None, "global", 10) == []
+        assert await run_dream(parts, fresh) == "done"
+        [run] = await parts.dreams.list_runs(store.me, None, "global", 10)
+        assert (run.status, run.turns) == ("done", 1)

@@ -1,0 +1,213 @@
+"""Maintenance runs: anchors archived, time limits, crashed workers, records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from reverie.domain.core.errors import Unavailable
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.memories.maintenance import MaintenanceScope, MaintenanceStore
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.dream.dependencies import DreamDependencies
+from reverie_services.dream.maintenance.run import run_due_maintenance, run_maintenance
+from tests.dream.test_dream_worker import HOUR, dream_parts
+from tests.support.store_setup import Store, admin_rows, files_of, new, open_store, write
+
+OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
+EXPIRE = "update tenant set tend_until = now() - interval '1 s' where tend_until is not null"
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+def _status(store: Store, kind: str) -> dict[str, str]:
+    found = admin_rows(store.admin_url, "select content, status from memory where kind = %s", kind)
+    return dict(found)
+
+
+def _runs(store: Store) -> list[dict[str, Any]]:
+    found = admin_rows(
+        store.admin_url,
+        "select to_jsonb(r) from dream_run r where reason = 'tend' order by started",
+    )
+    return [row[0] for row in found]
+
+
+async def _tend(store: Store, parts: DreamDependencies) -> dict[str, int]:
+    return (await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))).counts
+
+
+async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what_touches_them(
+    store: Store,
+) -> None:
+    parts, enrichment, me = dream_parts(store), EnrichmentStore(store.db), store.me.tenant
+    [memory] = await write(store, new("The pool holds ten", scope="project/shop"))
+    raw = await enrichment.load(me, memory)
+    assert raw is not None
+    files = await files_of(enrichment, me, raw, "src/a.py", "src/b.py")
+    touch = (
+        "insert into edge (tenant, id, src, kind, dst) values (%s, gen_random_uuid(), %s,"
+        " 'touches', %s)"
+    )
+    admin_rows(store.admin_url, touch, me, memory, files["src/a.py"])
+    assert (await _tend(store, parts)).get("collected", 0) == 0
+    admin_rows(store.admin_url, OLD)
+    assert (await _tend(store, parts))["collected"] == 1
+    assert _status(store, "file") == {"src/a.py": "active", "src/b.py": "archived"}
+    again = await files_of(enrichment, me, raw, "src/b.py")
+    assert again["src/b.py"] == files["src/b.py"]
+    assert set(_status(store, "file").values()) == {"active"}
+    admin_rows(store.admin_url, OLD)
+    assert (await _tend(store, parts))["collected"] == 1
+    admin_rows(store.admin_url, touch, me, memory, files["src/b.py"])
+    assert (await _tend(store, parts))["restored"] == 1
+    assert set(_status(store, "file").values()) == {"active"}
+
+
+async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_what_was_done(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie_services.dream.maintenance.steps.SMALL_PAGE_SIZE", 2)
+    pairs = ["Timeouts of the cart are 30 seconds", "Timeouts of the cart are 40 seconds"]
+    twins = [
+        "The build server runs every night at two",
+        "Every night at two the build server runs",
+    ]
+    await write(store, *(new(text, scope="project/shop") for text in (*pairs, *twins, "Alone")))
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    whole = dream_parts(store)
+    hasty = replace(whole, settings=replace(whole.settings, maintenance_step_timeout=0.0))
+    counts: list[dict[str, int]] = []
+    for _ in range(3):
+        work = await run_maintenance(hasty, MaintenanceScope(store.me.tenant, "one"))
+        counts.append(work.counts)
+        if "liken" not in work.unfinished:
+            break
+    done = {name: sum(one.get(name, 0) for one in counts) for name in ("merged", "contradicted")}
+    assert done == {"merged": 1, "contradicted": 1}
+    assert len(counts) == 3
+    places = admin_rows(store.admin_url, "select pass, ended is not null from tend_pass")
+    assert dict(places)["liken"] is True
+    runs = _runs(store)
+    assert {run["scope"] for run in runs} == {"*"}
+    assert {run["status"] for run in runs} == {"done"}
+    told = {name: sum(run["outcomes"].get(name, 0) for run in runs) for name in done}
+    assert told == done
+    assert runs[0]["outcomes"]["looked"] >= 2
+    assert runs[0]["seconds"].keys() >= {"promote", "archive", "collect", "liken"}
+    why = admin_rows(store.admin_url, "select why from dream_decision where outcome = 'merged'")
+    assert "content words" in why[0][0]
+
+
+async def test_a_tenant_in_which_there_is_nothing_leaves_no_record(store: Store) -> None:
+    assert await _tend(store, dream_parts(store)) == {"looked": 0}
+    assert _runs(store) == []
+
+
+async def _due(store: Store, tenant: int | None = None) -> list[tuple[bool, int]]:
+    """Whether each tenant, or one, is due, and how often it was begun."""
+    old = "tended < now() - interval '1 h', tend_tries"
+    where = f"id = {tenant}" if tenant else "true"
+    return admin_rows(store.admin_url, f"select {old} from tenant where {where} order by id")
+
+
+async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_after_three(
+    store: Store,
+) -> None:
+    parts = dream_parts(store)
+    tending, day = parts.maintenance, 86_400.0
+    assert await tending.is_any_due(day) is False
+    assert await run_due_maintenance(parts, 0.0) is False
+    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+    one = await tending.claim_due(day, HOUR)
+    two = await tending.claim_due(day, HOUR)
+    assert one is not None
+    assert two is not None
+    assert {turn.scope.tenant for turn in (one, two)} == {store.me.tenant, store.other.tenant}
+    assert await tending.claim_due(day, HOUR) is None
+    assert await tending.is_any_due(day) is False
+    assert await tending.renew(one, 0.0) is True
+    assert await tending.is_any_due(day) is True
+    again = await tending.claim_due(day, HOUR)
+    assert again is not None
+    assert (again.scope, again.attempts) == (one.scope, 2)
+    assert (await tending.renew(one, HOUR), await tending.release(one, None)) == (False, False)
+    assert await tending.release(two, None) is True
+    assert await _due(store, two.scope.tenant) == [(False, 0)]
+
+    admin_rows(store.admin_url, EXPIRE)
+    last = await tending.claim_due(day, HOUR)
+    assert last is not None
+    assert last.attempts == 3
+    admin_rows(store.admin_url, EXPIRE)
+    daily = replace(parts, settings=replace(parts.settings, maintenance_interval=day))
+    assert await run_due_maintenance(daily, 0.0) is True
+    assert await _due(store, one.scope.tenant) == [(False, 0)]
+    [run] = _runs(store)
+    assert (run["status"], run["error"]) == ("failed", "WorkersLost")
+
+
+async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
+    store: Store,
+) -> None:
+    parts = dream_parts(store)
+    await write(store, new("The cart holds ten"))
+    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+
+    class CutOff(MaintenanceStore):
+        async def places(self, garden: MaintenanceScope) -> dict[str, UUID]:
+            raise Unavailable("Postgres", "try again shortly")
+
+    away = replace(parts, maintenance=CutOff(store.db))
+    for _ in range(2 * (parts.settings.max_attempts + 1)):
+        with pytest.raises(Unavailable):
+            await run_due_maintenance(away, 0.0)
+        admin_rows(store.admin_url, EXPIRE)
+    for _ in range(2):
+        assert await run_due_maintenance(parts, 0.0) is True
+    assert await _due(store) == [(False, 0), (False, 0)]
+    assert {run["error"] for run in _runs(store)} == {"Unavailable", None}
+
+
+async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reverie_services.dream.maintenance.steps.SMALL_PAGE_SIZE", 1)
+    parts = dream_parts(store)
+    await write(store, new("The cart holds ten"), new("Orders are paid at once"))
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    old = "update tenant set tended = now() - interval '2 days' where name = 'one'"
+    admin_rows(store.admin_url, old)
+    hasty = replace(parts, settings=replace(parts.settings, maintenance_step_timeout=0.0))
+    for _ in range(2):
+        assert await run_due_maintenance(hasty, 0.0) is True
+        assert await _due(store, store.me.tenant) == [(True, 0)]
+    begun = asyncio.Event()
+
+    class Slow(MaintenanceStore):
+        async def places(self, garden: MaintenanceScope) -> dict[str, UUID]:
+            begun.set()
+            await asyncio.sleep(HOUR)
+            return {}
+
+    stopped = asyncio.create_task(
+        run_due_maintenance(replace(parts, maintenance=Slow(store.db)), 0.0)
+    )
+    await begun.wait()
+    assert await parts.maintenance.is_any_due(HOUR) is False
+    stopped.cancel()
+    with suppress(asyncio.CancelledError):
+        await stopped
+    assert await _due(store, store.me.tenant) == [(True, 0)]
+    assert await run_due_maintenance(parts, 0.0) is True
+    assert await _due(store, store.me.tenant) == [(False, 0)]

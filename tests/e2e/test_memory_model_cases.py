@@ -1,0 +1,271 @@
+"""The numbered cases of the memory model: an index of their tests, and those kept here."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.bus.erasure import tenant_subjects
+from reverie.bus.nats_bus import connect
+from tests.support.stack import Stack, eventually
+from tests.support.tables import rows, value
+
+HERE = "project/shop"
+
+
+async def _told(stack: Stack, content: str, key: str | None = None, **fields: Any) -> str:
+    body = {"content": content, "scope": HERE, **fields}
+    return str((await stack.post("/v1/remember", body, key=key))["id"])
+
+
+async def _found(stack: Stack, query: str, key: str | None = None, **fields: Any) -> set[str]:
+    answer = await stack.post("/v1/recall", {"query": query, **fields}, key=key)
+    return {hit["id"] for hit in answer["memories"]}
+
+
+async def _published(stack: Stack) -> bool:
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    return bool(value(stack.admin_url, late, stack.number()) == 0)
+
+
+def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
+    held = re.findall(r"^\d+ (\w+\.py)::(\w+)$", __doc__ or "", re.MULTILINE)
+    assert len(held) > 30
+    here = Path(__file__).parent
+    missing = [
+        f"{file}::{name}" for file, name in held if f"def {name}(" not in (here / file).read_text()
+    ]
+    assert missing == []
+
+
+async def test_6_keys_of_services_in_a_content_are_placeholders_in_reply_row_event_and_log(
+    alone: Stack, nats_url: str, capfd: pytest.CaptureFixture[str], caplog: Any
+) -> None:
+    secrets = ("sk-proj-" + "a1B2c3D4e5F6g7H8" * 3, "AKIA" + "IOSFODNN7ABCDEFG")
+    body = {"content": f"deploy with {secrets[0]} and {secrets[1]}", "scope": HERE}
+    with caplog.at_level("DEBUG"):
+        made = await alone.call("POST", "/v1/remember", body)
+        read = await alone.get(f"/v1/memories/{made.body['id']}")
+        events = [row[0] for row in rows(alone.admin_url, "select t::text from outbox t")]
+        await eventually(lambda: _published(alone))
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        for stream, subject in tenant_subjects("default"):
+            message = await bus.read(stream, 1, subject)
+            events += [] if message is None else [repr(message)]
+    row = rows(alone.admin_url, "select t::text from memory t")
+    log = (*capfd.readouterr(), caplog.text)
+    assert read["content"].count("[REDACTED_") == 2
+    assert made.body["id"] in str(events)
+    for secret in secrets:
+        assert secret not in str((made, read, row, events, log))
+
+
+async def test_7_and_8_a_key_is_replaced_for_a_reason_alone_and_history_holds_both(
+    stack: Stack,
+) -> None:
+    first = {"content": "Use jsonwebtoken", "kind": "decision", "scope": HERE, "key": "jwt"}
+    old = (await stack.post("/v1/remember", first))["id"]
+    other = {**first, "content": "Use jose"}
+    refused = await stack.call("POST", "/v1/remember", other)
+    assert (refused.status, refused.body["current"]["id"]) == (409, old)
+    assert "Use jsonwebtoken" in str(refused.body["current"])
+    assert [one["id"] for one in (await stack.get("/v1/memories"))["items"]] == [old]
+    assert (await stack.get(f"/v1/memories/{old}"))["version"] == 1
+    new = (await stack.post("/v1/remember", {**other, "supersede_reason": "the edge"}))["id"]
+    before, after = [await stack.get(f"/v1/memories/{one}") for one in (old, new)]
+    assert (before["status"], after["status"]) == ("superseded", "active")
+    assert (new, "supersedes") in [(n["id"], n["type"]) for n in before["neighbours"]]
+    assert (old, "supersedes") in [(n["id"], n["type"]) for n in after["neighbours"]]
+    history = [(await stack.get(f"/v1/memories/{one}/history"))["items"] for one in (old, new)]
+    assert "Use jsonwebtoken" in {version["content"] for version in history[0]}
+    assert "Use jose" in {version["content"] for version in history[1]}
+
+
+async def test_11_a_forgotten_memory_is_in_no_subgraph(stack: Stack) -> None:
+    near = await _told(stack, "Kafka was replaced by NATS")
+    gone = await _told(stack, "NATS keeps streams", edges=[{"to": near, "type": "relates_to"}])
+    picture = await stack.get(f"/v1/memories/{near}/subgraph?depth=5")
+    assert {near, gone} <= {one["id"] for one in picture["nodes"]}
+    assert (await stack.call("DELETE", f"/v1/memories/{gone}")).status == 200
+    left = await stack.get(f"/v1/memories/{near}/subgraph?depth=5")
+    assert near in {one["id"] for one in left["nodes"]}
+    assert gone not in str(left)
+    assert (await stack.call("GET", f"/v1/memories/{gone}/subgraph")).status == 404
+
+
+async def test_22_a_recall_in_one_project_brings_nothing_of_another_by_words_or_by_links(
+    stack: Stack,
+) -> None:
+    theirs = await _told(stack, "the zebra cache is cold", scope="project/b")
+    edges = [{"to": theirs, "type": "depends_on"}]
+    mine = await _told(stack, "the zebra cache is warm", scope="project/a", edges=edges)
+    await eventually(lambda: _published(stack))
+    answer = await stack.post(
+        "/v1/recall", {"query": "zebra cache", "scopes": ["project/a"], "depth": 1}
+    )
+    assert [hit["id"] for hit in answer["memories"]] == [mine]
+    assert theirs not in str(answer)
+
+
+async def test_27_an_empty_query_is_refused_by_its_field(stack: Stack) -> None:
+    for query in ("", "  ", "\u2003"):
+        reply = await stack.call("POST", "/v1/recall", {"query": query})
+        assert (reply.status, reply.body["field"]) == (422, "query")
+
+
+async def test_29_five_writers_of_ten_memories_beside_readers_leave_fifty(stack: Stack) -> None:
+    async def write(writer: int) -> list[str]:
+        return [await _told(stack, f"writer {writer} says fact {n}") for n in range(10)]
+
+    async def read() -> None:
+        for _ in range(5):
+            await _found(stack, "fact of a writer")
+            await stack.get("/v1/memories")
+
+    told = await asyncio.gather(*(write(n) for n in range(5)), read(), read())
+    ids = {one for found in told if found for one in found}
+    listed = await stack.get("/v1/memories?limit=200")
+    assert len(ids) == 50
+    assert {one["id"] for one in listed["items"]} == ids
+
+
+async def test_32_and_33_a_private_memory_is_its_agents_alone_now_and_later(stack: Stack) -> None:
+    names = ("ann", "bob", "ann/sub/one", "ann/sub/two")
+    ann, bob, one, two = (stack.key_of(agent=name) for name in names)
+    start = {"agent": "ann", "project": "shop", "external_id": "together"}
+    session = (await stack.post("/v1/sessions/start", start, key=ann))["session"]
+    text = "the quokka index is rebuilt at night"
+    private = await _told(stack, text, ann, scope="agent/ann", session=session)
+    sub = await _told(stack, f"{text} by one", one, scope="agent/ann/sub/one")
+    assert private in await _found(stack, "quokka index", ann, session=session)
+    later = await stack.post("/v1/sessions/start", {**start, "external_id": "later"}, key=ann)
+    assert private in await _found(stack, "quokka index", ann, session=later["session"])
+    for key, hidden in ((bob, private), (bob, sub), (two, sub)):
+        assert hidden not in await _found(stack, "quokka index", key)
+        assert (await stack.call("GET", f"/v1/memories/{hidden}", key=key)).status == 404
+        assert hidden not in str(await stack.get("/v1/memories", key=key))
+    assert sub in await _found(stack, "quokka index", one)
+
+
+async def test_34_a_tenant_neither_changes_nor_deletes_nor_counts_what_another_holds(
+    stack: Stack,
+) -> None:
+    one, two = stack.apart().key, stack.apart().key
+    body = {"content": "we deploy on fridays", "scope": HERE, "key": "deploys"}
+    mine = (await stack.post("/v1/remember", body, key=one))["id"]
+    other = (await stack.post("/v1/remember", body, key=two))["id"]
+    calls = [
+        ("DELETE", "", None),
+        ("PATCH", "", {"content": "mine"}),
+        ("POST", "/rollback", {"version": 1}),
+        ("PUT", "/pin", None),
+        ("GET", "/history", None),
+    ]
+    for method, path, sent in calls:
+        reply = await stack.call(method, f"/v1/memories/{mine}{path}", sent, two)
+        assert reply.status == 404, (method, path, reply)
+    assert (await stack.get("/v1/graph/stats", key=two))["memories"] == 1
+    assert (await stack.call("DELETE", f"/v1/memories/{other}", key=two)).status == 200
+    assert (await stack.get(f"/v1/memories/{mine}", key=one))["version"] == 1
+
+
+async def test_38_the_same_content_under_two_keys_is_two_memories(stack: Stack) -> None:
+    body = {"content": "retry three times", "scope": HERE}
+    made = [await stack.post("/v1/remember", {**body, "key": key}) for key in ("http", "queue")]
+    assert [one["status"] for one in made] == ["created", "created"]
+    await eventually(lambda: _published(stack))
+    for one, key in zip(made, ("http", "queue"), strict=True):
+        read = await stack.get(f"/v1/memories/{one['id']}")
+        assert (read["id"], read["key"], read["status"]) == (one["id"], key, "active")
+    listed = (await stack.get("/v1/memories"))["items"]
+    assert {one["id"] for one in listed} == {one["id"] for one in made}
+    assert len({one["id"] for one in made}) == 2
+
+
+async def test_40_branches_of_one_name_in_two_projects_are_strangers_and_any_name_works(
+    stack: Stack,
+) -> None:
+    scopes = []
+    for project in ("a", "b"):
+        start = {"agent": "x", "project": project, "branch": "feature/login"}
+        scopes.append((await stack.post("/v1/sessions/start", start))["scope"])
+    a, b = [await _told(stack, f"login by wombat in {one}", scope=one) for one in scopes]
+    assert scopes[0] != scopes[1]
+    assert await _found(stack, "wombat login", scopes=scopes[:1]) == {a}
+    assert await _found(stack, "wombat login", scopes=scopes[1:]) == {b}
+    start = {"agent": "x", "project": "a", "branch": "feat/login.v2"}
+    odd = await stack.post("/v1/sessions/start", start)
+    scope, session = odd["scope"], odd["session"]
+    assert scope.startswith("project/a/feature/feat-login-v2-")
+    one = await _told(stack, "the numbat form", scope=scope, session=session)
+    listed = await stack.get("/v1/memories", params={"scope": scope})
+    assert [memory["id"] for memory in listed["items"]] == [one]
+    assert one in await _found(stack, "numbat form", session=session)
+    assert "numbat" in (await stack.get("/v1/context", params={"session": session}))["markdown"]
+    await _named_at_every_door(stack, scope, "project/a/feature/feat/login.v2", one)
+    await _name_goes_where_its_scope_goes(stack, scope)
+
+
+async def _named_at_every_door(stack: Stack, scope: str, named: str, one: str) -> None:
+    same = {"content": "the numbat form", "scope": named}
+    assert (await stack.post("/v1/remember", same))["id"] == one
+    assert (await stack.post("/v1/remember/batch", {"items": [same]}))["items"][0]["id"] == one
+    assert await _found(stack, "numbat form", scopes=[named]) == {one}
+    for door in ("/v1/memories", "/v1/tasks", "/v1/claims", "/v1/stale"):
+        await stack.get(door, params={"scope": named})
+    assert [m["id"] for m in (await stack.get("/v1/memories", params={"scope": named}))["items"]]
+    assert "numbat" in (await stack.get("/v1/context", params={"scope": named}))["markdown"]
+    assert (await stack.get("/v1/graph/stats", params={"scope": named}))["memories"] == 1
+    claim = {"topic": "t", "claim": "c", "confidence": "high", "verified": "2026-01-01"}
+    claimed = await stack.post("/v1/claims", {**claim, "scope": named})
+    assert (await stack.get(f"/v1/memories/{claimed['id']}"))["scope"] == scope
+    put = await stack.call("PUT", "/v1/vault/port", {"value": 1}, params={"scope": named})
+    assert put.body["scope"] == scope
+    assert (await stack.post("/v1/dream", {"scope": named}))["scope"] == scope
+    made = await stack.post(
+        "/v1/admin/keys", {"label": "k", "reads": [named, "topic/Ä/*"], "project": "My Shop"}
+    )
+    assert made["reads"][0] == scope
+    assert one in await _found(stack, "numbat form", made["key"])
+    for wrong in (
+        "project/a/feature/feat/*",
+        "project/a/feat/login.v2",
+        "user/a/b",
+        "feature/a//b",
+    ):
+        refused = await stack.call("POST", "/v1/remember", {"content": "x", "scope": wrong})
+        assert (refused.status, refused.body["field"]) == (422, "scope"), wrong
+
+
+async def _name_goes_where_its_scope_goes(stack: Stack, scope: str) -> None:
+    listed = (await stack.get("/v1/admin/scopes"))["items"]
+    assert (scope, "feat/login.v2") in {(one["scope"], one["name"]) for one in listed}
+    await _told(stack, "the shop", scope="project/My Shop")
+    projects = (await stack.get("/v1/admin/projects"))["items"]
+    assert "My Shop" in {one["name"] for one in projects}
+    other = stack.apart().key
+    auth = {"Authorization": f"Bearer {other}"}
+    for form, kind in (("jsonl", "application/x-ndjson"), ("markdown", "application/x-tar")):
+        url, mine = f"{stack.url}/v1/export?format={form}", f"Bearer {stack.key}"
+        async with stack.http.get(url, headers={"Authorization": mine}) as answer:
+            data = await answer.read()
+        assert b"feat/login.v2" in data
+        head = {**auth, "Content-Type": kind}
+        async with stack.http.post(f"{stack.url}/v1/import", data=data, headers=head) as answer:
+            assert (await answer.json())["refused"] == 0, await answer.text()
+        carried = (await stack.get("/v1/admin/scopes", key=other))["items"]
+        assert (scope, "feat/login.v2") in {(one["scope"], one["name"]) for one in carried}
+        gone = await stack.call(
+            "DELETE",
+            "/v1/admin/scopes",
+            key=other,
+            params={"scope": "project/a/feature/feat/login.v2"},
+        )
+        assert gone.body["rows"]["scope_name"] == 1, gone
+    kept = "select count(*) from scope_name where name = 'feat/login.v2' and tenant = %s"
+    assert value(stack.admin_url, kept, stack.number()) == 1

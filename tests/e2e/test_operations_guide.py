@@ -1,0 +1,206 @@
+"""Runs the operations guide line by line on a fresh data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reverie.bus.nats_bus import connect
+from reverie.bus.streams import INGEST_ENRICH
+from reverie.cli.app.operator_access import resolve_bus_url
+from reverie.runtime.settings.settings import Settings
+from reverie.testing.servers import TestRun
+from tests.support.commands import command
+from tests.support.stack import eventually
+
+GUIDE = Path(__file__).parents[2] / "docs" / "upkeep.md"
+SECTION = re.compile(r"^## ([^\n]+)$|^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PORTS = ("recall", "grpc", "ingest", "dream", "staleness", "postgres", "nats")
+FACT = "The lighthouse keeper winds the clock on Sundays"
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """The commands of the guide in order, with the section that each stands in."""
+    section = "Start"
+    for heading, commands in SECTION.findall(GUIDE.read_text()):
+        if heading:
+            section = heading
+        else:
+            yield section, commands
+
+
+@dataclass(frozen=True)
+class Shell:
+    """One bash in which block after block is run, stopped at the first line that fails."""
+
+    process: subprocess.Popen[str]
+    home: Path
+    environment: Mapping[str, str]
+
+    def run(self, commands: str) -> str:
+        """What the commands printed. A failing test where one of them fails."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        end = f"end of block {uuid.uuid4().hex}"
+        self.process.stdin.write(f"{commands}\necho '{end}'\n")
+        self.process.stdin.flush()
+        said: list[str] = []
+        for line in self.process.stdout:
+            if line.strip() == end:
+                return "".join(said)
+            said.append(line)
+        raise AssertionError(f"{commands}\nended with:\n{''.join(said)}")
+
+    def said(self, *words: str, given: str = "") -> str:
+        """What a command of the test's own printed, which is no line of the guide."""
+        code, said, wrong = asyncio.run(command(self.environment, *words, given=given))
+        assert code == 0, said + wrong
+        return said
+
+    def told(self, *words: str) -> Any:
+        """What such a command printed as JSON."""
+        return json.loads(self.said(*words, "--json"))
+
+
+@contextmanager
+def shell(folder: Path) -> Iterator[Shell]:
+    """A bash with `reverie` in its path, and folders of its own."""
+    programs = folder / "bin"
+    programs.mkdir()
+    reverie = programs / "reverie"
+    # Not for all: the system's Python would take up the library of this one.
+    path = ":".join(path for path in sys.path if path)
+    runs = f"exec env PYTHONPATH='{path}' {sys.executable} -P -m reverie.cli.app.main"
+    reverie.write_text(f'#!/bin/sh\n{runs} "$@"\n')
+    reverie.chmod(0o755)
+    environment = {
+        "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "REVERIE_HOME": str(folder / "home"),
+        # Nothing here needs a model, and to load them takes most of a start.
+        "REVERIE_EMBEDDING_MODEL_DIR": str(folder / "models"),
+        "REVERIE_MODEL_DOWNLOAD": "false",
+        "REVERIE_RECALL_SPARSE": "off",
+        "REVERIE_INGEST_ROLE": "both",
+        # Every door speaks TLS, and every command trusts it by itself.
+        "REVERIE_TLS_SOURCE": "self-signed",
+        "BACKUPS": str(folder / "backups"),
+        **{f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS},
+    }
+    process = subprocess.Popen(
+        ["bash", "-euo", "pipefail"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+        cwd=folder,
+    )
+    try:
+        yield Shell(process, folder / "home", environment)
+    finally:
+        process.kill()
+        process.wait()
+        subprocess.run([reverie, "down"], env=environment, capture_output=True, check=False)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.mark.timeout(600)
+def test_the_guide_for_upkeep_holds_line_by_line(test_run: TestRun) -> None:
+    steps = list(blocks())
+    assert set(AFTER) <= {section for section, _ in steps}
+    with shell(test_run.new_folder("upkeep")) as bash:
+        for place, (section, commands) in enumerate(steps):
+            if section == "Dead letters":
+                asyncio.run(_poison(bash))
+            said = bash.run(commands)
+            if section in AFTER and section not in {name for name, _ in steps[place + 1 :]}:
+                AFTER[section](bash, said)
+
+
+def _start(bash: Shell, said: str) -> None:
+    assert "All is well" in said
+    bash.said("remember", FACT, "--scope", "project/light")
+    bash.said("vault", "set", "lamp", "--scope", "project/light", given="blue-heron-42")
+    _stands(bash)
+
+
+def _stands(bash: Shell) -> None:
+    found = bash.told("recall", "when is the clock wound", "--scope", "project/light")
+    assert [one["content"] for one in found["memories"]] == [FACT]
+    assert bash.said("vault", "get", "lamp", "--scope", "project/light").strip() == "blue-heron-42"
+
+
+def _backed_up(bash: Shell, _: str) -> None:
+    kept = bash.run('ls "$BACKUP" && cat "$BACKUP/backup.json" && wc -l < "$BACKUP.jsonl"')
+    assert "reverie.dump" in kept
+    assert "blue-heron-42" not in bash.run('cat "$BACKUP.jsonl" && strings "$BACKUP/reverie.dump"')
+    bash.said("remember", "Written after the backup", "--scope", "project/light")
+
+
+def _recovered(bash: Shell, said: str) -> None:
+    assert "All is well" in said
+    _stands(bash)
+    [memory] = bash.told("memories", "--scope", "project/light")
+    history = bash.told("history", memory["id"])
+    assert history
+    refused = bash.run('reverie admin restore "$BACKUP" --yes 2>&1 || echo "code $?"')
+    assert "is up on" in refused
+
+
+def _ended(bash: Shell, _: str) -> None:
+    states = {key["label"]: key["revoked"] for key in bash.told("key", "list")}
+    assert states["ci"] is not None
+
+
+def _sealed(bash: Shell, _: str) -> None:
+    _stands(bash)
+    bash.run('test "$(cat "$REVERIE_HOME/secrets/vault_key")" = "$NEW" && test "$NEW" != "$OLD"')
+    assert bash.told("vault", "rotate")["lost"] == []
+
+
+async def _poison(bash: Shell) -> None:
+    """What no worker can read, in the stream of memories."""
+    async with connect(resolve_bus_url(Settings(home=bash.home)), "poison") as bus:
+        assert await bus.wait_connected(5.0)
+        await bus.send("memory.default.remembered", b"not an event", {})
+
+        async def buried() -> bool:
+            return await bus.count_messages("DEAD") == 1 and await bus.lag(INGEST_ENRICH) == 0
+
+        await eventually(buried)
+
+
+def _replayed(_: Shell, said: str) -> None:
+    assert "not a memory event" in said
+    assert "1 sent again" in said
+
+
+def _upgraded(bash: Shell, said: str) -> None:
+    assert "All is well" in said
+    _stands(bash)
+
+
+AFTER: dict[str, Callable[[Shell, str], None]] = {
+    "Start": _start,
+    "Backup": _backed_up,
+    "Disaster recovery": _recovered,
+    "Keys": _ended,
+    "Dead letters": _replayed,
+    "Upgrade": _upgraded,
+    "After a new master key": _sealed,
+}
+"""What must hold once a section was followed."""

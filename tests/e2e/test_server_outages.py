@@ -1,0 +1,240 @@
+"""Writes, reads and recovery while NATS or Postgres is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from reverie.bus.dead_letters import list_dead_letters
+from reverie.bus.nats_bus import connect
+from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls, NatsServer
+from tests.support import stack as parts
+from tests.support.proxies import behind_port, port_of
+from tests.support.stack import Reply, Stack, eventually, running_stack
+from tests.support.tables import Tables, rows, value
+
+SHA = "d" * 40
+CHANGE = {
+    "project": "shop",
+    "branch": "main",
+    "after": SHA,
+    "commits": [{"sha": SHA, "subject": "drop", "committed_at": "2099-01-01T00:00:00Z"}],
+    "files": [{"path": "src/cart/total.ts", "status": "deleted"}],
+}
+SAID = [
+    {"role": "user", "content": "Remember: all money is integer cents, never floats."},
+    {"role": "assistant", "content": "Understood: money amounts are integer cents, never floats."},
+]
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: its bus is stopped."""
+    return alone
+
+
+async def _a_day_of_writes(stack: Stack) -> list[str]:
+    """One of every write, all of which must succeed; the ids of the memories."""
+    where = {"scope": "project/shop"}
+    one = await stack.post("/v1/remember", {"content": "src/cart/total.ts sums it up", **where})
+    items = [{"content": "The cat sat on the warm windowsill.", **where}]
+    batch = await stack.post("/v1/remember/batch", {"items": items})
+    started = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "shop"})
+    session = started["session"]
+    told = await stack.post("/v1/turns", {"session": session, "turns": SAID})
+    ended = await stack.post(f"/v1/sessions/{session}/end", {})
+    await stack.post("/v1/git/changes", CHANGE)
+    assert told["accepted"] == len(SAID)
+    assert ended["dream"]["scope"] == "project/shop"
+    return [one["id"], batch["items"][0]["id"]]
+
+
+async def _idle(stack: Stack) -> None:
+    tables = Tables(stack.admin_url)
+
+    async def idle() -> bool:
+        return tables.idle()
+
+    try:
+        await eventually(idle, 40)
+    finally:
+        tables.close()
+
+
+async def _all_took_effect_once(stack: Stack, nats_url: str, memories: list[str]) -> None:
+    by_meaning = await stack.post("/v1/recall", {"query": "feline resting near glass"})
+    found = [hit["id"] for hit in by_meaning["memories"] if "meaning" in hit["arms"]]
+    assert memories[1] in found
+    per_memory = "select memory, count(*) filter (where ord = 0) from chunk group by memory"
+    assert {count for _, count in rows(stack.admin_url, per_memory)} == {1}
+    assert value(stack.admin_url, "select count(*) from memory m where kind <> 'file' and"
+                 " not exists (select from chunk c where c.memory = m.id)") == 0  # fmt: skip
+    runs = (await stack.get("/v1/dreams"))["items"]
+    assert [(run["status"], run["turns"]) for run in runs if run["turns"]] == [("done", 2)]
+    async with connect(nats_url, "witness") as bus:
+        assert await bus.wait_connected(10)
+        assert await list_dead_letters(bus) == []
+
+
+async def test_writes_go_on_while_the_bus_is_away_and_the_backlog_drains_after_it(
+    stack: Stack, nats_server: NatsServer
+) -> None:
+    known = {"content": "src/cart/total.ts rounds half up", "scope": "project/shop"}
+    rounding = await stack.post("/v1/remember", known)
+    await _idle(stack)
+    nats_server.stop()
+    memories = await _a_day_of_writes(stack)
+    found = await stack.post("/v1/recall", {"query": "what sums it up?"})
+    assert [hit["id"] for hit in found["memories"]][:1] == memories[:1]
+    assert found["degraded"] == []
+    waiting = value(stack.admin_url, "select count(*) from outbox")
+    assert waiting >= 4
+    async with stack.http.get(stack.urls["ingest"] + "/metrics") as answer:
+        assert f"reverie_outbox_waiting {waiting:.1f}" in await answer.text()
+    nats_server.start()
+    await _idle(stack)
+    await _all_took_effect_once(stack, nats_server.url, memories)
+    stale = (await stack.get("/v1/stale?project=shop"))["items"]
+    evidence = {one["memory"]["id"]: len(one["evidence"]) for one in stale}
+    assert evidence[rounding["id"]] == 1
+
+
+async def test_a_bus_that_was_never_there_is_used_when_it_comes(
+    database: DatabaseUrls, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nats_server.stop()
+
+    async def nothing(_: str) -> None:
+        """Nobody made the streams either."""
+
+    monkeypatch.setattr(parts, "ensure_streams", nothing)
+    async with running_stack(database, nats_server.url, model_home()) as stack:
+        memories = await _a_day_of_writes(stack)
+        assert (await stack.post("/v1/recall", {"query": "sums"}))["memories"]
+        nats_server.start()
+        await _idle(stack)
+        await _all_took_effect_once(stack, nats_server.url, memories)
+
+
+async def test_a_bus_that_is_killed_over_and_over_loses_nothing(
+    stack: Stack, nats_server: NatsServer
+) -> None:
+    ids = []
+    for n in range(3):
+        body = {"content": f"note number {n} in src/notes/file{n}.py", "scope": "project/shop"}
+        ids.append((await stack.post("/v1/remember", body))["id"])
+        nats_server.kill()
+        body = {"content": f"remark {n} while it was away", "scope": "project/shop"}
+        ids.append((await stack.post("/v1/remember", body))["id"])
+        nats_server.start()
+    await _idle(stack)
+    enriched = (
+        "select count(*) from memory where enriched_version = version and id = any(%s::uuid[])"
+    )
+    assert value(stack.admin_url, enriched, ids) == len(ids)
+    firsts = "select count(*) from chunk where ord = 0 and memory = any(%s::uuid[])"
+    assert value(stack.admin_url, firsts, ids) == len(ids)
+
+
+@asynccontextmanager
+async def _behind_a_proxy(
+    database: DatabaseUrls, nats_url: str, **overrides: Any
+) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
+    """The system with a misbehaving network before its Postgres."""
+    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
+        behind = behind_port(database, proxy.port)
+        async with running_stack(behind, nats_url, model_home(), **overrides) as stack:
+            yield stack, proxy
+
+
+def _strike(proxy: ChaosProxy, fault: str) -> None:
+    if fault == "delay":
+        proxy.delay(2)
+    elif fault == "cut":
+        proxy.reset_connections()
+    else:
+        proxy.blackhole()
+
+
+CALLS: list[tuple[str, str, Any]] = [
+    ("POST", "/v1/remember", {"content": "x"}),
+    ("POST", "/v1/remember/batch", {"items": [{"content": "x"}]}),
+    ("POST", "/v1/sessions/start", {"agent": "a"}),
+    ("POST", "/v1/dream", {}),
+    ("POST", "/v1/git/changes", CHANGE),
+    ("GET", "/v1/memories", None),
+    ("GET", "/v1/context", None),
+    ("GET", "/v1/stale", None),
+    ("GET", "/v1/dreams", None),
+]
+
+
+async def _each(stack: Stack) -> list[Reply]:
+    """The answers to every call, asked all at once; each must come in time."""
+    async with asyncio.timeout(25):
+        return await asyncio.gather(*(stack.call(*call) for call in CALLS))
+
+
+def _is_refused(reply: Reply) -> bool:
+    return (
+        reply.status == 503
+        and reply.headers["Content-Type"] == "application/problem+json"
+        and int(reply.headers["Retry-After"]) >= 1
+        and reply.body["code"] == "unavailable"
+    )
+
+
+async def _works(stack: Stack) -> bool:
+    return all(reply.status < 300 for reply in await _each(stack))
+
+
+@pytest.mark.parametrize("fault", ["cut", "blackhole"])
+async def test_without_postgres_every_call_says_so_in_time_and_works_again_after(
+    database: DatabaseUrls, nats_url: str, fault: str
+) -> None:
+    async with _behind_a_proxy(database, nats_url, request_timeout=3.0) as (stack, proxy):
+        await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
+        assert await _works(stack)
+        before = value(stack.admin_url, "select count(*) from memory")
+        _strike(proxy, fault)
+        replies = await _each(stack)
+        assert [reply for reply in replies if not _is_refused(reply)] == []
+        async with stack.http.get(stack.url + "/health") as answer:
+            assert answer.status == 200
+        async with stack.http.get(stack.url + "/ready") as answer:
+            assert (answer.status, (await answer.json())["checks"]["postgres"]["ok"]) == (
+                503,
+                False,
+            )
+        assert value(stack.admin_url, "select count(*) from memory") == before
+        proxy.restore()
+        await eventually(lambda: _works(stack), 40)
+
+
+@pytest.mark.parametrize("fault", ["cut", "blackhole", "delay"])
+async def test_recall_answers_and_says_what_is_missing_when_postgres_does_not(
+    database: DatabaseUrls, nats_url: str, fault: str
+) -> None:
+    async with _behind_a_proxy(database, nats_url, key_cache_ttl=60) as (stack, proxy):
+        kept = await stack.post("/v1/remember", {"content": "the otter guards the river"})
+        await _idle(stack)
+        asked = {"query": "otter river"}
+        assert (await stack.post("/v1/recall", asked))["search_mode"] == "hybrid"
+        _strike(proxy, fault)
+        async with asyncio.timeout(25):
+            found = await stack.post("/v1/recall", asked)
+        assert {"words", "meaning"} <= set(found["degraded"])
+        assert (found["memories"], found["search_mode"]) == ([], "none")
+        proxy.restore()
+
+        async def whole() -> bool:
+            again = await stack.post("/v1/recall", asked)
+            return not again["degraded"] and bool(again["memories"][0]["id"] == kept["id"])
+
+        await eventually(whole, 40)

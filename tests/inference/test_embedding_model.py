@@ -1,0 +1,125 @@
+"""The real embedding model: token counts, its queue, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reverie.domain.core.errors import Unavailable
+from reverie.inference.embedder import OnnxEmbedder, load_embedder
+from reverie.inference.model_catalogue import BGE_SMALL, SPARSE_MODEL
+from reverie.inference.token_counters import (
+    UNKNOWN_TOKENS,
+    EstimatingTokenCounter,
+    ModelTokenCounter,
+    load_tokenizer,
+)
+from reverie.testing.models import model_home
+
+PROSE = "We decided to sweep the outbox with a relay, because a writer may die in between. " * 20
+
+
+@pytest.fixture(scope="module")
+def counter() -> ModelTokenCounter:
+    return ModelTokenCounter.load(model_home() / "models" / BGE_SMALL.name)
+
+
+@pytest.fixture
+def small() -> Iterator[OnnxEmbedder]:
+    folder = model_home() / "models" / BGE_SMALL.name
+    embedder = OnnxEmbedder(BGE_SMALL, folder, max_waiting=2)
+    yield embedder
+    embedder.close()
+
+
+def test_counting_adds_up_and_cutting_keeps_the_limit(counter: ModelTokenCounter) -> None:
+    assert counter.count("") == 0
+    assert counter.count("hello world") == 2
+    cut = counter.cut(PROSE, 50)
+    assert PROSE.startswith(cut)
+    assert 45 <= counter.count(cut) <= 50
+    assert counter.cut("short", 50) == "short"
+
+
+def test_a_word_too_long_for_the_vocabulary_is_not_one_token(counter: ModelTokenCounter) -> None:
+    blob = "Zm9vYmFy" * 500
+    assert counter.count(blob) > 1000
+    assert counter.count(counter.cut(f"before {blob} after", 100)) <= 100
+
+
+def test_the_model_knows_the_words_of_its_own_language_best(counter: ModelTokenCounter) -> None:
+    assert counter.vocabulary_share(PROSE) == 1
+    assert counter.vocabulary_share("") == 1
+    assert counter.vocabulary_share("怎么避免客户隐私写进日志") < 0.5
+    mixed = counter.vocabulary_share("the pool of connections 怎么避免客户隐私")
+    assert counter.vocabulary_share("怎么避免客户隐私") < mixed < 1
+    assert EstimatingTokenCounter().vocabulary_share("怎么避免客户隐私写进日志") == 1
+
+
+def test_words_read_one_by_one_come_to_what_the_tokenizer_says_of_the_whole() -> None:
+    signs = [
+        *"abZ01 \t\n\r\x0b\x1c.,-_/()é中文字日본\u0301\u00a0\u2028\u3000\ufeffﬁ",
+        "[MASK]",
+        "[UNK]",
+    ]
+    signs += ["getUserById ", "x" * 60, "y" * 130]
+    chance = random.Random(7)
+    texts = ["".join(chance.choices(signs, k=chance.randrange(30))) for _ in range(400)]
+    for name in (BGE_SMALL.name, SPARSE_MODEL):
+        folder = model_home() / "models" / name
+        counter, tokenizer = ModelTokenCounter.load(folder), load_tokenizer(folder)
+        unknown = {tokenizer.token_to_id(mark) for mark in UNKNOWN_TOKENS}
+        for text in [*texts, PROSE]:
+            read = tokenizer.encode(text, add_special_tokens=False)
+            lengths = [stop - start for start, stop in read.offsets]
+            whole = sum(1 if length <= 100 else -(-length // 3) for length in lengths)
+            lacks = sum(one in unknown for one in read.ids)
+            assert counter.count(text) == whole, (name, text)
+            assert counter.vocabulary_share(text) == (1 - lacks / len(lengths) if lengths else 1), (
+                name,
+                text,
+            )
+
+
+def test_the_estimate_is_not_below_the_model_on_prose(counter: ModelTokenCounter) -> None:
+    assert EstimatingTokenCounter().count(PROSE) >= counter.count(PROSE)
+
+
+async def test_what_overruns_the_queue_is_refused_and_the_rest_is_answered(
+    small: OnnxEmbedder,
+) -> None:
+    calls = [small.embed([f"text {n} {'word ' * 200}"]) for n in range(5)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, Unavailable)]
+    assert len(refused) == 3
+    assert (await small.embed(["free again"])).shape == (1, small.dims)
+
+
+async def test_a_query_does_not_wait_for_the_whole_of_a_long_call(small: OnnxEmbedder) -> None:
+    order: list[str] = []
+
+    async def run(name: str, texts: list[str]) -> None:
+        await small.embed(texts)
+        order.append(name)
+
+    await asyncio.gather(run("long", ["many words here " * 100] * 16), run("query", ["a query"]))
+    assert order == ["query", "long"]
+
+
+async def test_a_cancelled_call_gives_its_place_back(small: OnnxEmbedder) -> None:
+    for _ in range(3):
+        task = asyncio.create_task(small.embed(["many words here " * 100] * 8))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (await small.embed(["still here"])).shape == (1, small.dims)
+
+
+def test_a_model_that_is_not_there_is_not_fetched_unasked(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match=r"no model_quantized\.onnx there"):
+        load_embedder(home=tmp_path, download=False)

@@ -1,0 +1,118 @@
+"""If one memory of an enrichment batch fails, the others are not processed twice."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+from reverie.domain.core.kinds import Kind
+from reverie.inference.llm_client import LanguageModel
+from reverie.inference.llm_endpoint import LanguageEndpoint
+from reverie.store.memories.duplicates import DuplicateStore
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.platform.background_work import OutboxTable
+from reverie.store.platform.encryption import create_cipher
+from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.store.platform.vault import VaultStore
+from reverie.testing.in_memory_bus import InMemoryBus
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest.batching import BatchQueues
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.enrich import worker
+from reverie_services.ingest.enrich.enrichment import LoadedMemory, PreparedEnrichment
+from tests.support.store_setup import Store, admin_rows, new, open_store, write
+from tests.support.stub_llm import stub_llm
+
+BUG = "Orders in src/orders.py were charged twice on a double click"
+FIX = "The root cause sat in the form of src/orders.py: it had no token, each press counted."
+REFUSED = """
+create function refused() returns trigger language plpgsql as $$
+begin
+  raise exception 'this one cannot be written';
+end $$;
+create trigger refused before update on memory for each row
+  when ({}) execute function refused()
+"""
+
+
+def _parts(store: Store, language: LanguageModel | None) -> IngestDependencies:
+    """What writing and comparing take."""
+    made = SimpleNamespace(
+        settings=SimpleNamespace(relatives=5),
+        bus=InMemoryBus(),
+        enrichment=EnrichmentStore(store.db),
+        duplicates=DuplicateStore(store.db),
+        outbox=OutboxTable(store.db),
+        vault=VaultStore(store.db, create_cipher(None)),
+        language=language,
+    )
+    return cast("IngestDependencies", made)
+
+
+async def _derived(store: Store, parts: IngestDependencies, *ids: Any) -> list[Any]:
+    """What deriving from these answers, one group of them all."""
+    whose, raws = (store.me.tenant, "one"), await parts.enrichment.load_all(store.me.tenant, ids)
+    groups, work = BatchQueues(), partial(worker._write_and_deduplicate, parts, whose)
+    ready = [
+        PreparedEnrichment(LoadedMemory(raw, None), [], {})
+        for raw in sorted(raws, key=lambda raw: raw.id)
+    ]
+    doing = (groups.submit(store.me.tenant, work, one) for one in ready)
+    return await asyncio.gather(*doing, return_exceptions=True)
+
+
+async def test_where_one_cannot_be_written_no_model_is_asked_again_for_the_others(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store, stub_llm() as (stub, url):
+        stub.answer = lambda _: {"pairs": []}
+        endpoint = LanguageEndpoint(
+            "openai", "stub", f"{url}/v1", "key-1", timeout=5.0, retry_delay=0.0
+        )
+        model = LanguageModel(endpoint, LlmUsageStore(store.db, 100, 100_000))
+        parts = _parts(store, model)
+        kinds = {BUG: Kind.BUG, FIX: Kind.LESSON, "Nobody knows src/orders.py": Kind.LESSON}
+        some = [new(text, kind=kind, scope="project/p") for text, kind in kinds.items()]
+        admin_rows(store.admin_url, REFUSED.format(f"new.id = '{some[-1].id}'"))
+        ids = await write(store, *some)
+        done = await _derived(store, parts, *ids)
+        await model.close()
+    assert done[:2] == [True, True]
+    assert isinstance(done[2], Exception)
+    assert len(stub.asked) == 1
+
+
+async def test_where_comparing_fails_what_was_written_is_not_written_and_told_of_again(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store:
+        parts = _parts(store, None)
+        ids = await write(store, new(BUG, scope="project/p"), new(FIX, scope="project/p"))
+        admin_rows(store.admin_url, "revoke select on posting_entry from reverie_app")
+        done = await _derived(store, parts, *ids)
+        assert all(isinstance(one, Exception) for one in done)
+        told = await parts.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
+        admin_rows(store.admin_url, "grant select on posting_entry to reverie_app")
+        assert await _derived(store, parts, *ids) == [False, False]
+    assert len(told) == 2
+
+
+async def test_two_who_derive_from_one_memory_at_once_write_and_tell_it_once(
+    database: DatabaseUrls,
+) -> None:
+    async with open_store(database) as store:
+        parts, whose = _parts(store, None), (store.me.tenant, "one")
+        [raw] = await parts.enrichment.load_all(
+            store.me.tenant, await write(store, new(BUG, scope="project/p"))
+        )
+        both = (
+            worker._write_and_deduplicate(
+                parts, whose, [PreparedEnrichment(LoadedMemory(raw, None), [], {})]
+            )
+            for _ in range(2)
+        )
+        assert sorted(await asyncio.gather(*both)) == [[False], [True]]
+        told = await parts.bus.read_page("MEMORY", "memory.one.enriched", 0, 100)
+    assert len(told) == 1

@@ -1,0 +1,91 @@
+"""Enrichment batches: one tenant's order is kept, and one failure fails nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from reverie_services.ingest.batching import BatchQueues
+
+
+class Doing:
+    """Work that notes its groups, waits to be let on, and fails for a group that holds "bad"."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.on = asyncio.Event()
+
+    async def __call__(self, group: list[str]) -> Sequence[str]:
+        self.groups.append(group)
+        await self.on.wait()
+        if "bad" in group:
+            raise ValueError(group)
+        return [one.upper() for one in group]
+
+
+@pytest.fixture
+async def doing() -> Doing:
+    return Doing()
+
+
+async def _begun(
+    groups: BatchQueues, doing: Doing, *ones: str, tenant: int = 1
+) -> list[asyncio.Task[str]]:
+    tasks = [asyncio.create_task(groups.submit(tenant, doing, one)) for one in ones]
+    await asyncio.sleep(0.01)
+    return tasks
+
+
+async def test_what_waits_is_done_together_in_its_order_and_tenants_wait_for_none_but_theirs(
+    doing: Doing,
+) -> None:
+    groups = BatchQueues(3)
+    first = await _begun(groups, doing, "a", "b")
+    others = await _begun(groups, doing, "of another", tenant=2)
+    more = await _begun(groups, doing, "c", "d", "e", "f")
+    assert doing.groups == [["a", "b"], ["of another"]]
+    doing.on.set()
+    assert await asyncio.gather(*first, *others, *more) == [*"AB", "OF ANOTHER", *"CDEF"]
+    assert doing.groups[2:] == [["c", "d", "e"], ["f"]]
+    assert not groups._queues
+
+
+async def test_where_a_group_fails_each_is_done_by_itself_and_none_fails_for_another(
+    doing: Doing,
+) -> None:
+    groups = BatchQueues()
+    tasks = await _begun(groups, doing, "a", "bad", "c")
+    later = await _begun(groups, doing, "d", "e")
+    doing.on.set()
+    done = await asyncio.gather(*tasks, *later, return_exceptions=True)
+    assert [one for one in done if isinstance(one, str)] == [*"ACDE"]
+    assert isinstance(done[1], ValueError)
+    assert doing.groups == [["a", "bad", "c"], ["a"], ["bad"], ["c"], ["d", "e"]]
+    assert not groups._queues
+
+
+@pytest.mark.parametrize("stopped", [0, 1, 2, 3])
+async def test_who_is_stopped_keeps_nobody_from_being_done(doing: Doing, stopped: int) -> None:
+    """The one that leads, one that it works for, the next to lead, the last."""
+    groups = BatchQueues(2)
+    tasks = await _begun(groups, doing, *"abcd")
+    tasks[stopped].cancel()
+    await asyncio.sleep(0.01)
+    doing.on.set()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(done.pop(stopped), asyncio.CancelledError)
+    assert done == [one.upper() for place, one in enumerate("abcd") if place != stopped]
+    assert not groups._queues
+
+
+async def test_who_was_to_lead_next_may_be_stopped_as_it_is_told_so(doing: Doing) -> None:
+    groups = BatchQueues(1)
+    first, second, third = await _begun(groups, doing, "a", "b", "c")
+    doing.on.set()
+    await first
+    second.cancel()
+    assert (await first, await third) == ("A", "C")
+    assert second.cancelled() or second.result() == "B"
+    assert not groups._queues

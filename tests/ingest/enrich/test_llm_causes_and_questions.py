@@ -1,0 +1,133 @@
+"""Causes and query expansion by a language model, and the fallback without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import SecretStr
+
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually, running_stack
+from tests.support.stub_llm import Asked, StubModel, stub_llm
+from tests.support.tables import value
+
+SHOP = {"scope": "project/shop"}
+BUG = "Orders in src/orders.py were charged twice on a double click"
+FIX = "The root cause sat in the form of src/orders.py: it had no token, each press counted."
+TEAM = "Ferdinand keeps the wardrobe key"
+
+
+def _answers(stub: StubModel) -> None:
+    """Causes: one that the text says, one whose sentence nobody said, one beside the memory."""
+
+    def answer(asked: Asked) -> Any:
+        if asked.task == "rephrase":
+            other = [TEAM, "Who has the cloakroom key?"] if "garments" in asked.text else []
+            return {"questions": other, "kinds": ["decision"]}
+        first = asked.text.index(BUG) > asked.text.index(FIX) if BUG in asked.text else False
+        cause, effect = (2, 1) if first else (1, 2)
+        return {
+            "pairs": [
+                {"cause": cause, "effect": effect, "evidence": FIX},
+                {"cause": effect, "effect": cause, "evidence": "The team agreed on that long ago."},
+                {"cause": 7, "effect": 1, "evidence": FIX},
+            ]
+        }
+
+    stub.answer = answer
+
+
+async def test_causes_and_questions_gain_by_a_model_and_stand_without_it(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        _answers(stub)
+        settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
+        more = {**settings, "query_expansion_timeout": 10.0}
+        async with running_stack(database, nats_url, model_home(), **more) as stack:
+
+            async def remember(content: str, kind: str) -> str:
+                body = {"content": content, "kind": kind, **SHOP}
+                made = str((await stack.post("/v1/remember", body))["id"])
+
+                async def enriched() -> Any:
+                    sql = "select enriched_version >= version from memory where id = %s"
+                    return value(stack.admin_url, sql, made)
+
+                await eventually(enriched)
+                return made
+
+            bug, fix = await remember(BUG, "bug"), await remember(FIX, "lesson")
+            key = await remember(TEAM, "context")
+            [edge] = [
+                near
+                for near in (await stack.get(f"/v1/memories/{bug}"))["neighbours"]
+                if near["type"] == "led_to"
+            ]
+            assert (edge["id"], edge["direction"]) == (fix, "out")
+            sql = "select meta from edge where kind = 'led_to' and known_to is null"
+            meta = value(stack.admin_url, sql)
+            assert (meta["rule"], meta["evidence"]) == ("llm causes/1 stub", FIX)
+
+            query = {"query": "garments custodian", "limit": 3}
+            found = await stack.post("/v1/recall", query)
+            assert found["memories"][0]["id"] == key
+            asked = len(stub.asked)
+            assert (await stack.post("/v1/recall", query))["memories"][0]["id"] == key
+            assert len(stub.asked) == asked
+            stub.faults = ["401"]
+            found = await stack.post("/v1/recall", {"query": "wardrobe key"})
+            assert found["degraded"] == ["rephrase"]
+            assert found["memories"][0]["id"] == key
+            # A key has a budget of its own for what it asks of the model.
+            limited = {"label": "frugal", "limits": {"llm_daily_tokens": 1}}
+            made = await stack.post("/v1/admin/keys", limited)
+            stub.faults, asked = [], len(stub.asked)
+            for n in range(2):
+                await stack.post("/v1/recall", {"query": f"who keeps garment {n}"}, key=made["key"])
+            assert len(stub.asked) == asked + 1
+            used = await stack.get(f"/v1/admin/keys/{made['id']}")
+            assert used["used"]["llm_daily_tokens"] > 1
+            await stack.post("/v1/recall", {"query": "who keeps garments at all"})
+            assert len(stub.asked) == asked + 2
+
+
+async def test_a_question_goes_to_a_model_without_the_secrets_of_the_vault(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        _answers(stub)
+        settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
+        more = {**settings, "query_expansion_timeout": 10.0, "vault_key": SecretStr("A" * 43 + "=")}
+        async with running_stack(database, nats_url, model_home(), **more) as stack:
+            entry = {"value": "moustache of walruses", "secret": True}
+            put = await stack.call("PUT", "/v1/vault/password?scope=global", entry)
+            assert put.status < 300, put
+            # What asks the model is loaded with the first question, which may take too long.
+            asked = {"query": "where is moustache of walruses the password of the garments"}
+            await eventually(lambda: _rephrased(stack, asked))
+            sent = stub.asked[-1].text
+            assert "the password of the garments" in sent
+            assert "moustache" not in sent
+
+
+async def test_a_model_that_takes_its_time_leaves_the_arms_theirs(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with stub_llm() as (stub, url):
+        _answers(stub)
+        settings = {"llm_provider": "openai", "llm_url": f"{url}/v1", "llm_model": "stub"}
+        async with running_stack(
+            database, nats_url, model_home(), **settings, query_expansion_timeout=60.0
+        ) as stack:
+            await stack.post("/v1/remember", {"content": TEAM, **SHOP})
+            await eventually(lambda: _rephrased(stack, {"query": "which wardrobe key"}))
+            stub.faults = ["slow"]
+            found = await stack.post("/v1/recall", {"query": "wardrobe key"})
+            assert found["degraded"] == ["rephrase"]
+            assert [one["content"] for one in found["memories"]] == [TEAM]
+
+
+async def _rephrased(stack: Stack, asked: dict[str, str]) -> bool:
+    return "rephrase" not in (await stack.post("/v1/recall", asked))["degraded"]

@@ -1,0 +1,364 @@
+"""Tenants with mostly East Asian memories move to the multilingual model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import asyncpg
+import pytest
+
+from reverie.cli.operate.doctor.service_checks import find_backlog_problems
+from reverie.cli.operate.service_metrics import MetricsSnapshot
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.text.characters import MIN_EAST_ASIAN_TEXTS
+from reverie.inference import model_manager as slots
+from reverie.inference.embedder import Embedder, Vectors
+from reverie.inference.model_catalogue import DEFAULT_MODEL, MULTILINGUAL_MODEL, SPARSE_MODEL
+from reverie.inference.model_manager import PROBE_TEXT, ModelManager
+from reverie.inference.token_counters import EstimatingTokenCounter
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.search.embedding_models import EmbeddingModelStore, build_table_name
+from reverie.testing.models import FakeEmbedder, load_embedder_once, model_home
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest import model_selection_queue as letters_module
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.enrich.model_selection import run_model_selection, select_model
+from reverie_services.ingest.enrich.reembed import reembed
+from reverie_services.ingest.model_selection_queue import CHECK_EVERY, ModelSelectionQueue
+from tests.support.stack import eventually, running_stack
+from tests.support.store_setup import Store, admin_rows, app_connection, new, open_store, write
+
+CHINESE = "第{}个连接池的上限由值班同学每周调整"
+ENGLISH = "Pool number {} has a limit that is looked at every week"
+OTHER = MULTILINGUAL_MODEL
+SPARE = SPARSE_MODEL
+MOVED = "select id, model from tenant where model is not null"
+
+
+class Slot(ModelManager):
+    """A slot that has the model that reads Chinese, or has not."""
+
+    def __init__(self, home: Path, there: bool = True) -> None:
+        super().__init__(DEFAULT_MODEL, home, None, 1, False)
+        self.there, self.wanted = there, list[str]()
+        self._first_attempt_done.set()
+
+    async def load_now(self, name: str) -> Embedder:
+        self.wanted.append(name)
+        if not self.there:
+            raise Unavailable(f"model {name}", "no place gives it")
+        return FakeEmbedder(name=name)
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+def _parts(store: Store, slot: Slot, may: bool = True) -> IngestDependencies:
+    settings = SimpleNamespace(auto_multilingual_model=may)
+    made: Any = SimpleNamespace(
+        letters=ModelSelectionQueue(),
+        model_manager=slot,
+        settings=settings,
+        enrichment=EnrichmentStore(store.db),
+    )
+    return cast("IngestDependencies", made)
+
+
+async def _written(store: Store, text: str, many: int) -> None:
+    await write(store, *(new(text.format(n)) for n in range(many)))
+
+
+async def test_a_tenant_of_chinese_memories_is_moved_once(store: Store, tmp_path: Path) -> None:
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    assert await select_model(parts, store.me.tenant)
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+    assert not await select_model(parts, store.me.tenant)
+    assert (slot.wanted, parts.model_selection_queue.unreadable) == ([OTHER], set())
+
+
+async def test_a_tenant_with_few_such_memories_or_mostly_others_stays(
+    store: Store, tmp_path: Path
+) -> None:
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS - 1)
+    assert not await select_model(parts, store.me.tenant)
+    await _written(store, CHINESE + "，今年也一样", 1)
+    await _written(store, ENGLISH, MIN_EAST_ASIAN_TEXTS + 1)
+    assert not await select_model(parts, store.me.tenant)
+    assert (admin_rows(store.admin_url, MOVED), slot.wanted) == ([], [])
+
+
+async def test_a_tenant_that_was_moved_by_its_operator_stays_there(
+    store: Store, tmp_path: Path
+) -> None:
+    parts, models = _parts(store, Slot(tmp_path)), EmbeddingModelStore(store.db)
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    await models.begin(store.me.tenant, DEFAULT_MODEL, 384, [])
+    await models.switch(store.me.tenant, DEFAULT_MODEL)
+    assert not await select_model(parts, store.me.tenant)
+    # Nor is it moved by who looked at it before.
+    await models.begin(store.me.tenant, OTHER, 384, [])
+    await models.switch(store.me.tenant, OTHER)
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, DEFAULT_MODEL)]
+
+
+async def test_where_the_model_may_not_be_chosen_or_cannot_be_had_that_is_told(
+    store: Store, tmp_path: Path
+) -> None:
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    forbidden = _parts(store, Slot(tmp_path), may=False)
+    assert not await select_model(forbidden, store.me.tenant)
+    assert forbidden.model_selection_queue.unreadable == {store.me.tenant}
+    slot = Slot(tmp_path, there=False)
+    missing = _parts(store, slot)
+    with pytest.raises(Unavailable):
+        await select_model(missing, store.me.tenant)
+    assert missing.model_selection_queue.unreadable == {store.me.tenant}
+    assert admin_rows(store.admin_url, MOVED) == []
+    slot.there = True
+    assert await select_model(missing, store.me.tenant)
+    assert missing.model_selection_queue.unreadable == set()
+
+
+async def test_a_tenant_that_could_not_be_moved_is_moved_later_and_none_of_it_need_come(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    slot = Slot(tmp_path, there=False)
+    parts = _parts(store, slot)
+    parts.model_selection_queue.observe(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(run_model_selection(parts))
+    try:
+        await eventually(lambda: _of(len(slot.wanted) > 1))
+        assert parts.model_selection_queue.unreadable == {store.me.tenant}
+        slot.there = True
+        await eventually(lambda: _of(not parts.model_selection_queue.unreadable))
+    finally:
+        choosing.cancel()
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+
+
+async def test_a_tenant_that_its_operator_moved_is_told_of_no_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    parts, models = _parts(store, Slot(tmp_path), may=False), EmbeddingModelStore(store.db)
+    parts.model_selection_queue.observe(store.me.tenant, CHINESE)
+    choosing = asyncio.create_task(run_model_selection(parts))
+    try:
+        await eventually(lambda: _of(parts.model_selection_queue.unreadable == {store.me.tenant}))
+        await models.begin(store.me.tenant, OTHER, 384, [])
+        await models.switch(store.me.tenant, OTHER)
+        await eventually(lambda: _of(not parts.model_selection_queue.unreadable))
+    finally:
+        choosing.cancel()
+
+
+async def _of(value: bool) -> bool:
+    return value
+
+
+async def test_a_tenant_is_looked_at_when_such_memories_come_and_not_at_each() -> None:
+    letters = ModelSelectionQueue()
+    for _ in range(CHECK_EVERY):
+        letters.observe(1, CHINESE)
+        letters.observe(2, ENGLISH)
+    assert (await letters.next_tenant(), letters.pending_count) == (1, 0)
+    letters.observe(1, CHINESE)
+    assert letters.pending_count == 1
+
+
+class Broken(FakeEmbedder):
+    """Embeds the probe, and nothing else."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if list(texts) != [PROBE_TEXT]:
+            raise Unavailable("the model", "it was broken off")
+        return await super().embed(texts)
+
+
+class BreaksOff(Slot):
+    """A slot whose model is gone when there is something to fill."""
+
+    async def load_now(self, name: str) -> Embedder:
+        return Broken(name=name)
+
+
+class Loaded(FakeEmbedder):
+    """A model as it is loaded from files."""
+
+    counter = EstimatingTokenCounter()
+
+    async def warm(self) -> None:
+        """Nothing to set up."""
+
+    def set_metrics(self, metrics: object) -> None:
+        """Counted by nobody."""
+
+
+async def test_chinese_memories_have_their_tenant_asked_by_the_other_model_from_then_on(
+    database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str, *place: Any, **more: Any) -> Any:
+        return Loaded(name) if name == OTHER else load_embedder_once(name, *place, **more)
+
+    monkeypatch.setattr(slots, "load_embedder", load)
+    async with running_stack(database, nats_url, model_home()) as stack:
+        texts = [CHINESE.format(n) for n in range(CHECK_EVERY + 1)]
+        for start in (0, CHECK_EVERY):
+            items = [
+                {"content": text, "scope": "project/shop"} for text in texts[start:][:CHECK_EVERY]
+            ]
+            await stack.post("/v1/remember/batch", {"items": items})
+
+        rows = f"select count(*) from {build_table_name(OTHER)}"
+
+        async def by_the_other() -> Any:
+            asked = {"query": texts[3], "scopes": ["project/shop"], "limit": 50}
+            found = await stack.post("/v1/recall", asked)
+            models = (await stack.get("/v1/models"))["models"]
+            active = [one["name"] for one in models if one["active"] and one["state"] == "ready"]
+            filled = admin_rows(database.admin_url, rows) == [(len(texts),)]
+            whole = filled and OTHER in active and not found["degraded"]
+            return found["memories"] if whole else None
+
+        found = {one["content"]: one["arms"] for one in await eventually(by_the_other)}
+        assert {"words", "meaning"} <= set(found[texts[3]])
+    async with running_stack(database, nats_url, model_home()) as stack:
+
+        async def before_anybody_asked() -> bool:
+            [one] = [m for m in (await stack.get("/v1/models"))["models"] if m["name"] == OTHER]
+            return bool(one["state"] == "ready")
+
+        await eventually(before_anybody_asked)
+
+
+async def test_a_model_that_is_opened_is_not_loaded_beside_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[str] = []
+
+    def load(name: str, *place: Any, **more: Any) -> Any:
+        loads.append(name)
+        return Loaded(name)
+
+    monkeypatch.setattr(slots, "load_embedder", load)
+    slot = ModelManager(DEFAULT_MODEL, tmp_path, None, 1, False)
+    loading = asyncio.create_task(slot.run_loading_loop())
+    await slot.wait_for_first_attempt()
+    assert (await slot.load_now(OTHER)).name == OTHER
+    # Whatever was wanted beside has been loaded by then.
+    slot.request_loading(SPARE)
+    await slot.load_now(SPARE)
+    loading.cancel()
+    assert loads == [DEFAULT_MODEL, OTHER, SPARE]
+
+
+def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> None:
+    told = MetricsSnapshot({("reverie_tenants_unread", frozenset()): 1.0})
+    [found] = find_backlog_problems({"ingest": told})
+    assert found.level == "note"
+    # One that reads English better must not be moved with it.
+    assert f"reverie reembed --tenant NAME --set embedding_model={OTHER}" in found.mend
+    assert not list(
+        find_backlog_problems(
+            {"ingest": MetricsSnapshot({("reverie_tenants_unread", frozenset()): 0.0})}
+        )
+    )
+
+
+async def test_the_vectors_of_that_model_have_their_table_from_the_start(store: Store) -> None:
+    there = f"select to_regclass('reverie.{build_table_name(OTHER)}') is not null"
+    assert admin_rows(store.admin_url, there) == [(True,)]
+
+
+@asynccontextmanager
+async def _chunk_written(store: Store, text: str = CHINESE) -> AsyncIterator[Any]:
+    """A transaction that wrote a memory's chunk with the first model, and stays open."""
+    [memory] = await write(store, new(text))
+    piece = {"start": 0, "stop": len(text), "hash": "00"}
+    made = {"memory": str(memory), "first": 0, "model": DEFAULT_MODEL, "pieces": [piece]}
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        written = connection.transaction()
+        await written.start()
+        await connection.execute(
+            "select reverie.derive_chunks_all($1, $2::text::jsonb,"
+            " array[array_fill(0.1, array[384])::halfvec], array[null]::sparsevec[])",
+            *(store.me.tenant, json.dumps([made])),
+        )
+        yield written
+
+
+async def _waits(store: Store, moving: asyncio.Task[Any]) -> bool:
+    asked = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+    return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
+
+
+async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: Store) -> None:
+    models, embedder = EmbeddingModelStore(store.db), FakeEmbedder(name=OTHER)
+    async with _chunk_written(store) as written:
+        moving = asyncio.create_task(
+            reembed(models, models, embedder, store.me.tenant, lambda done, chunks: None)
+        )
+        await eventually(lambda: _waits(store, moving))
+        await written.commit()
+    assert await moving == 1
+
+
+async def test_what_was_broken_off_after_the_switch_is_filled_by_who_looks_next(
+    store: Store, tmp_path: Path
+) -> None:
+    await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
+    async with _chunk_written(store, "最后一条") as written:
+        moving = asyncio.create_task(
+            select_model(_parts(store, BreaksOff(tmp_path)), store.me.tenant)
+        )
+        await eventually(lambda: _waits(store, moving))
+        await written.commit()
+    with pytest.raises(Unavailable):
+        await moving
+    vectors = f"select count(*) from {build_table_name(OTHER)}"
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
+    assert admin_rows(store.admin_url, vectors) == [(0,)]
+    # Another process, and the next memory that comes there.
+    slot = Slot(tmp_path)
+    parts = _parts(store, slot)
+    for _ in range(2):
+        assert not await select_model(parts, store.me.tenant)
+    assert admin_rows(store.admin_url, vectors) == [(1,)]
+    assert slot.wanted == [OTHER]
+
+
+async def test_services_are_told_the_models_that_tenants_use_and_not_whose_they_are(
+    store: Store,
+) -> None:
+    models, told = EmbeddingModelStore(store.db), list[str]()
+    await models.preload_used(told.append)
+    assert told == []
+    for tenant in (store.me, store.other):
+        await models.begin(tenant.tenant, "wide", 8, [])
+        await models.switch(tenant.tenant, "wide")
+    await models.preload_used(told.append)
+    assert told == ["wide"]
+
+
+async def test_a_service_says_of_its_own_tenant_alone_which_model_it_goes_by(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        assert await connection.execute("update tenant set model = 'wide'") == "UPDATE 1"
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("update tenant set name = 'another'")
+    assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, "wide")]

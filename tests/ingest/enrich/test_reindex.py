@@ -1,0 +1,179 @@
+"""`reverie reindex` rebuilds all derived data and resumes after a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import psycopg
+import pytest
+
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually
+from tests.support.store_setup import PATH, admin_rows, new, open_store, write
+
+TEXTS = (
+    "The pool in src/db/pool.ts leaks connections because the timeout is never cleared",
+    "We decided to use Postgres for invoices in src/billing/invoice.ts since joins matter",
+    "数据库连接池的大小由 src/db/pool.ts 决定",
+    "getUserById in src/users/repo.ts reads through the cache of the session store",
+    "Always run the linter before a commit of src/billing/invoice.ts",
+)
+LEFT = 280
+QUERIES = ("connection pool leak", "连接池", "get user by id", "invoices joins", "apples")
+DERIVED = {
+    "posting": "select tenant, term, doc, tf, len from posting",
+    "turn_posting": "select tenant, term, doc, tf, len from turn_posting",
+    "memory": "select id, words::text, terms from memory where status <> 'deleted'",
+    "turn": "select id, terms from turn",
+    "chunk": "select memory, ord, start, stop, hash from chunk",
+    "vector": "select c.memory, c.ord, v.v::text from chunk c"
+    " join vec_bge_small_en_v1_5 v on v.tenant = c.tenant and v.chunk = c.no",
+    "anchor": "select project, path, name from anchor",
+    "touches": "select e.src, m.content from edge e join memory m on m.id = e.dst"
+    " where e.kind = 'touches' and e.known_to is null",
+}
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: all tables are damaged."""
+    return alone
+
+
+def _derived(stack: Stack) -> dict[str, list[str]]:
+    rows = {name: admin_rows(stack.admin_url, query) for name, query in DERIVED.items()}
+    return {name: sorted(map(repr, found)) for name, found in rows.items()}
+
+
+def _damage(stack: Stack) -> None:
+    with psycopg.connect(stack.admin_url, options=PATH) as connection:
+        for statement in (
+            "delete from posting where term % 2 = 0",
+            "update posting_entry set entry = entry + (3 << 20)",
+            "insert into posting_entry select tenant, 42, posted(doc, 1, 1) from memory"
+            " where words <> ''",
+            "insert into posting_entry select distinct tenant, 43, posted(999999, 1, 1)"
+            " from memory",
+            "delete from turn_posting where term % 2 = 0",
+            "insert into turn_posting_entry select tenant, 42, posted(doc, 1, 1) from turn",
+            "update turn set terms = 7",
+            "update memory set words = '', terms = 0",
+            "delete from vec_bge_small_en_v1_5 where chunk % 2 = 0",
+            "update vec_bge_small_en_v1_5 set v = (select v from vec_bge_small_en_v1_5 limit 1)",
+            "delete from chunk where no % 3 = 0",
+            "delete from anchor",
+            "update edge set known_to = now() where kind = 'touches'",
+        ):
+            connection.execute(statement)
+
+
+async def _begun(url: str, *arguments: str) -> asyncio.subprocess.Process:
+    settings = (f"database_url={url}", f"home={model_home()}")
+    sets = [part for one in settings for part in ("--set", one)]
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "reverie.cli.app.main", "reindex", "--json", *sets, *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def _reindex(url: str, *arguments: str) -> Any:
+    process = await _begun(url, *arguments)
+    told, shown = await process.communicate()
+    assert process.returncode == 0, shown.decode()
+    return json.loads(told), shown.decode()
+
+
+async def _recalled(stack: Stack) -> list[list[tuple[str, float]]]:
+    async def ranked() -> bool:
+        return admin_rows(stack.admin_url, "select count(*) from edge_change") == [(0,)]
+
+    await eventually(ranked)
+    body = {"include": ["turns"], "limit": 20}
+    answers = [await stack.post("/v1/recall", {"query": query, **body}) for query in QUERIES]
+    return [[(one["id"], one["score"]) for one in answer["memories"]] for answer in answers]
+
+
+def _same(one: list[list[tuple[str, float]]], other: list[list[tuple[str, float]]]) -> None:
+    """The same hits in the same order; scores may fade by a hair while the test runs."""
+    for hits, found in zip(one, other, strict=True):
+        assert [hit for hit, _ in hits] == [hit for hit, _ in found]
+        assert [score for _, score in hits] == pytest.approx([s for _, s in found], abs=1e-3)
+
+
+async def _filled(stack: Stack) -> None:
+    items = [{"content": text, "scope": "project/shop", "tags": ["tag"]} for text in TEXTS]
+    await stack.post("/v1/remember/batch", {"items": items})
+    session = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
+    turns = [
+        {"role": "user", "content": "Where do the apples of the shop come from?"},
+        {"role": "tool", "tool": "Read", "content": "apples apples apples"},
+        {"role": "assistant", "content": "The apples come from the store in Kent."},
+    ]
+    await stack.post("/v1/turns", {"session": session["session"], "turns": turns})
+
+    async def enriched() -> bool:
+        behind = "select count(*) from memory where enriched_version < version"
+        return admin_rows(stack.admin_url, behind) == [(0,)]
+
+    await eventually(enriched)
+
+
+async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: Stack) -> None:
+    await _filled(stack)
+    before, found = _derived(stack), await _recalled(stack)
+    assert all(before.values())
+    _damage(stack)
+    assert all(_derived(stack)[name] != before[name] for name in before)
+    done, shown = await _reindex(stack.admin_url, "--tenant", "default")
+    counts = {"words": 5, "turns": 3, "anchors": 5, "vectors": 5}
+    assert done == {"default": counts}
+    assert "default: vectors 5 of 5" in shown
+    after = _derived(stack)
+    assert {name for name in before if before[name] != after[name]} == set()
+    _same(await _recalled(stack), found)
+    own = "select id from memory where kind not in ('file', 'entity') order by id"
+    ids = admin_rows(stack.admin_url, own)
+    admin_rows(
+        stack.admin_url,
+        "insert into reindexing select id, 'words', %s from tenant where name = 'default'",
+        ids[-2][0],
+    )
+    done, _ = await _reindex(stack.admin_url, "--what", "words,anchors")
+    assert done["default"]["words"] == 1
+    assert _derived(stack) == after
+    assert admin_rows(stack.admin_url, "select * from reindexing") == []
+
+
+async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_nothing_out(
+    database: DatabaseUrls,
+) -> None:
+    """No service runs: the slow path has reached none of the memories."""
+    async with open_store(database) as store:
+        items = [
+            new(f"Note {n} is about src/part{n}.py", scope="project/shop") for n in range(LEFT)
+        ]
+        await write(store, *items)
+    what = ("--tenant", "one", "--what", "anchors")
+    process = await _begun(database.admin_url, *what)
+
+    async def came() -> Any:
+        assert process.returncode is None, await process.communicate()
+        found = "select after from reindexing where part = 'anchors'"
+        return await asyncio.to_thread(admin_rows, database.admin_url, found)
+
+    await eventually(came, 120, 0.01)
+    process.kill()
+    await process.communicate()
+    place = "select count(*) from memory m join reindexing r on m.id > r.after"
+    [(left,)] = admin_rows(database.admin_url, place + " where m.kind = 'context'")
+    assert 0 < left < LEFT
+    done, _ = await _reindex(database.admin_url, *what)
+    assert done == {"one": {"anchors": left}}
+    touched = "select count(*), count(distinct src), count(distinct dst) from edge"
+    assert admin_rows(database.admin_url, touched) == [(LEFT, LEFT, LEFT)]
+    assert admin_rows(database.admin_url, "select * from reindexing") == []

@@ -1,0 +1,116 @@
+"""The ingest scheduler processes memories whose events were lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from reverie.domain.core.ids import new_id
+from reverie.inference.model_manager import ModelManager
+from reverie.runtime.settings.settings import Settings
+from reverie.store.platform.llm_usage import LlmUsageStore
+from reverie.testing.in_memory_bus import InMemoryBus
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.ingest import scheduler
+from reverie_services.ingest.batching import EnrichmentBatches
+from reverie_services.ingest.dependencies import IngestDependencies
+from reverie_services.ingest.model_selection_queue import ModelSelectionQueue
+from reverie_services.ingest.scheduler import (
+    ROUND_SIZE,
+    PostponedMemories,
+    run_scheduler,
+    sweep_and_find_missed,
+)
+from reverie_services.ingest.settings import build_ingest_settings
+from tests.support.stack import eventually
+from tests.support.store_setup import Store, admin_rows, new, open_store, write
+
+MANY = ROUND_SIZE + 10
+ID = new_id()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Ingest without a model, and more memories than a round takes that no event reached."""
+
+    parts: IngestDependencies
+    store: Store
+
+
+@pytest.fixture(name="place")
+async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]:
+    async with open_store(database) as store:
+        scope = "project/shop"
+        await write(store, *(new(f"see src/part{n}.py", scope=scope) for n in range(MANY)))
+        own: dict[str, Any] = {
+            "settings": replace(
+                build_ingest_settings(Settings()), sweep_age=0.0, scheduler_interval=0.01
+            ),
+            "bus": InMemoryBus(),
+            "model_manager": ModelManager("none", tmp_path, None, 1, False),
+            "language": None,
+            "llm": LlmUsageStore(store.db, 0, 0),
+            "order": EnrichmentBatches(),
+            "letters": ModelSelectionQueue(),
+        }
+        stores = {
+            name: kind(store.db)
+            for name, kind in get_type_hints(IngestDependencies).items()
+            if name not in own
+        }
+        parts = IngestDependencies(**own, **stores)
+        yield Place(parts, store)
+
+
+async def test_without_a_model_every_lost_memory_gets_its_anchors(place: Place) -> None:
+    async def anchored() -> bool:
+        found = admin_rows(place.store.admin_url, "select 1 from edge where kind = 'touches'")
+        return len(found) == MANY
+
+    clock = asyncio.create_task(run_scheduler(place.parts))
+    try:
+        await eventually(anchored)
+    finally:
+        clock.cancel()
+        with suppress(asyncio.CancelledError):
+            await clock
+
+
+async def test_a_round_passes_over_what_a_round_left(place: Place) -> None:
+    left = PostponedMemories()
+    first = await sweep_and_find_missed(place.parts, left)
+    left.ids.update(memory for _, _, memory in first)
+    second = await sweep_and_find_missed(place.parts, left)
+    left.ids.update(memory for _, _, memory in second)
+    assert (len(first), len(second)) == (ROUND_SIZE, MANY - ROUND_SIZE)
+    assert len(left.ids) == MANY
+    assert await sweep_and_find_missed(place.parts, left) == []
+
+
+async def test_what_another_derived_meanwhile_is_not_left(place: Place) -> None:
+    left, missed = (
+        PostponedMemories(),
+        await sweep_and_find_missed(place.parts, PostponedMemories()),
+    )
+    admin_rows(place.store.admin_url, "update memory set enriched_version = version returning 1")
+    await scheduler._enrich_missed(place.parts, missed, left)
+    assert left.ids == set()
+
+
+async def test_what_was_left_is_tried_again_when_the_model_comes_and_after_an_hour() -> None:
+    left = PostponedMemories()
+    left.clear_if_due(False, 0.0)
+    left.ids.add(ID)
+    left.clear_if_due(False, 3599.0)
+    assert left.ids == {ID}
+    left.clear_if_due(True, 3599.0)
+    assert left.ids == set()
+    left.ids.add(ID)
+    left.clear_if_due(True, 2 * 3600.0)
+    assert left.ids == set()

@@ -1,0 +1,128 @@
+"""Export and import as memory.md files and as an Obsidian vault."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from typing import Any
+
+from tests.support.stack import Stack
+
+PATH = "project/shop/memory.md"
+
+
+async def _files(stack: Stack, form: str) -> tuple[bytes, dict[str, str]]:
+    headers = {"Authorization": f"Bearer {stack.key}"}
+    async with stack.http.get(f"{stack.url}/v1/export?format={form}", headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+        data = await answer.read()
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        named = {e.name: archive.extractfile(e) for e in archive}
+        return data, {name: file.read().decode() for name, file in named.items() if file}
+
+
+async def _put(stack: Stack, data: bytes | str, kind: str, query: str = "") -> Any:
+    headers = {"Authorization": f"Bearer {stack.key}", "Content-Type": kind}
+    url = f"{stack.url}/v1/import{query}"
+    async with stack.http.post(url, data=data, headers=headers) as answer:
+        body = await answer.json()
+        assert answer.status == 200, body
+        return body
+
+
+async def test_an_edited_memory_file_changes_what_was_edited(stack: Stack) -> None:
+    body = {"scope": "project/shop", "content": "Prefer TypeScript", "key": "prefer-ts"}
+    one = await stack.post("/v1/remember", {**body, "tags": ["typescript"], "kind": "preference"})
+    odd = "Odd -->\n<!-- segment: x -->\nend"
+    two = await stack.post("/v1/remember", {"scope": "project/shop", "content": odd})
+    data, files = await _files(stack, "markdown")
+    text = files[PATH]
+    assert f"id: {one['id'][-8:]}, kind: preference, key: prefer-ts, created: " in text
+    assert "keywords: [typescript], priority: 0.8 -->\nPrefer TypeScript\n" in text
+    assert "-prefer-ts -->" in text
+    same = await _put(stack, data, "application/x-tar", "?strategy=replace")
+    assert (same["skipped"], same["updated"], same["created"], same["forgotten"]) == (2, 0, 0, 0)
+
+    edited = text.replace("Prefer TypeScript", "Prefer TypeScript, strictly")
+    edited = edited.replace(
+        "keywords: [typescript], priority: 0.8", "keywords: [ts], priority: 0.9"
+    )
+    edited += "\n<!-- segment: new -->\nCheckout retries three times.\n"
+    edited += "\n<!-- segment: bad -->\nuse sk-proj-" + "a1B2c3D4e5F6g7H8" * 3 + "\n"
+    dry = await _put(stack, edited, "text/markdown", "?dry_run=true")
+    made = await _put(stack, edited, "text/markdown", "?scope=project/shop")
+    for answer in (dry, made):
+        assert (answer["updated"], answer["created"], answer["skipped"]) == (1, 1, 1)
+    [bad] = made["refused_lines"]
+    assert bad["line"] == edited.split("\n").index("<!-- segment: bad -->") + 1
+    now = await stack.get(f"/v1/memories/{one['id']}")
+    assert (now["content"], now["tags"], now["confidence"]) == (
+        "Prefer TypeScript, strictly",
+        ["ts"],
+        0.9,
+    )
+    assert now["version"] == 2
+    again = await _put(stack, edited, "text/markdown")
+    assert (again["updated"], again["created"], again["skipped"]) == (0, 0, 3)
+
+    _, files = await _files(stack, "markdown")
+    parts = files[PATH].split("\n<!-- segment: ")
+    less = "\n<!-- segment: ".join(part for part in parts if two["id"][-8:] not in part)
+    assert (await _put(stack, less, "text/markdown"))["forgotten"] == 0
+    assert (await _put(stack, less, "text/markdown", "?strategy=replace"))["forgotten"] == 1
+    back = await _put(stack, files[PATH], "text/markdown")
+    assert (back["skipped"], back["created"]) == (3, 0)
+
+
+async def test_words_made_from_an_earlier_text_are_no_tags_that_somebody_chose(
+    stack: Stack,
+) -> None:
+    said = "Prices are kept in cents, for floats lost money."
+    made = await stack.post("/v1/remember", {"scope": "project/shop", "content": said})
+    _, files = await _files(stack, "markdown")
+    for text in ("All amounts are whole numbers.", "Amounts are whole numbers of the least coin."):
+        edited = files[PATH].replace(said, text)
+        counts = [(await _put(stack, edited, "text/markdown"))["updated"] for _ in range(3)]
+        assert counts == [1, 0, 0]
+    now = await stack.get(f"/v1/memories/{made['id']}")
+    assert (now["version"], now["tags"]) == (3, [])
+    chosen = re.sub(r"keywords: \[.*?\]", "keywords: [money]", edited)
+    assert (await _put(stack, chosen, "text/markdown"))["updated"] == 1
+    assert (await stack.get(f"/v1/memories/{made['id']}"))["tags"] == ["money"]
+    assert (await _put(stack, edited, "text/markdown"))["updated"] == 0
+
+
+async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack) -> None:
+    body = {"scope": "project/shop", "content": "Prefer TypeScript", "key": "prefer-ts"}
+    one = await stack.post("/v1/remember", body)
+    await stack.post("/v1/remember", {**body, "content": "Tabs, not spaces", "key": "tabs"})
+    _, files = await _files(stack, "markdown")
+    for key, text in (("prefer-ts", "Prefer Rust"), ("new", "Once"), ("new", "Twice")):
+        files[PATH] += f"\n<!-- segment: x -->\n<!-- key: {key} -->\n{text}\n"
+    files[PATH] += "\n<!-- segment: y -->\n<!-- key: other -->\nPrefer TypeScript\n"
+    files[PATH] = files[PATH].replace("key: tabs", "key: prefer-ts")
+    dry = await _put(stack, files[PATH], "text/markdown", "?dry_run=true")
+    assert len((await _files(stack, "markdown"))[1][PATH]) < len(files[PATH])
+    made = await _put(stack, files[PATH], "text/markdown")
+    names = ("created", "updated", "skipped", "forgotten", "refused")
+    assert {name: dry[name] for name in names} == {name: made[name] for name in names}
+    assert [x["line"] for x in dry["refused_lines"]] == [x["line"] for x in made["refused_lines"]]
+    assert (made["created"], made["skipped"], made["refused"]) == (2, 1, 3)
+    assert one["id"] in dry["refused_lines"][0]["reason"]
+
+
+async def test_a_vault_has_a_note_for_each_memory_with_links_to_others(stack: Stack) -> None:
+    body = {"scope": "project/shop", "content": "Sign with RS256", "tags": ["jwt"], "key": "rs256"}
+    one = await stack.post("/v1/remember", body)
+    edges = [{"to": one["id"], "type": "depends_on"}]
+    await stack.post(
+        "/v1/remember", {**body, "content": "Keys: a/b?", "key": "x/y", "edges": edges}
+    )
+    _, files = await _files(stack, "obsidian")
+    note = f"project/shop/rs256-{one['id'][-8:]}.md"
+    assert f'id: "{one["id"]}"' in files[note]
+    assert 'tags: ["jwt"]' in files[note]
+    [other] = [name for name in files if name.startswith("project/shop/x-y-")]
+    assert f"### depends_on\n\n- [[rs256-{one['id'][-8:]}]]" in files[other]
+    assert f"- [[rs256-{one['id'][-8:]}|rs256]]" in files["project/shop/project-shop-index.md"]

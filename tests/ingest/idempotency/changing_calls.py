@@ -1,0 +1,350 @@
+"""Every operation that changes data, as a call and a query for its effect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, LiteralString
+from uuid import UUID
+
+from chaos.clients import WORDS
+from reverie.domain.access.principals import KeyRole
+from tests.ingest.export_import.test_jsonl_files import _memory as record
+from tests.ingest.idempotency.test_every_post_twice import _file, _review
+from tests.support.stack import Stack
+from tests.support.tables import rows
+
+NOTED = "effect_noted, committed"
+MEMORY: LiteralString = "select version, status, pinned, confidence from memory where id = %s"
+EDGE: LiteralString = "select known_to is null from edge where src = %s and kind = 'depends_on'"
+PROJECT = "project/shop"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call, a statement that tells its effect, with its argument, and the key it is sent with."""
+
+    path: str
+    body: Any = None
+    state: LiteralString = MEMORY
+    subject: object = None
+    key: str | None = None
+    lost: str = NOTED
+    """The statement whose answer is lost: the one that brings the effect."""
+    differs: frozenset[str] = frozenset()
+    """Fields of the answer that tell what is so by now."""
+
+
+Recipe = Callable[[Stack, int], Awaitable[Case]]
+
+
+def text(*about: object) -> str:
+    """A text that is near no other."""
+    return " ".join(Random(repr(about)).sample(WORDS, 14))
+
+
+async def _kept(stack: Stack, content: str, **more: Any) -> str:
+    body = {"content": content, "scope": PROJECT, **more}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+def _of_memory(path: str, body: Any = None, **more: Any) -> Recipe:
+    """A change of a memory made for it."""
+
+    async def made(stack: Stack, n: int) -> Case:
+        memory = await _kept(stack, text(path, body, n), **more)
+        return Case(path.format(memory), body, subject=memory)
+
+    return made
+
+
+async def _remember(stack: Stack, n: int) -> Case:
+    body = {"content": text("told", n), "key": f"told{n}", "supersede_reason": "newer"}
+    await stack.post("/v1/remember", {**body, "content": text("before", n)})
+    state: LiteralString = "select status, version from memory where key = %s order by id"
+    return Case("/v1/remember", body, state, f"told{n}", lost="remember")
+
+
+async def _batch(stack: Stack, n: int) -> Case:
+    body = {"items": [{"content": text("batch", n), "key": f"batch{n}"}, {"content": ""}]}
+    state: LiteralString = "select status, version, confidence from memory where key = %s"
+    return Case("/v1/remember/batch", body, state, f"batch{n}", lost="remember")
+
+
+async def _restore(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("put away", n))
+    put_away = "update memory set status = 'archived' where id = %s returning id"
+    await asyncio.to_thread(rows, stack.admin_url, put_away, memory)
+    return Case(f"/v1/memories/{memory}/restore", subject=memory)
+
+
+async def edit(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("edited", n))
+    body = {"content": text("anew", n)}
+    return Case(f"/v1/memories/{memory}", body, subject=memory)
+
+
+async def _rollback(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("rolled back", n))
+    await stack.call("PATCH", f"/v1/memories/{memory}", {"content": text("rolled on", n)})
+    return Case(f"/v1/memories/{memory}/rollback", {"version": 1}, subject=memory)
+
+
+async def link(stack: Stack, n: int) -> Case:
+    one, other = [await _kept(stack, text("linked", side, n)) for side in "ab"]
+    return Case("/v1/links", {"from": one, "to": other, "type": "depends_on"}, EDGE, one)
+
+
+async def _unlink(stack: Stack, n: int) -> Case:
+    one, other = [await _kept(stack, text("unlinked", side, n)) for side in "ab"]
+    told = {"from": one, "to": other, "type": "depends_on"}
+    link = (await stack.post("/v1/links", told))["id"]
+    return Case(f"/v1/links/{link}", None, EDGE, one)
+
+
+def _of_task(path: str, body: Any, taken: bool = False) -> Recipe:
+    state: LiteralString = (
+        "select m.version, t.state, t.claimed_by from memory m join task t on t.memory = m.id"
+        " where m.id = %s"
+    )
+
+    async def made(stack: Stack, n: int) -> Case:
+        task = await _kept(stack, text(path, n), kind="task")
+        if taken:
+            await stack.post(f"/v1/tasks/{task}/claim", {"agent": "ann"})
+        differs = frozenset(("claimed_until",))
+        return Case(path.format(task), body, state, task, differs=differs)
+
+    return made
+
+
+async def _claim(stack: Stack, n: int) -> Case:
+    body = {"topic": f"rope {n}", "claim": text("claim", n), "confidence": "high",
+            "verified": "2026-01-01"}  # fmt: skip
+    state: LiteralString = "select status, version, confidence from memory where key like %s"
+    differs = frozenset(("key", "topic", "claim"))
+    return Case("/v1/claims", body, state, f"learn:rope-{n}:%", differs=differs)
+
+
+async def _session(stack: Stack, agent: str) -> str:
+    start = {"agent": agent, "project": "shop"}
+    return str((await stack.post("/v1/sessions/start", start))["session"])
+
+
+async def _start(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from session where agent = %s"
+    body = {"agent": f"starter{n}", "project": "shop"}
+    return Case("/v1/sessions/start", body, state, f"starter{n}")
+
+
+async def _turns(stack: Stack, n: int) -> Case:
+    session = await _session(stack, "talker")
+    turns = [{"role": "user", "content": "the same words"}] * 2
+    state: LiteralString = "select ord, content from turn where session = %s order by ord"
+    body = {"session": session, "turns": turns}
+    counted = frozenset(("accepted", "duplicates"))
+    return Case("/v1/turns", body, state, session, lost="turns_append", differs=counted)
+
+
+async def _end(stack: Stack, n: int) -> Case:
+    session = await _session(stack, "ender")
+    state: LiteralString = "select ended is not null, summary from session where id = %s"
+    path = f"/v1/sessions/{session}/end"
+    return Case(path, {"summary": "Done"}, state, session, lost="session_end, committed")
+
+
+async def _adjust(stack: Stack, n: int) -> Case:
+    """It takes one memory back, and makes another of what is meant to last."""
+    thing = ("kettles", "whistles")[n]
+    await _kept(stack, f"Use {thing} at the pier", kind="convention")
+    session = await _session(stack, f"adjuster{n}")
+    said = f"No longer {thing}, use {thing[:4]}bells. From now on no longer {thing[:5]}x, use y{n}."
+    state: LiteralString = (
+        "select status, count(*) from memory where content like %s group by status order by status"
+    )
+    body = {"messages": [{"role": "user", "content": said}]}
+    return Case(f"/v1/sessions/{session}/adjust", body, state, f"%{thing[:4]}%")
+
+
+async def _dream(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) > 1 from dream_job where scope = %s"
+    body = {"scope": f"topic/tides{n}"}
+    return Case("/v1/dream", body, state, f"topic/tides{n}", lost="dream_request",
+                differs=frozenset(("status", "scope")))  # fmt: skip
+
+
+async def _tend(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from dream_run where id = %s"
+    return Case("/v1/dream/tend?only=archive", None, state, UUID(int=0), lost="fading, committed")
+
+
+def _decided(verb: str) -> Recipe:
+    state: LiteralString = (
+        "select r.state, m.status, m.version from review r join memory m on m.id = r.memory"
+        " where r.id = %s"
+    )
+
+    async def made(stack: Stack, n: int) -> Case:
+        memory = await _kept(stack, text("judged", verb, n))
+        review = await asyncio.to_thread(_review, stack, memory)
+        return Case(f"/v1/reviews/{review}/{verb}", None, state, review)
+
+    return made
+
+
+async def _change(stack: Stack, n: int) -> Case:
+    await _session(stack, "pusher")
+    sha = f"{n + 1}" * 40
+    commit = {"sha": sha, "subject": "s", "committed_at": "2026-01-01T00:00:00Z"}
+    body = {"project": "shop", "branch": "main", "after": sha, "commits": [commit]}
+    state: LiteralString = "select count(*) from git_event where body ->> 'after' = %s"
+    differs = frozenset(("duplicate",))
+    return Case("/v1/git/changes", body, state, sha, lost="change_add", differs=differs)
+
+
+async def _anchor(stack: Stack, n: int) -> Case:
+    memory = await _kept(stack, text("anchored", n))
+    lines = {"memory": memory, "git": {"lines": {f"src/pier{n}.py": [[1, 2]]}}}
+    state: LiteralString = (
+        "select count(*) from edge e join memory f on f.id = e.dst"
+        " where e.src = %s and e.known_to is null and f.content like 'src/pier%%'"
+    )
+    body = {"project": "shop", "anchors": [lines]}
+    return Case("/v1/git/anchors", body, state, memory, lost="edge_put, committed")
+
+
+async def hook(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from git_hook where project = %s"
+    path = f"/v1/git/webhooks/github/hooked{n}"
+    return Case(path, {}, state, f"hooked{n}", lost="hook_set, committed")
+
+
+async def _unhook(stack: Stack, n: int) -> Case:
+    path = f"/v1/git/webhooks/gitlab/hooked{n}"
+    assert (await stack.call("PUT", path, {})).status == 200
+    state: LiteralString = "select count(*) from git_hook where kind = 'gitlab' and project = %s"
+    return Case(path, None, state, f"hooked{n}")
+
+
+async def put(stack: Stack, n: int) -> Case:
+    await stack.call("PUT", f"/v1/vault/berth{n}", {"value": 1})
+    state: LiteralString = "select version, secret from vault where key = %s"
+    body = {"value": f"{text(n)}", "version": 1, "secret": True}
+    return Case(f"/v1/vault/berth{n}", body, state, f"berth{n}")
+
+
+async def _delete(stack: Stack, n: int) -> Case:
+    await stack.call("PUT", f"/v1/vault/gone{n}", {"value": 1})
+    state: LiteralString = "select count(*) from vault where key = %s"
+    return Case(f"/v1/vault/gone{n}", None, state, f"gone{n}")
+
+
+async def make_key(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from api_key where label = %s"
+    return Case("/v1/admin/keys", {"label": f"made{n}"}, state, f"made{n}", lost=HELD)
+
+
+HELD = "admin_key_get, committed"
+KEY: LiteralString = (
+    "select label, revoked is null, old_until > now() + interval '1 hour' from api_key"
+    " where id = %s"
+)
+
+
+def _of_key(path: str, body: Any, lost: str) -> Recipe:
+    async def made(stack: Stack, n: int) -> Case:
+        key = (await stack.post("/v1/admin/keys", {"label": "held"}))["id"]
+        return Case(path.format(key), body, KEY, key, lost=lost)
+
+    return made
+
+
+def _cleared(path: str, scope: str) -> Recipe:
+    state: LiteralString = "select count(*) from memory where scope = %s"
+
+    async def made(stack: Stack, n: int) -> Case:
+        at = scope.format(n)
+        await _kept(stack, text("cleared", at), scope=at)
+        differs = frozenset(("rows", "messages"))
+        return Case(path.format(n), None, state, at, lost="scope_sweep, committed", differs=differs)
+
+    return made
+
+
+async def _project(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from project_setting where project = %s"
+    body = {"context": {"hot": 77}, "dream": {"turns": 9}}
+    path = f"/v1/projects/set{n}/settings"
+    return Case(path, body, state, f"set{n}", lost="dream_limits_put, committed")
+
+
+async def _tenant(stack: Stack, n: int) -> Case:
+    state: LiteralString = "select count(*) from project_setting where project = %s"
+    body = {"dream": {"turns": 8}, "limits": {"requests_a_day": 100_000}}
+    return Case("/v1/admin/settings", body, state, "*", lost="dream_limits_put, committed",
+                differs=frozenset(("used",)))  # fmt: skip
+
+
+async def _end_tenant(stack: Stack, n: int) -> Case:
+    name = f"ended{n}"
+    key = stack.key_of(tenant=name, role=KeyRole.ADMIN)
+    await stack.post("/v1/remember", {"content": text(name)}, key=key)
+    state: LiteralString = "select count(*) from tenant where name = %s"
+    differs = frozenset(("rows", "messages"))
+    return Case("/v1/admin/tenant", {"confirm": name}, state, name, key=key,
+                lost="tenant_tables, committed", differs=differs)  # fmt: skip
+
+
+async def _import(stack: Stack, n: int) -> Case:
+    content = text("imported", n)
+    state: LiteralString = "select status, version, confidence from memory where content = %s"
+    counted = frozenset(("created", "skipped", "updated"))
+    return Case("/v1/import", _file(record(content)), state, content, differs=counted,
+                lost="carry_in_memory, committed")  # fmt: skip
+
+
+RECIPES: dict[str, Recipe] = {
+    "remember": _remember,
+    "remember_batch": _batch,
+    "edit_memory": edit,
+    "forget": _of_memory("/v1/memories/{}"),
+    "pin": _of_memory("/v1/memories/{}/pin"),
+    "unpin": _of_memory("/v1/memories/{}/pin", pinned=True),
+    "restore": _restore,
+    "confirm": _of_memory("/v1/memories/{}/confirm"),
+    "feedback": _of_memory("/v1/memories/{}/feedback", {"verdict": "approve"}),
+    "rollback": _rollback,
+    "link": link,
+    "unlink": _unlink,
+    "move_task": _of_task("/v1/tasks/{}", {"state": "doing", "agent": "ann"}),
+    "claim_task": _of_task("/v1/tasks/{}/claim", {"agent": "ann"}),
+    "release_task": _of_task("/v1/tasks/{}/release", {"agent": "ann"}, taken=True),
+    "learn_claim": _claim,
+    "session_start": _start,
+    "append_turns": _turns,
+    "session_end": _end,
+    "adjust": _adjust,
+    "dream": _dream,
+    "tend": _tend,
+    "accept_review": _decided("accept"),
+    "refuse_review": _decided("refuse"),
+    "git_change": _change,
+    "anchor": _anchor,
+    "set_webhook": hook,
+    "remove_webhook": _unhook,
+    "vault_put": put,
+    "vault_delete": _delete,
+    "make_key": make_key,
+    "change_key": _of_key("/v1/admin/keys/{}", {"label": "other"}, "admin_key_change, committed"),
+    "rotate_key": _of_key("/v1/admin/keys/{}/rotate", {"overlap_seconds": 7200}, HELD),
+    "revoke_key": _of_key("/v1/admin/keys/{}", None, "admin_key_revoke, committed"),
+    "delete_project": _cleared("/v1/admin/projects/ended{}", "project/ended{}"),
+    "delete_scope": _cleared("/v1/admin/scopes?scope=topic/ended{}", "topic/ended{}"),
+    "set_project_settings": _project,
+    "set_tenant_settings": _tenant,
+    "delete_tenant": _end_tenant,
+    "import": _import,
+}
+"""How each change is made anew, by the name of its operation."""

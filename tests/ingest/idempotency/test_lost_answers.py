@@ -1,0 +1,222 @@
+"""A change whose answer is lost after the commit is retried and takes effect once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from reverie.contracts.operations import OPERATIONS, SPECIAL_OPERATIONS, Operation
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.ingest.idempotency.changing_calls import (
+    EDGE,
+    HELD,
+    RECIPES,
+    Case,
+    edit,
+    hook,
+    link,
+    make_key,
+    put,
+    text,
+)
+from tests.ingest.idempotency.test_every_post_twice import VAULT_KEY
+from tests.ingest.test_vault import everything
+from tests.support.proxies import Step, StepProxy, behind_port, port_of
+from tests.support.stack import Reply, Stack, eventually, running_stack
+from tests.support.tables import rows
+
+
+@dataclass
+class Lossy:
+    """A stack whose Postgres falls silent once a statement is done."""
+
+    stack: Stack
+    proxy: StepProxy = field(repr=False)
+    loses: str = ""
+
+    async def sent(self, one: Operation, case: Case, key: str) -> Reply:
+        more = {"data": case.body} if isinstance(case.body, str) else {"json": case.body}
+        headers = {"Idempotency-Key": key}
+        return await self.stack.call(one.method, case.path, key=case.key, headers=headers, **more)
+
+
+@pytest.fixture
+async def lossy(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Lossy]:
+    made: list[Lossy] = []
+
+    def reached(step: Step) -> None:
+        if made and step[0] == made[0].loses:
+            made[0].loses = ""
+            raise ConnectionResetError
+
+    settings = {"vault_key": SecretStr(VAULT_KEY)}
+    async with (
+        StepProxy("127.0.0.1", port_of(database.service_url), reached) as proxy,
+        running_stack(
+            behind_port(database, proxy.port), nats_url, model_home(), **settings
+        ) as stack,
+    ):
+        made.append(Lossy(stack, proxy))
+        yield made[0]
+
+
+@pytest.mark.parametrize("third", range(3))
+async def test_a_change_whose_answer_is_lost_after_its_commit_is_made_once(
+    lossy: Lossy, third: int
+) -> None:
+    reads = {
+        route.name for table in lossy.stack.routes.values() for route in table if route.read_only
+    }
+    changing = {
+        one.name: one
+        for one in (*OPERATIONS, *SPECIAL_OPERATIONS)
+        if one.method != "GET" and f"{one.method} {one.path}" not in reads
+    }
+    assert set(RECIPES) == set(changing), "name how a change is made, and what its effect is"
+    wrong: list[str] = []
+    for name in sorted(changing)[third::3]:
+        wrong += [f"{name}: {told}" for told in await _lost(lossy, changing[name])]
+    assert not wrong, "\n".join(wrong)
+
+
+async def _lost(lossy: Lossy, one: Operation) -> list[str]:
+    """What is wrong where the answer of a change is lost, held against one that is not."""
+    stack, make = lossy.stack, RECIPES[one.name]
+    plain, case = await make(stack, 0), await make(stack, 1)
+    answered = await lossy.sent(one, plain, f"{one.name} 0")
+    state = rows(stack.admin_url, plain.state, plain.subject)
+    lossy.loses = case.lost
+    lost = await lossy.sent(one, case, f"{one.name} 1")
+    if lossy.loses or lost.status != 503:
+        return [f"{case.lost} was not lost: {lost}"]
+    again = await lossy.sent(one, case, f"{one.name} 1")
+    found = rows(stack.admin_url, case.state, case.subject)
+    wrong = [f"{found} is not {state}"] if found != state else []
+    if _told(again, case) != _told(answered, plain):
+        wrong.append(f"{again} is not {answered}")
+    last = await lossy.sent(one, case, f"{one.name} 1")
+    if (last.status, last.body) != (again.status, again.body) and one.name != "delete_tenant":
+        wrong.append(f"{last} does not come again as {again}")
+    return wrong
+
+
+def _told(reply: Reply, case: Case) -> Any:
+    """The status and the numbers of an answer; of texts, ids and times only that they are there."""
+    return reply.status, _numbers(reply.body, case.differs)
+
+
+def _numbers(value: Any, without: frozenset[str]) -> Any:
+    if isinstance(value, dict):
+        return {k: _numbers(one, without) for k, one in value.items() if k not in without}
+    if isinstance(value, list):
+        return [_numbers(one, without) for one in value]
+    return "a text" if isinstance(value, str) else value
+
+
+async def test_what_others_changed_meanwhile_is_not_changed_back(lossy: Lossy) -> None:
+    """A change that is sent again is the one that was made before theirs."""
+    by = {one.name: one for one in OPERATIONS}
+    stack = lossy.stack
+
+    async def around(name: str, case: Case, other: Callable[[], Awaitable[Reply]]) -> Reply:
+        lossy.loses = case.lost
+        assert (await lossy.sent(by[name], case, name)).status == 503
+        assert (await other()).status < 300
+        again = await lossy.sent(by[name], case, name)
+        assert again.status < 300, (name, again)
+        return again
+
+    edited = await edit(stack, 0)
+    theirs = text("theirs")
+    again = await around(
+        "edit_memory", edited, lambda: stack.call("PATCH", edited.path, {"content": theirs})
+    )
+    assert again.body["version"] == 2
+    now = await stack.get(edited.path)
+    assert (now["content"], now["version"]) == (theirs, 3)
+
+    pin = await RECIPES["pin"](stack, 0)
+    await around("pin", pin, lambda: stack.call("DELETE", pin.path))
+    assert rows(stack.admin_url, "select pinned from memory where id = %s", pin.subject) == [
+        (False,)
+    ]
+    linked = await link(stack, 0)
+
+    async def unlinked() -> Reply:
+        [[edge]] = rows(
+            stack.admin_url,
+            "select id from edge where src = %s and kind = 'depends_on'",
+            linked.subject,
+        )
+        return await stack.call("DELETE", f"/v1/links/{edge}")
+
+    await around("link", linked, unlinked)
+    assert rows(stack.admin_url, EDGE, linked.subject) == [(False,)]
+    kept = await put(stack, 0)
+    more = {"value": "theirs", "version": 2}
+    again = await around("vault_put", kept, lambda: stack.call("PUT", kept.path, more))
+    assert again.body["version"] == 2
+    assert (await stack.get(kept.path))["value"] == "theirs"
+    task = await RECIPES["claim_task"](stack, 0)
+    release = task.path.replace("/claim", "/release")
+    await around("claim_task", task, lambda: stack.call("POST", release, {"agent": "ann"}))
+    assert rows(stack.admin_url, task.state, task.subject)[0][1:] == ("todo", None)
+
+
+async def test_a_change_that_is_sent_again_is_told_of_once(lossy: Lossy) -> None:
+    by, stack = {one.name: one for one in OPERATIONS}, lossy.stack
+    telling = ("restore", "edit_memory", "forget", "pin", "link", "unlink", "claim_task",
+               "learn_claim", "accept_review")  # fmt: skip
+    cases = {name: await RECIPES[name](stack, 0) for name in telling}
+
+    async def told_all() -> bool:
+        return rows(stack.admin_url, "select from outbox") == []
+
+    await eventually(told_all)
+    place = (await stack.get("/v1/events/page"))["place"]
+    for name, case in cases.items():
+        lossy.loses = case.lost
+        assert (await lossy.sent(by[name], case, name)).status == 503
+        again = await lossy.sent(by[name], case, name)
+        assert again.status < 300, (name, again)
+    await eventually(told_all)
+    told = await stack.get(f"/v1/events/page?limit=200&after={place}")
+    about = Counter((one["event"], one["data"]["id"], one["data"]["version"])
+                    for one in told["items"])  # fmt: skip
+    assert not [what for what, times in about.items() if times > 1]
+    wanted = {"restored", "edited", "forgotten", "linked", "unlinked"}
+    assert wanted <= {name for name, _, _ in about}
+
+
+async def test_a_key_whose_text_was_lost_gets_another_and_none_is_kept_as_it_is(
+    lossy: Lossy,
+) -> None:
+    by, stack = {one.name: one for one in OPERATIONS}, lossy.stack
+    used = str((await stack.post("/v1/admin/keys", {"label": "used"}))["key"])
+    [[held]] = rows(stack.admin_url, "select id from api_key where label = 'used'")
+    told: list[str] = []
+    for name, case in (
+        ("make_key", await make_key(stack, 0)),
+        ("rotate_key", Case(f"/v1/admin/keys/{held}/rotate", {"overlap_seconds": 60}, lost=HELD)),
+    ):
+        lossy.loses = case.lost
+        assert (await lossy.sent(by[name], case, name)).status == 503
+        shown, again = [(await lossy.sent(by[name], case, name)).body["key"] for _ in "ab"]
+        assert shown == again
+        told.append(shown)
+    for key in (*told, used):
+        assert (await stack.call("GET", "/v1/memories", key=key)).status == 200
+    hooked = await hook(stack, 0)
+    secrets = [(await lossy.sent(by["set_webhook"], hooked, "hook")).body["secret"] for _ in "ab"]
+    assert secrets[0] == secrets[1]
+    stored = everything(stack.admin_url)
+    assert not [text for text in (*told, used, *secrets) if text in stored]
+    kept = "select body from idempotency where body is not null"
+    assert not [text for text in (*told, *secrets) for (body,) in rows(stack.admin_url, kept)
+                if text.encode() in bytes(body)]  # fmt: skip

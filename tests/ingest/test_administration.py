@@ -1,0 +1,374 @@
+"""Keys, scopes and projects, and the deletion of scopes and tenants."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from typing import Any, LiteralString
+
+import nats
+import pytest
+
+from reverie.bus.dead_letters import DeadLetterOrigin, publish_dead_letter
+from reverie.bus.erasure import tenant_subjects
+from reverie.bus.interface import Message
+from reverie.bus.nats_bus import connect
+from reverie.bus.streams import STREAMS
+from reverie.contracts.events import DREAM_STREAM, dream_subject
+from reverie.domain.access.principals import TENANT_DELETION_PATTERN, KeyRole
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually, running_stack
+from tests.support.store_setup import add_tenants, admin_rows, app_connection
+from tests.support.tables import Tables, rows, value
+
+SESSION = {"agent": "ann", "project": "shop", "branch": "feat/login.v2"}
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: what is left of a tenant is counted in all tables and streams."""
+    return alone
+
+
+async def _fill(stack: Stack, key: str) -> dict[str, Any]:
+    """A tenant with a bit of everything; answers the start of its session."""
+    start = await stack.post("/v1/sessions/start", SESSION, key=key)
+    turn = {"role": "user", "content": "we chose jose for tokens in src/auth.ts"}
+    await stack.post("/v1/turns", {"session": start["session"], "turns": [turn]}, key=key)
+    head = {"Idempotency-Key": "once"}
+    body = {"content": "shop keeps carts in src/cart.ts", "scope": "project/shop", "key": "carts"}
+    first = await stack.post("/v1/remember", body, key=key, headers=head)
+    edge = [{"to": first["id"], "type": "relates_to"}]
+    more = {"content": "checkout reads src/cart.ts", "scope": start["scope"], "edges": edge}
+    await stack.post(
+        "/v1/remember", {**more, "tags": ["pay"], "session": start["session"]}, key=key
+    )
+    await stack.post("/v1/remember", {"content": "shopping is global"}, key=key)
+    await stack.call("PUT", "/v1/vault/counter", {"value": 1}, key)
+    await stack.post(f"/v1/sessions/{start['session']}/end", {}, key=key)
+    with closing(Tables(stack.admin_url)) as tables:
+        await eventually(lambda: _idle(tables))
+    return dict(start)
+
+
+async def _idle(tables: Tables) -> bool:
+    return tables.idle()
+
+
+def _held(stack: Stack, tenant: int) -> dict[str, int]:
+    """The tables that hold rows of a tenant, and how many."""
+    with closing(Tables(stack.admin_url, tenant)) as tables:
+        return {name: n for name, n in tables.counts().items() if n}
+
+
+def _left(stack: Stack, tenant: int) -> list[str]:
+    """Every table that holds a row of a tenant, whoever writes it."""
+    names = [name for (name,) in admin_rows(stack.admin_url, "select name from tenant_tables()")]
+    assert len(names) > 20
+    return [
+        name
+        for name in names
+        if admin_rows(stack.admin_url, f"select from {name} where tenant = %s limit 1", tenant)
+    ]
+
+
+def _quoting(stack: Stack, tenant: int, words: list[str]) -> list[str]:
+    """The tables of which a row of the tenant says one of the words, in whatever column."""
+    names = [name for (name,) in admin_rows(stack.admin_url, "select name from tenant_tables()")]
+    said = "select from {0} where tenant = %s and lower({0}::text) like any(%s) limit 1"
+    like = [f"%{word}%" for word in words]
+    return [name for name in names if admin_rows(stack.admin_url, said.format(name), tenant, like)]
+
+
+async def _used_by(stack: Stack, session: str) -> bool:
+    query: LiteralString = "select count(*) from memory_use_session where used_by = %s"
+    return bool(value(stack.admin_url, query, f"session {session}"))
+
+
+def _tenant(stack: Stack, name: str) -> int:
+    return int(value(stack.admin_url, "select id from tenant where name = %s", name))
+
+
+async def _messages(nats_url: str, tenant: str, number: int) -> list[str]:
+    """What lies in any stream or bucket that the server holds and speaks of a tenant."""
+    client = await nats.connect(nats_url)
+    try:
+        js = client.jetstream()
+        held = [info.config.name for info in await js.streams_info()]
+        assert set(held) >= {spec.name for spec in STREAMS}
+        async with connect(nats_url, "test") as bus:
+            await bus.wait_connected(5)
+            found = [one for name in held for one in await bus.read_page(str(name), ">", 0, 10_000)]
+    finally:
+        await client.close()
+    mine = f'"tenant":{number},', f'"tenant":{number}}}'
+    return [
+        one.subject
+        for one in found
+        if tenant in one.subject.split(".")
+        or any(said in one.data.decode().replace(" ", "") for said in mine)
+    ]
+
+
+def test_the_messages_of_a_tenant_are_looked_for_in_every_stream_that_names_tenants() -> None:
+    covered = {stream for stream, _ in tenant_subjects("t")}
+    assert {spec.name for spec in STREAMS} - covered == {"ADVISORY"}
+
+
+async def test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream(
+    stack: Stack, nats_url: str
+) -> None:
+    one, two = (stack.key_of(tenant=name, role=KeyRole.ADMIN) for name in ("one", "two"))
+    await _fill(stack, one)
+    await _fill(stack, two)
+    number, other = _tenant(stack, "one"), _tenant(stack, "two")
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        ticket = Message(dream_subject("one", "global"), b'{"scope": "global"}', {}, 1)
+        await publish_dead_letter(
+            bus, DeadLetterOrigin(DREAM_STREAM, "dream-workers", "1"), ticket, "broken"
+        )
+    assert len(await _messages(nats_url, "one", number)) > 3
+    before, of_one = _held(stack, other), _held(stack, number)
+    wrong = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "two"}, one)
+    assert (wrong.status, wrong.body["field"]) == (422, "confirm")
+    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, one)
+    assert (done.status, done.body["done"]) == (200, True), done
+    ranked = {"edge_change", "memory_rank"}  # left out by `_held`: they follow in their own time
+    counted = {table: many for table, many in done.body["rows"].items() if table not in ranked}
+    assert counted == of_one
+    assert len(of_one) > 12
+    assert done.body["messages"]["MEMORY"] > 0
+    assert _left(stack, number) == []
+    assert await _messages(nats_url, "one", number) == []
+    assert _held(stack, other) == before
+    assert await _messages(nats_url, "two", other) != []
+    assert (await stack.call("POST", "/v1/remember", {"content": "x"}, one)).status == 401
+
+
+async def test_the_deletion_of_a_tenant_ends_however_busily_its_own_key_writes(
+    stack: Stack,
+) -> None:
+    key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
+    number = _tenant(stack, "one")
+    kept: list[int] = []
+
+    async def write(writer: int) -> int:
+        while True:
+            body = {"content": f"The writer {writer} says {len(kept)}"}
+            answer = await stack.call("POST", "/v1/remember", body, key)
+            if answer.status != 201:
+                return answer.status
+            kept.append(writer)
+
+    async def busy() -> bool:
+        return len(set(kept)) == 3
+
+    writers = [asyncio.create_task(write(writer)) for writer in range(3)]
+    await eventually(busy)
+    done = await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, key)
+    assert (done.status, done.body["done"]) == (200, True), done
+    assert set(await asyncio.gather(*writers)) <= {401, 403}
+    assert _left(stack, number) == []
+    key = stack.key_of(tenant="two", role=KeyRole.ADMIN)
+    number = _tenant(stack, "two")
+    broken_off = "update api_key set writes = %s where tenant = %s"
+    admin_rows(stack.admin_url, broken_off, [TENANT_DELETION_PATTERN], number)
+    assert (await stack.call("POST", "/v1/remember", {"content": "x"}, key)).status == 403
+    assert (await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "two"}, key)).body["done"]
+    assert _left(stack, number) == []
+
+
+async def test_a_key_that_a_process_still_trusts_cannot_write_into_a_tenant_that_is_gone(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    late = [
+        ("/v1/remember", {"content": "late", "key": "late"}),
+        ("/v1/sessions/start", SESSION),
+        ("/v1/dream", {}),
+    ]
+    async with running_stack(database, nats_url, model_home(), key_cache_ttl=600) as stack:
+        key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
+        for path, body in late:
+            await stack.post(path, body, key=key)
+        number = _tenant(stack, "one")
+        await stack.call("DELETE", "/v1/admin/tenant", {"confirm": "one"}, key)
+        statuses = [(await stack.call("POST", path, body, key)).status for path, body in late]
+        assert statuses == [401, 401, 401]
+        assert _left(stack, number) == []
+
+
+async def test_what_a_deletion_sets_off_is_deleted_too_also_of_a_tenant_that_is_gone(
+    database: DatabaseUrls,
+) -> None:
+    [tenant] = add_tenants(database.admin_url, "one")
+    admin_rows(
+        database.admin_url,
+        "insert into vault (tenant, scope, key, sealed, secret, key_id, who)"
+        " values (%s, 'global', 'k', 'x', true, 'k', 'w')",
+        tenant,
+    )
+    for table in ("vault_epoch", "tenant"):
+        column = "id" if table == "tenant" else "tenant"
+        admin_rows(database.admin_url, f"delete from {table} where {column} = %s", tenant)
+    async with app_connection(database.service_url) as connection:
+        sweep = "select tenant_sweep($1, $2, 10)"
+        assert await connection.fetchval(sweep, tenant, "vault") == 1
+        assert await connection.fetchval(sweep, tenant, "vault_epoch") == 1
+
+
+async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack: Stack) -> None:
+    key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
+    started = await _fill(stack, key)
+    found = await stack.get("/v1/admin/scopes", key=key)
+    scopes = {one["scope"]: one for one in found["items"]}
+    assert {"global", "project/shop", started["scope"]} <= set(scopes)
+    assert scopes["global"]["statuses"] == {"active": 1}
+    assert scopes[started["scope"]]["sessions"] == 1
+    [project] = (await stack.get("/v1/admin/projects", key=key))["items"]
+    assert (project["project"], project["sessions"]) == ("shop", 1)
+    session, number = started["session"], _tenant(stack, "one")
+    await stack.post("/v1/recall", {"query": "shopping", "session": session}, key=key)
+    await eventually(lambda: _used_by(stack, session))
+    listed = (await stack.get("/v1/memories?limit=200", key=key))["items"]
+    going = [session, *(one["id"] for one in listed if one["scope"] != "global")]
+    only = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop", key=key)
+    assert only.body["rows"]["memory"] >= 1
+    left = await stack.get("/v1/admin/scopes", key=key)
+    assert {one["scope"] for one in left["items"]} == {"global", started["scope"]}
+    done = await stack.call("DELETE", "/v1/admin/projects/shop", key=key)
+    assert done.body["rows"]["turn"] == 1
+    assert done.body["rows"]["session"] == 1
+    assert (await stack.get("/v1/admin/projects", key=key))["items"] == []
+    assert len(going) > 2
+    assert _quoting(stack, number, going) == []
+    left_over = _held(stack, number)
+    kept = {"api_key", "tenant", "memory", "memory_said", "posting_entry", "chunk", "outbox"}
+    kept |= {"memory_use", "vault"}
+    assert {name for name in left_over if not name.startswith(("vec_", "sparse_"))} <= kept
+    assert (left_over["memory"], left_over.get("memory_said", 1)) == (1, 1)
+    found = await stack.post("/v1/recall", {"query": "cart shopping"}, key=key)
+    assert [one["scope"] for one in found["memories"]] == ["global"]
+
+
+async def test_keys_are_made_listed_and_ended_within_the_tenant_and_grant_no_more_than_their_maker(
+    stack: Stack,
+) -> None:
+    boss = stack.key_of(
+        tenant="one", role=KeyRole.ADMIN, reads=["project/a/*"], writes=["project/a/*"]
+    )
+    writer, foreign = stack.key_of(tenant="one", role=KeyRole.WRITER), stack.key_of(tenant="two")
+    body = {
+        "label": "ci",
+        "reads": ["project/a/feature/x"],
+        "writes": ["project/a"],
+        "agent": "Bot",
+    }
+    made = await stack.post("/v1/admin/keys", body, key=boss)
+    listed = (await stack.get("/v1/admin/keys", key=boss))["items"]
+    assert [one["label"] for one in listed] == ["test", "test", "ci"]
+    assert made["key"] not in str(listed)
+    assert (listed[-1]["agent"], listed[-1]["role"]) == (made["agent"], "writer")
+    assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 200
+    for wider in ({"reads": ["*"]}, {"writes": ["project/b"]}, {"reads": ["project/*"]}):
+        refused = await stack.call("POST", "/v1/admin/keys", {**body, **wider}, boss)
+        assert refused.status == 403, wider
+    bad = await stack.call("POST", "/v1/admin/keys", {**body, "reads": ["no/where"]}, boss)
+    assert (bad.status, bad.body["field"]) == (422, "reads")
+    assert (await stack.call("GET", "/v1/admin/keys", key=writer)).status == 403
+    ended = f"/v1/admin/keys/{made['id']}"
+    assert (await stack.call("DELETE", ended, key=foreign)).status == 404
+    assert (await stack.call("DELETE", ended, key=boss)).status == 200
+    assert (await stack.call("GET", "/v1/context", key=made["key"])).status == 401
+    page = await stack.get("/v1/admin/keys?limit=2", key=boss)
+    rest = await stack.get(f"/v1/admin/keys?limit=2&cursor={page['next']}", key=boss)
+    assert (len(page["items"]), len(rest["items"]), rest["next"]) == (2, 1, None)
+
+
+def test_every_table_says_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:
+    """A table that fails here needs a column `scope`, ids of what it belongs to, a column
+    `project`, or a line in `scope_way` or `numbered_parts`."""
+    ways = dict(admin_rows(database.admin_url, "select name, scope_way(name) from tenant_tables()"))
+    assert {name for name, way in ways.items() if way is None} == set()
+    assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
+
+
+def test_no_column_of_ids_still_names_a_memory_whose_scope_was_deleted(
+    database: DatabaseUrls,
+) -> None:
+    """One memory is named in every column of ids of every table, then its scope is deleted."""
+    [tenant] = add_tenants(database.admin_url, "one")
+    for statement in FILL:
+        admin_rows(database.admin_url, statement, tenant)
+    columns = rows(
+        database.admin_url,
+        "select name, col, type from table_columns() where type in ('uuid', 'uuid[]')"
+        " and scope_way(name) in ('ids', 'project') and col <> 'id'",
+    )
+    for table, col, kind in columns:
+        _name_it(database.admin_url, tenant, table, col, kind)
+    while admin_rows(
+        database.admin_url,
+        "select from scope_sweep(%s, '{project/p}', null, 10) where gone > 0",
+        tenant,
+    ):
+        pass
+    left = [
+        f"{table}.{col}"
+        for table, col, kind in columns
+        if admin_rows(
+            database.admin_url,
+            f"select from {table} where {_is_it(col, kind)}",
+        )
+    ]
+    assert left == []
+
+
+IT = "00000000-0000-7000-8000-000000000001"
+FILL = (
+    "insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms, confidence,"
+    f" source) values (%s, '{IT}', 'project/p', 'context', 'warm', 'x', 'x', '', 0, 1, 'test')",
+)
+
+
+def _is_it(col: str, kind: str) -> str:
+    return f"{col} = '{IT}'" if kind == "uuid" else f"{col} @> array['{IT}'::uuid]"
+
+
+def _name_it(admin_url: str, tenant: int, table: str, col: str, kind: str) -> None:
+    """A row of the table that names the memory in this column; all else is made up, unchecked."""
+    needed = admin_rows(
+        admin_url,
+        "select a.attname, a.atttypid::regtype::text from pg_attribute a"
+        " where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped"
+        " and a.attnotnull and not a.atthasdef and a.attidentity = ''",
+        table,
+    )
+    named = {name: MADE_UP.get(kind_of, "''") for name, kind_of in needed}
+    named["tenant"] = str(tenant)
+    named[col] = f"'{IT}'" if kind == "uuid" else f"array['{IT}'::uuid]"
+    columns, values = ", ".join(named), ", ".join(named.values())
+    for (check,) in admin_rows(
+        admin_url,
+        "select conname from pg_constraint where conrelid = %s::regclass and contype = 'c'"
+        " and conislocal",
+        table,
+    ):
+        admin_rows(admin_url, f'alter table {table} drop constraint "{check}"')
+    admin_rows(admin_url, f"insert into {table} ({columns}) values ({values})")
+
+
+MADE_UP = {
+    "uuid": "gen_random_uuid()",
+    "uuid[]": "'{}'",
+    **dict.fromkeys(("text[]", "integer[]", "real[]"), "'{}'"),
+    "jsonb": "'{}'",
+    "bytea": "'x'",
+    "tsvector": "''",
+    "timestamp with time zone": "now()",
+    "boolean": "false",
+    "text": "gen_random_uuid()::text",
+    **dict.fromkeys(("integer", "bigint", "smallint"), "(random() * 30000)::int"),
+    **dict.fromkeys(("real", "double precision"), "0.5"),
+}

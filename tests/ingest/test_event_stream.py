@@ -1,0 +1,365 @@
+"""`GET /v1/events` by server-sent events and WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+
+from reverie.bus.nats_bus import connect
+from reverie.contracts.events import MEMORY_STREAM
+from reverie.store.platform.api_keys import NewApiKey, create_key
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually, running_stack
+
+
+@dataclass
+class Watcher:
+    """An open stream; `place` is the id of the last block, as a browser keeps it."""
+
+    answer: aiohttp.ClientResponse
+    place: str = ""
+    seen: list[dict[str, Any]] = field(default_factory=list)
+    first: dict[str, str] = field(default_factory=dict)
+
+    async def block(self) -> dict[str, str] | None:
+        """The fields of the next block; None at the end of the stream."""
+        found: dict[str, str] = {}
+        async with asyncio.timeout(20):
+            while line := (await self.answer.content.readline()).decode():
+                if line == "\n":
+                    self.place = found.get("id", self.place)
+                    return found
+                name, _, value = line.rstrip("\n").partition(": ")
+                found[name] = value
+        return None
+
+    async def event(self) -> dict[str, Any]:
+        """The data of the next event."""
+        while True:
+            found = await self.block()
+            assert found is not None, "the stream ended"
+            if "data" in found:
+                self.seen.append(json.loads(found["data"]))
+                return self.seen[-1]
+
+    async def until(self, event: str, memory: str) -> dict[str, Any]:
+        """The event of that name of a memory."""
+        while True:
+            found = await self.event()
+            if (found["event"], found.get("id")) == (event, memory):
+                return found
+
+
+@asynccontextmanager
+async def _watching(
+    stack: Stack, query: str = "", key: str | None = None, after: str | None = None
+) -> AsyncIterator[Watcher]:
+    headers = {"Authorization": f"Bearer {key or stack.key}"}
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    url = f"{stack.url}/v1/events{query}"
+    async with stack.http.get(url, headers=headers, timeout=aiohttp.ClientTimeout()) as answer:
+        assert answer.status == 200, await answer.text()
+        assert answer.content_type == "text/event-stream"
+        watcher = Watcher(answer)
+        watcher.first = await watcher.block() or {}
+        yield watcher
+
+
+async def _remember(stack: Stack, content: str, **fields: Any) -> str:
+    return str((await stack.post("/v1/remember", {"content": content, **fields}))["id"])
+
+
+async def _shelves(stack: Stack, numbers: range) -> list[str]:
+    return [await _remember(stack, f"The shelf number {number} holds apples") for number in numbers]
+
+
+async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
+    stack: Stack,
+) -> None:
+    made: list[str] = []
+    seen: list[str] = []
+    async with _watching(stack, "?event=remembered") as watcher:
+        first = watcher.place
+        made += await _shelves(stack, range(4))
+        seen += [(await watcher.event())["id"] for _ in range(2)]
+        place = watcher.place
+    made += await _shelves(stack, range(4, 7))
+    async with _watching(stack, "?event=remembered", after=place) as watcher:
+        seen += [(await watcher.event())["id"] for _ in range(len(made) - 2)]
+        place = watcher.place
+        made.append(await _remember(stack, "The last shelf holds pears"))
+        seen.append((await watcher.event())["id"])
+    assert sorted(seen) == sorted(made)
+    async with _watching(stack, f"?event=remembered&after={place}") as watcher:
+        assert (await watcher.event())["id"] == made[-1]
+    began, place = (await stack.get("/v1/events/page"))["place"], first
+    paged: list[Any] = []
+    more = True
+    while more:
+        told = await stack.get(f"/v1/events/page?event=remembered&limit=3&after={place}")
+        paged, place, more = [*paged, *told["items"]], told["place"], told["more"]
+    assert [one["data"]["id"] for one in paged] == seen
+    assert {one["event"] for one in paged} == {"remembered"}
+    for late in (place, began):
+        told = await stack.get(f"/v1/events/page?event=remembered&after={late}")
+        assert (told["items"], told["more"], told["gap"]) == ([], False, False)
+    for wrong in ("0", "abc", "é", "1" * 30, "A" * 48, place[:-1] + "~", place[::-1]):
+        head = {"Last-Event-ID": wrong}
+        for refused in (
+            await stack.call("GET", "/v1/events", headers=head),
+            await stack.call("GET", "/v1/events", params={"after": wrong}),
+        ):
+            assert (refused.status, refused.body["field"]) in {
+                (422, "Last-Event-ID"),
+                (422, "after"),
+            }
+    unknown = await stack.call("GET", "/v1/events?event=exploded")
+    assert (unknown.status, unknown.body["field"]) == (422, "event")
+
+
+async def test_a_change_of_a_file_is_told_of_each_memory_and_what_comes_after_it_too(
+    stack: Stack,
+) -> None:
+    async with _watching(stack) as watcher:
+        place = watcher.place
+        made = [
+            await _remember(stack, f"src/till.py rounds {what}", scope="project/till")
+            for what in ("prices down", "discounts up")
+        ]
+        for _ in made:
+            while (await watcher.event())["event"] != "enriched":
+                continue
+        commit = {"sha": "4e1d9c2a", "committed_at": "2030-01-01T00:00:00Z"}
+        change = {"project": "till", "branch": "main", "after": "4e1d9c2a", "commits": [commit]}
+        files = [{"path": "src/till.py", "status": "deleted"}]
+        await stack.post("/v1/git/changes", {**change, "files": files})
+        while sum(one["event"] == "staled" for one in watcher.seen) < len(made):
+            await watcher.event()
+        assert {one["version"] for one in watcher.seen if one["event"] == "staled"} == {1}
+    async with _watching(stack, "?event=staled&event=remembered", after=place) as watcher:
+        later = await _remember(stack, "The shop opens at nine")
+        await watcher.until("remembered", later)
+        told = sorted(one["id"] for one in watcher.seen if one["event"] == "staled")
+        assert told == sorted(made)
+
+
+async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alone(
+    alone: Stack, nats_url: str
+) -> None:
+    stranger = create_key(alone.admin_url, NewApiKey("stranger", tenant="strangers"))
+    before: list[str] = []
+    for number in range(3):
+        await _remember(alone, f"The count stands at {number} now")
+        async with _watching(alone, key=stranger) as quiet:
+            before.append(quiet.place)
+    assert len(set(before)) == 3
+    assert {len(place) for place in before} == {48}
+    assert not any(place.isdigit() for place in before)
+    head = {"Last-Event-ID": before[0]}
+    assert (await alone.call("GET", "/v1/events", headers=head)).status == 422
+    async with connect(nats_url, "test") as bus:
+        await bus.wait_connected(5)
+        await bus.purge(MEMORY_STREAM, "memory.>")
+    async with _watching(alone, key=stranger, after=before[0]) as late:
+        assert late.first == {"event": "reset", "data": "{}", "id": late.place}
+
+
+async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:
+    narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
+    stranger = stack.apart().key
+    async with (
+        _watching(stack, key=narrow) as mine,
+        _watching(stack, key=stranger) as strange,
+        _watching(stack, "?scope=project/a&kind=task&event=task&event=forgotten") as tasks,
+    ):
+        hidden = await _remember(stack, "The vault code changes weekly", scope="project/b")
+        note = await _remember(stack, "The shop sells apples and pears", scope="project/a")
+        task = await _remember(stack, "Paint the shop", scope="project/a", kind="task")
+        await stack.post(f"/v1/tasks/{task}/claim", {"agent": "ann"})
+        link = {"from": note, "to": task, "type": "relates_to"}
+        await stack.post("/v1/links", link)
+        across = {"from": note, "to": hidden, "type": "relates_to"}
+        await stack.post("/v1/links", across)
+        for memory in (task, note):
+            reply = await stack.call("DELETE", f"/v1/memories/{memory}")
+            assert reply.status < 300, reply
+        told = await tasks.until("forgotten", task)
+        assert [one["event"] for one in tasks.seen] == ["task", "forgotten"]
+        assert (told["scope"], told["kind"]) == ("project/a", "task")
+        await mine.until("forgotten", note)
+        linked = [one for one in mine.seen if one["event"] == "linked"]
+        assert [(one["from"], one["to"]) for one in linked] == [(note, task)]
+        text = json.dumps(mine.seen)
+        assert hidden not in text
+        assert "apples" not in text
+        assert "tenant" not in text
+        other = await stack.post("/v1/remember", {"content": "Ours alone"}, key=stranger)
+        await strange.until("remembered", other["id"])
+        assert {one["id"] for one in strange.seen} == {other["id"]}
+    refused = await stack.call("GET", "/v1/events?scope=project/b", key=narrow)
+    assert refused.status == 403
+
+
+async def test_places_for_watchers_are_few_and_come_free_and_streams_end_with_the_service(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), max_event_watchers=1) as stack:
+        async with _watching(stack):
+            full = await stack.call("GET", "/v1/events")
+            assert full.status == 503
+            assert "max_event_watchers" in full.body["detail"]
+            assert int(full.headers["Retry-After"]) >= 1
+
+        async def free() -> bool:
+            headers = {"Authorization": f"Bearer {stack.key}"}
+            async with stack.http.get(f"{stack.url}/v1/events", headers=headers) as answer:
+                return answer.status == 200
+
+        await eventually(free)
+
+        async def watch() -> None:
+            headers = {"Authorization": f"Bearer {stack.key}"}
+            async with aiohttp.ClientSession() as http:
+                while True:
+                    url = f"{stack.url}/v1/events"
+                    async with http.get(url, headers=headers) as answer:
+                        if answer.status == 200:
+                            opened.set()
+                            await answer.content.read()
+                            return
+                    await asyncio.sleep(0.05)
+
+        opened = asyncio.Event()
+        watching = asyncio.create_task(watch())
+        async with asyncio.timeout(20):
+            await opened.wait()
+    async with asyncio.timeout(5):
+        await watching
+
+
+@asynccontextmanager
+async def _talking(
+    stack: Stack, query: str = "", key: str | None = None, **more: Any
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    url = more.pop("url", stack.url)
+    headers = {"Authorization": f"Bearer {key or stack.key}", **more.pop("headers", {})}
+    async with stack.http.ws_connect(
+        f"{url}/v1/events/ws{query}", headers=headers, timeout=aiohttp.ClientWSTimeout(5), **more
+    ) as socket:
+        yield socket
+
+
+async def _told(socket: aiohttp.ClientWebSocketResponse, event: str) -> dict[str, Any]:
+    """The next message of that event."""
+    async with asyncio.timeout(20):
+        while True:
+            found = await socket.receive_json()
+            if found["event"] == event:
+                return dict(found)
+
+
+async def test_a_socket_tells_the_same_and_takes_other_wishes_while_it_is_open(
+    stack: Stack,
+) -> None:
+    async with _talking(stack, "?event=remembered&kind=task") as socket:
+        start = (await _told(socket, "alive"))["id"]
+        note = await _remember(stack, "The shop sells apples", scope="project/a")
+        task = await _remember(stack, "Paint the shop", scope="project/a", kind="task")
+        told = await _told(socket, "remembered")
+        assert (told["data"]["id"], told["data"]["kind"]) == (task, "task")
+        await socket.send_json({"scope": "project/a", "event": ["remembered"], "after": start})
+        assert [(await _told(socket, "remembered"))["data"]["id"] for _ in "ab"] == [note, task]
+        await socket.send_json({"event": "remembered", "scope": ["project/b"]})
+        assert (await _told(socket, "alive"))["id"]
+        other = await _remember(stack, "The market sells pears", scope="project/b")
+        last = await _told(socket, "remembered")
+        assert last["data"]["id"] == other
+    for url in (stack.url, stack.urls["ingest"]):
+        for header, query in (({"Last-Event-ID": start}, ""), ({}, f"&after={start}")):
+            query = f"?event=remembered{query}"
+            async with _talking(stack, query, headers=header, url=url) as again:
+                seen = [(await _told(again, "remembered"))["data"]["id"] for _ in "abc"]
+                assert seen == [note, task, other]
+
+
+async def test_a_page_opens_a_socket_with_its_key_among_the_protocols(stack: Stack) -> None:
+    offered = ("reverie", f"reverie.key.{stack.key}")
+    for url in (stack.url, stack.urls["ingest"]):
+        async with stack.http.ws_connect(f"{url}/v1/events/ws", protocols=offered) as socket:
+            assert (await socket.receive_json())["event"] == "alive"
+            assert socket.protocol == "reverie"
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="401"):
+            await stack.http.ws_connect(f"{url}/v1/events/ws", protocols=("reverie.key.rv_no",))
+
+
+async def test_a_socket_refuses_in_the_words_of_every_call(stack: Stack) -> None:
+    narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
+    hands = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    hands["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    wrong = {
+        "": (400, "malformed"),
+        "?event=exploded": (422, "invalid"),
+        "?after=0": (422, "invalid"),
+        "?scope=project/b": (403, "forbidden"),
+    }
+    for query, expected in wrong.items():
+        head = hands if query else {}
+        reply = await stack.call("GET", f"/v1/events/ws{query}", key=narrow, headers=head)
+        assert (reply.status, reply.body["code"]) == expected
+    for message, code in {
+        '{"scope": "project/b"}': "forbidden",
+        '{"event": "exploded"}': "invalid",
+        '{"event": 1}': "malformed",
+        '{"shoe": "1"}': "invalid",
+        "[]": "malformed",
+        "{": "malformed",
+    }.items():
+        async with _talking(stack, key=narrow) as socket:
+            await socket.send_str(message)
+            problem = await _told(socket, "problem")
+            assert problem["data"]["code"] == code, message
+            assert (await socket.receive()).data == aiohttp.WSCloseCode.POLICY_VIOLATION
+
+
+async def test_a_socket_takes_a_place_and_ends_with_the_service(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with (
+        aiohttp.ClientSession() as http,
+        AsyncExitStack() as running,
+    ):
+        one = running_stack(database, nats_url, model_home(), max_event_watchers=1)
+        stack = await running.enter_async_context(one)
+        async with _talking(stack) as socket:
+            await _told(socket, "alive")
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
+                async with _talking(stack):
+                    pass
+
+        async def free() -> aiohttp.ClientWebSocketResponse | None:
+            with suppress(aiohttp.WSServerHandshakeError):
+                url = f"{stack.url}/v1/events/ws"
+                return await http.ws_connect(url, headers={"Authorization": f"Bearer {stack.key}"})
+            return None
+
+        last = await eventually(free)
+        assert last is not None
+        hearing = asyncio.create_task(_rest(last))
+        await running.aclose()
+        async with asyncio.timeout(5):
+            assert await hearing == aiohttp.WSCloseCode.GOING_AWAY
+
+
+async def _rest(socket: aiohttp.ClientWebSocketResponse) -> int | None:
+    async for _ in socket:
+        continue
+    return socket.close_code

@@ -1,0 +1,83 @@
+"""Validation and cleaning of remembered texts and turns before they are stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reverie.contracts.memories import RememberRequest
+from reverie.contracts.sessions import NewTurnBody
+from reverie.domain.access.principals import KeyRole, Principal
+from reverie.domain.core.errors import InvalidInput
+from reverie.domain.core.memory import NewMemory
+from reverie.domain.extraction.topic_segmentation import is_request
+from reverie.domain.text.memory_fence import MEMORY_TITLE, OMITTED_PLACEHOLDER, wrap_in_fence
+from reverie.domain.text.turns import TurnText
+from reverie.runtime.settings.settings import Settings
+from reverie_services.ingest.settings import build_ingest_settings
+from reverie_services.ingest.write.preparation import prepare_memory, prepare_turn
+
+BLOCK = wrap_in_fence(f"{MEMORY_TITLE}\n\n### Lessons\n- [global 00000001] Drain the queue")
+SETTINGS = build_ingest_settings(Settings())
+AT = datetime(2025, 6, 1, tzinfo=UTC)
+
+
+def _who(agent: str | None = None) -> Principal:
+    return Principal(1, "one", "key", KeyRole.ADMIN, ("*",), ("*",), agent=agent)
+
+
+def _kept(told_by: str | None = None, agent: str | None = None, **fields: Any) -> NewMemory:
+    body = RememberRequest.model_validate({"content": "Drain it", **fields})
+    return prepare_memory(body, _who(agent), SETTINGS, told_by).memory
+
+
+@pytest.mark.parametrize("key", ["file:src/a.ts", "session:1", "FILE:a", "Session:b"])
+def test_a_key_of_the_systems_own_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^key: "):
+        _kept(key=key)
+
+
+@pytest.mark.parametrize("key", ["file", "files:a", "session-2", "my:file:a"])
+def test_a_key_that_only_looks_like_one_is_taken(key: str) -> None:
+    assert _kept(key=key).key == key
+
+
+def test_a_reason_to_replace_needs_a_key_to_replace() -> None:
+    with pytest.raises(InvalidInput, match=r"^supersede_reason: "):
+        _kept(supersede_reason="newer")
+    assert _kept(supersede_reason="newer", key="k").supersede_reason == "newer"
+
+
+def test_a_memory_told_in_a_session_is_of_its_agent_where_the_key_has_none() -> None:
+    assert _kept("claude").agent == "claude"
+    assert _kept("claude", agent="codex").agent == "codex"
+    assert _kept().agent is None
+
+
+def test_recalled_memory_is_cut_out_of_what_is_remembered() -> None:
+    kept = _kept(content=f"{BLOCK}\nWe deploy daily", summary=f"Daily\n{BLOCK}")
+    assert (kept.content, kept.summary) == ("We deploy daily", "Daily")
+    assert kept.content_hash == _kept(content="We deploy daily").content_hash
+    assert _kept(summary=BLOCK).summary is None
+
+
+def test_remembering_recalled_memory_alone_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"^content: "):
+        _kept(content=f"  \n{BLOCK}\n ")
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool"])
+def test_recalled_memory_is_cut_out_of_a_turn(role: str) -> None:
+    turn = NewTurnBody.model_validate({"role": role, "content": f"{BLOCK}\nWhy does it hang?"})
+    stored, _ = prepare_turn(0, turn, SETTINGS, None)
+    assert "Why does it hang?" in stored.content
+    assert "queue" not in stored.content + stored.words
+
+
+def test_a_turn_of_recalled_memory_alone_leaves_a_note_that_nobody_takes_for_a_request() -> None:
+    turn = NewTurnBody.model_validate({"role": "user", "content": BLOCK})
+    stored, redactions = prepare_turn(0, turn, SETTINGS, None)
+    assert (stored.content, stored.words, redactions) == (OMITTED_PLACEHOLDER, "", 0)
+    assert not is_request(TurnText(stored.id, 0, "user", stored.content, AT))

@@ -1,0 +1,301 @@
+"""Edits, rollbacks, feedback, pins and forgetting, and the history that they leave."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reverie.domain.access.principals import KeyRole
+from tests.support.stack import Stack, eventually
+from tests.support.tables import rows, value
+
+
+async def _remember(stack: Stack, content: str, **fields: Any) -> str:
+    made = await stack.post("/v1/remember", {"content": content, **fields})
+    return str(made["id"])
+
+
+async def _found(stack: Stack, query: str, **fields: Any) -> list[str]:
+    answer = await stack.post("/v1/recall", {"query": query, **fields})
+    assert answer["degraded"] == []
+    return [hit["id"] for hit in answer["memories"]]
+
+
+async def _edit(stack: Stack, one: str, body: Any, **more: Any) -> Any:
+    reply = await stack.call("PATCH", f"/v1/memories/{one}", body, **more)
+    assert reply.status == 200, reply
+    return reply.body
+
+
+async def test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_words(
+    stack: Stack,
+) -> None:
+    one = await _remember(stack, "The gateway retries thrice with backoff", tags=["retries"])
+    first = await stack.get(f"/v1/memories/{one}")
+    hashes = "select hash from memory where id = %s"
+    before = value(stack.admin_url, hashes, one)
+    done = await _edit(
+        stack, one, {"content": "The importer streams parquet", "tags": ["x"], "reason": "wrong"}
+    )
+    assert (done["version"], done["changed"]) == (2, True)
+    assert value(stack.admin_url, hashes, one) != before
+    assert await _found(stack, "parquet") == [one]
+    chunks = "select count(*) from chunk c join memory m on m.id = c.memory where m.id = %s"
+    await eventually(lambda: _enriched(stack, one))
+    back = await stack.post(f"/v1/memories/{one}/rollback", {"version": 1})
+    assert back["version"] == 3
+    now = await stack.get(f"/v1/memories/{one}")
+    assert {name: now[name] for name in ("content", "tags", "kind", "key")} == {
+        name: first[name] for name in ("content", "tags", "kind", "key")
+    }
+    assert value(stack.admin_url, hashes, one) == before
+    await eventually(lambda: _enriched(stack, one))
+    assert value(stack.admin_url, chunks, one) == 1
+    found = await stack.post("/v1/recall", {"query": "gateway backoff"})
+    assert found["memories"][0]["id"] == one
+    assert "words" in found["memories"][0]["arms"]
+    terms = "select count(*) from posting p join memory m using (tenant, doc)"
+    terms += " where m.id = %s and term = %s"
+    [(parquet,)] = rows(stack.admin_url, "select term_no('parquet')")
+    assert value(stack.admin_url, terms, one, parquet) == 0
+    history = (await stack.get(f"/v1/memories/{one}/history"))["items"]
+    assert [v["version"] for v in history] == [3, 2, 1]
+    assert [v["why"] for v in history] == ["rolled back to version 1", "wrong", "remembered"]
+    assert history[1]["content"] == "The importer streams parquet"
+    assert len({v["who"] for v in history}) == 1
+    assert history[0]["who"].startswith("key ")
+    assert history[0]["known_to"] is None
+    assert history[2]["known_to"] == history[1]["known_from"]
+
+
+async def _enriched(stack: Stack, one: str) -> bool:
+    query = "select enriched_version = version from memory where id = %s"
+    return bool(value(stack.admin_url, query, one))
+
+
+async def test_an_edit_under_an_old_etag_is_refused_and_changes_nothing(stack: Stack) -> None:
+    one = await _remember(stack, "Deploys go out on Tuesdays")
+    tag = (await stack.call("GET", f"/v1/memories/{one}")).headers["Etag"]
+    body = {"content": "Deploys go out on Mondays"}
+    await _edit(stack, one, body, headers={"If-Match": tag})
+    late = await stack.call("PATCH", f"/v1/memories/{one}", body, headers={"If-Match": tag})
+    assert (late.status, late.body["code"]) == (412, "precondition_failed")
+    odd = await stack.call("PATCH", f"/v1/memories/{one}", body, headers={"If-Match": "three"})
+    assert (odd.status, odd.body["field"]) == (422, "If-Match")
+    same = await _edit(stack, one, body)
+    assert (same["version"], same["changed"]) == (2, False)
+    back = f"/v1/memories/{one}/rollback"
+    late = await stack.call("POST", back, {"version": 2}, headers={"If-Match": tag})
+    assert (late.status, late.body["code"]) == (412, "precondition_failed")
+    assert (await stack.post(back, {"version": 2}))["changed"] is False
+
+
+async def test_an_edit_carrying_a_secret_is_redacted_everywhere(stack: Stack) -> None:
+    one = await _remember(stack, "The uploader needs a token")
+    secret = "AKIA" + "IOSFODNN7EXAMPLQ"
+    done = await _edit(
+        stack,
+        one,
+        {
+            "content": f"The uploader uses {secret}",
+            "tags": [secret],
+            "summary": secret,
+            "metadata": {"env": secret},
+            "reason": f"because {secret}",
+        },
+    )
+    assert done["redactions"] == 5
+    for table in ("memory", "memory_version", "memory_tag", "outbox"):
+        dump = rows(
+            stack.admin_url, f"select t::text from {table} t where tenant = %s", stack.number()
+        )
+        assert secret not in str(dump), table
+
+
+async def test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept(stack: Stack) -> None:
+    near = await _remember(stack, "Kafka was replaced by NATS")
+    one = await _remember(
+        stack,
+        "NATS keeps streams on disk",
+        kind="convention",
+        edges=[{"to": near, "type": "relates_to"}],
+    )
+    await eventually(lambda: _enriched(stack, one))
+    gone = await stack.call("DELETE", f"/v1/memories/{one}")
+    assert gone.status == 200
+    assert one not in await _found(stack, "NATS streams on disk")
+    assert (await stack.call("GET", f"/v1/memories/{one}")).status == 404
+    assert (await stack.call("GET", f"/v1/memories/{one}/history")).status == 404
+    assert "NATS keeps" not in (await stack.get("/v1/context"))["markdown"]
+    listed = await stack.get("/v1/memories")
+    assert [m["id"] for m in listed["items"]] == [near]
+    around = (await stack.get(f"/v1/memories/{near}"))["neighbours"]
+    assert [n["id"] for n in around if n["type"] != "touches"] == []
+    assert one not in [n["id"] for n in around]
+    kept = "select content from memory_version where memory = %s"
+    assert value(stack.admin_url, kept, one) == "NATS keeps streams on disk"
+    left = "select count(*) from posting p join memory m using (tenant, doc) where m.id = %s"
+    assert value(stack.admin_url, left, one) == 0
+    again = await stack.post("/v1/remember", {"content": "NATS keeps streams on disk"})
+    assert (again["status"], again["id"] != one) == ("created", True)
+
+
+async def test_a_roll_back_onto_the_content_of_another_active_memory_names_it(
+    stack: Stack,
+) -> None:
+    one = await _remember(stack, "Tests run on two cores")
+    await _edit(stack, one, {"content": "Tests run on four cores"})
+    other = await _remember(stack, "Tests run on two cores")
+    refused = await stack.call("POST", f"/v1/memories/{one}/rollback", {"version": 1})
+    assert (refused.status, refused.body["current"]["id"]) == (409, other)
+    assert (await stack.get(f"/v1/memories/{one}"))["version"] == 2
+    unknown = await stack.call("POST", f"/v1/memories/{one}/rollback", {"version": 9})
+    assert unknown.status == 404
+
+
+async def test_feedback_approves_edits_and_discards(stack: Stack) -> None:
+    one = await _remember(stack, "The cache lives in Redis", confidence=0.5)
+    await stack.post(f"/v1/memories/{one}/feedback", {"verdict": "approve"})
+    stored = "select confidence from memory where id = %s"
+    assert value(stack.admin_url, stored, one) == 1.0
+    done = await stack.post(
+        f"/v1/memories/{one}/feedback",
+        {"verdict": "edit", "content": "The cache lives in Valkey"},
+    )
+    assert done["version"] == 3
+    assert await _found(stack, "Valkey") == [one]
+    bare = await stack.call("POST", f"/v1/memories/{one}/feedback", {"verdict": "edit"})
+    assert (bare.status, bare.body["field"]) == (422, "content")
+    await stack.post(f"/v1/memories/{one}/feedback", {"verdict": "discard"})
+    assert await _found(stack, "Valkey") == []
+
+
+async def test_a_pin_is_set_and_taken_off_again(stack: Stack) -> None:
+    one = await _remember(stack, "Ask before touching the billing tables", kind="reference")
+    assert (await stack.call("PUT", f"/v1/memories/{one}/pin")).body["changed"]
+    assert "billing tables" in (await stack.get("/v1/context"))["markdown"]
+    assert (await stack.call("DELETE", f"/v1/memories/{one}/pin")).body["changed"]
+    assert "billing tables" not in (await stack.get("/v1/context"))["markdown"]
+
+
+async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
+    one = await _remember(stack, "Only writers may change this", scope="project/a")
+    for key in (
+        stack.key_of(role=KeyRole.READER),
+        stack.key_of(role=KeyRole.WRITER, writes=["project/b"]),
+    ):
+        for method, path, body in (
+            ("PATCH", "", {"content": "changed"}),
+            ("DELETE", "", None),
+            ("PUT", "/pin", None),
+            ("POST", "/feedback", {"verdict": "discard"}),
+            ("POST", "/rollback", {"version": 1}),
+        ):
+            reply = await stack.call(method, f"/v1/memories/{one}{path}", body, key=key)
+            assert reply.status == 403, (method, path, reply)
+    hidden = stack.key_of(role=KeyRole.WRITER, reads=["project/b"])
+    reply = await stack.call("DELETE", f"/v1/memories/{one}", key=hidden)
+    assert reply.status == 404
+    assert (await stack.get(f"/v1/memories/{one}"))["version"] == 1
+
+
+async def test_as_of_answers_with_what_was_known_then(stack: Stack) -> None:
+    cause = await _remember(stack, "The queue lost messages on restart", kind="bug")
+    edited = await _remember(stack, "Streams have one replica", key="replicas")
+    forgotten = await _remember(
+        stack, "The queue is Redis pubsub", edges=[{"to": cause, "type": "led_to"}]
+    )
+    then = datetime.now(UTC).isoformat()
+    await _edit(stack, edited, {"content": "Streams have three replicas"})
+    await stack.call("DELETE", f"/v1/memories/{forgotten}")
+    old = await stack.get(f"/v1/memories/{edited}", params={"as_of": then})
+    assert (old["content"], old["key"], old["version"]) == (
+        "Streams have one replica",
+        "replicas",
+        1,
+    )
+    past = await stack.get(f"/v1/memories/{forgotten}", params={"as_of": then})
+    assert [(n["id"], n["type"]) for n in past["neighbours"]] == [(cause, "led_to")]
+    answer = await stack.post("/v1/recall", {"query": "queue Redis messages", "as_of": then})
+    assert answer["search_mode"] == "words"
+    assert {hit["id"] for hit in answer["memories"]} == {forgotten, cause}
+    assert [(e["from"], e["to"]) for e in answer["edges"]] == [(forgotten, cause)]
+    replica = await stack.post("/v1/recall", {"query": "one replica", "as_of": then})
+    assert [hit["content"] for hit in replica["memories"]] == ["Streams have one replica"]
+    assert forgotten not in await _found(stack, "Redis pubsub")
+    early = await stack.call(
+        "GET", f"/v1/memories/{edited}", params={"as_of": "2020-01-01T00:00:00Z"}
+    )
+    assert early.status == 404
+
+
+async def test_valid_at_answers_what_was_true_then(stack: Stack) -> None:
+    old = await _remember(
+        stack,
+        "Releases are cut by hand",
+        valid_from="2024-01-01T00:00:00Z",
+        valid_to="2025-01-01T00:00:00Z",
+    )
+    new = await _remember(
+        stack, "Releases are cut by the pipeline", valid_from="2025-01-01T00:00:00Z"
+    )
+    for moment, expected in (("2024-06-01T00:00:00Z", old), ("2025-06-01T00:00:00Z", new)):
+        assert await _found(stack, "releases are cut", valid_at=moment) == [expected]
+        listed = await stack.get("/v1/memories", params={"valid_at": moment})
+        assert [m["id"] for m in listed["items"]] == [expected]
+
+
+async def test_a_soft_supersede_needs_no_reason_and_keeps_trust(stack: Stack) -> None:
+    old = await _remember(stack, "Adress of the API", key="api", pinned=True, confidence=0.95)
+    new = await stack.post(
+        "/v1/remember", {"content": "Address of the API", "key": "api", "soft": True}
+    )
+    assert new["status"] == "superseded"
+    found = await stack.get(f"/v1/memories/{new['id']}")
+    assert found["pinned"] is True
+    stored = "select round(confidence::numeric, 2)::float8 from memory where id = %s"
+    assert value(stack.admin_url, stored, new["id"]) == pytest.approx(0.95)
+    meta = "select meta from edge where src = %s and dst = %s"
+    assert value(stack.admin_url, meta, new["id"], old) == {
+        "reason": "minor correction",
+        "soft": True,
+    }
+    origin = await stack.get(f"/v1/memories/{new['id']}/provenance")
+    assert [one["id"] for one in origin["replaced"]] == [old]
+    past = await stack.get(f"/v1/memories/{old}/history")
+    assert [(v["why"], v["who"][:4]) for v in past["items"]] == [
+        ("minor correction", "key "),
+        ("remembered", "key "),
+    ]
+    ended = (await stack.get(f"/v1/memories/{old}"))["valid_to"]
+    assert ended
+    edited = await _edit(stack, old, {"content": "We decided to move the API", "kind": "decision"})
+    assert not any("reads like" in hint for hint in edited["hints"])
+    await stack.post(f"/v1/memories/{old}/rollback", {"version": 1})
+    back = await stack.get(f"/v1/memories/{old}")
+    assert (back["status"], back["valid_to"]) == ("superseded", ended)
+    keyless = await stack.call("POST", "/v1/remember", {"content": "no key here", "soft": True})
+    assert (keyless.status, keyless.body["field"]) == (422, "soft")
+
+
+async def test_provenance_leads_back_to_session_and_turn(stack: Stack) -> None:
+    session = (await stack.post("/v1/sessions/start", {"agent": "coder", "project": "app"}))[
+        "session"
+    ]
+    said = "We decided to use Valkey instead of Redis because of its licence."
+    await stack.post(
+        "/v1/turns", {"session": session, "turns": [{"role": "user", "content": said}]}
+    )
+    await stack.post(f"/v1/sessions/{session}/end", {})
+
+    async def dreamt() -> str | None:
+        listed = await stack.get("/v1/memories", params={"session": session, "kind": "decision"})
+        return listed["items"][0]["id"] if listed["items"] else None
+
+    one = await eventually(dreamt)
+    origin = await stack.get(f"/v1/memories/{one}/provenance")
+    assert (origin["source"], origin["agent"]) == ("dream", "coder")
+    assert origin["session"]["id"] == session
+    assert [turn["content"] for turn in origin["turns"]] == [said]

@@ -1,0 +1,304 @@
+"""The vault: entries, sealed secrets, key rotation, removal of secrets elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+
+from reverie.store.platform.encryption import create_cipher
+from reverie.store.platform.vault_key_rotation import rotate_master_key
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually, running_stack
+from tests.support.tables import TABLES, rows
+
+OLD = base64.b64encode(b"o" * 32).decode()
+NEW = base64.b64encode(b"n" * 32).decode()
+PLAIN = "correct" + " horse staple"
+"""A value that no pattern would take for a secret."""
+
+
+@pytest.fixture
+async def vault(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
+    async with running_stack(database, nats_url, model_home(), vault_key=OLD) as made:
+        yield made
+
+
+def everything(admin_url: str) -> str:
+    """All rows of all tables, as text."""
+    with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
+        names = [name for (name,) in rows(admin_url, TABLES, "reverie")]
+        return "\n".join(
+            str(row)
+            for name in names
+            for row in connection.execute(f'select t::text from "{name}" t'.encode()).fetchall()
+        )
+
+
+async def test_state_is_kept_read_listed_and_removed_by_scope_and_version(vault: Stack) -> None:
+    put = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": {"n": 1}})
+    assert (put.status, put.body["version"], put.body["secret"]) == (200, 1, False)
+    stale = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": 2, "version": 7})
+    assert (stale.status, stale.body["code"]) == (409, "conflict")
+    again = {"value": {"n": 2}, "version": 1}
+    assert (await vault.call("PUT", "/v1/vault/builds?scope=project/a", again)).body["version"] == 2
+    read = await vault.get("/v1/vault/builds?scope=project/a")
+    assert (read["value"], read["version"]) == ({"n": 2}, 2)
+    stranger = vault.key_of(reads=["project/b"], writes=["project/b"])
+    path = "/v1/vault/builds?scope=project/a"
+    replies = [
+        await vault.call(*one, key=stranger) for one in (("GET", path), ("DELETE", path))
+    ] + [await vault.call("PUT", path, {"value": 1}, stranger)]
+    assert [one.status for one in replies] == [404, 404, 403]
+    assert (await vault.get("/v1/vault", key=stranger))["items"] == []
+    other = vault.key_of(tenant="other")
+    assert (await vault.call("GET", path, key=other)).status == 404
+    for n in range(3):
+        await vault.call("PUT", f"/v1/vault/k{n}", {"value": n})
+    first = await vault.get("/v1/vault?limit=2")
+    rest = await vault.get(f"/v1/vault?limit=2&cursor={first['next']}")
+    assert [one["key"] for one in first["items"] + rest["items"]] == ["k0", "k1", "k2", "builds"]
+    assert rest["next"] is None
+    assert (await vault.call("DELETE", path)).body["deleted"]
+    assert (await vault.call("GET", path)).status == 404
+
+
+async def test_a_secret_is_sealed_and_leaves_no_trace_in_memory_turns_or_tables(
+    vault: Stack,
+) -> None:
+    sent = {"value": {"pin": PLAIN}, "secret": True}
+    assert (await vault.call("PUT", "/v1/vault/door", sent)).status == 200
+    told = await vault.post(
+        "/v1/remember", {"content": f"The door opens by {PLAIN} as agreed", "tags": [PLAIN]}
+    )
+    assert told["redactions"] == 2
+    session = (await vault.post("/v1/sessions/start", {"agent": "claude"}))["session"]
+    turns = [{"role": "tool", "tool": "bash", "content": f"$ open\n{PLAIN}\n{json.dumps(PLAIN)}"}]
+    said = await vault.post("/v1/turns", {"session": session, "turns": turns})
+    assert said["redactions"] == 2
+    memory = await vault.get(f"/v1/memories/{told['id']}")
+    assert memory["content"] == "The door opens by [REDACTED_VAULT:door] as agreed"
+    narrow = vault.key_of(reads=["project/a"], writes=["project/a"])
+    hidden = await vault.post(
+        "/v1/remember", {"content": f"it is {PLAIN} here", "scope": "project/a"}, key=narrow
+    )
+    assert (await vault.get(f"/v1/memories/{hidden['id']}"))["content"] == (
+        "it is [REDACTED_VAULT] here"
+    )
+    await eventually(lambda: _quiet(vault))
+    assert PLAIN not in everything(vault.admin_url)
+    assert PLAIN not in json.dumps(await vault.get("/v1/vault"))
+    found = await vault.post("/v1/recall", {"query": "door pin"})
+    assert PLAIN not in json.dumps(found)
+    assert (await vault.get("/v1/vault/door"))["value"] == {"pin": PLAIN}
+    kept = await vault.call("PUT", "/v1/vault/door", {"value": PLAIN + "!"})
+    assert kept.body["secret"] is True
+    other = vault.key_of(tenant="other")
+    free = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    assert free["redactions"] == 0
+    await vault.call("DELETE", "/v1/vault/door")
+    assert (await vault.post("/v1/remember", {"content": f"now {PLAIN} is said"}))[
+        "redactions"
+    ] == 0
+
+
+async def _quiet(stack: Stack) -> bool:
+    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])
+
+
+async def test_a_credential_that_is_not_marked_secret_is_refused_by_value_and_by_key(
+    vault: Stack,
+) -> None:
+    token = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+    for path, value, field in (
+        ("/v1/vault/x", {"note": f"use {token}"}, "value"),
+        ("/v1/vault/db_password", "hunter" + "2hunter", "value"),
+        (f"/v1/vault/{token}", 1, "key"),
+        ("/v1/vault/advice", 1, "key"),
+        ("/v1/vault/none", None, "value"),
+    ):
+        reply = await vault.call("PUT", path, {"value": value})
+        assert (reply.status, reply.body["field"]) == (422, field), path
+    assert token not in everything(vault.admin_url)
+
+
+async def test_after_a_rotation_the_old_key_may_go(
+    vault: Stack, database: DatabaseUrls, nats_url: str
+) -> None:
+    for n in range(3):
+        await vault.call("PUT", f"/v1/vault/s{n}", {"value": f"value-{n}-x", "secret": True})
+    gone = rows(
+        vault.admin_url, "update vault set key_id = 'gone' where key = 's2' returning tenant"
+    )
+    steps: list[tuple[int, int]] = []
+    done = rotate_master_key(
+        vault.admin_url, create_cipher(f"{NEW},{OLD}"), lambda *at: steps.append(at)
+    )
+    assert (done.count, steps) == (2, [(2, 3)])
+    assert [vars(one) for one in done.unreadable] == [
+        {"tenant": gone[0][0], "scope": "global", "key": "s2"}
+    ]
+    assert rotate_master_key(vault.admin_url, create_cipher(NEW), lambda *_: None).count == 0
+    lost = await vault.call("GET", "/v1/vault/s1")
+    assert (lost.status, "vault_key" in lost.body["detail"]) == (503, True)
+    async with running_stack(database, nats_url, model_home(), vault_key=NEW) as renewed:
+        read = await vault.get(f"{renewed.url}/v1/vault/s1")
+        assert read["value"] == "value-1-x"
+        listed = await vault.get(f"{renewed.url}/v1/vault")
+        assert [one["readable"] for one in listed["items"]] == [True, True, False]
+        told = await vault.post(f"{renewed.url}/v1/remember", {"content": "it is value-0-x"})
+        assert told["redactions"] == 1
+        path = f"{renewed.url}/v1/vault/s2"
+        assert (await vault.call("GET", path)).status == 503
+        assert (await vault.call("DELETE", path)).body["deleted"]
+        again = await vault.call("PUT", path, {"value": "value-2-y", "secret": True})
+        assert again.body["version"] == 1
+
+
+async def test_without_a_master_key_a_secret_is_refused_and_says_what_to_set(
+    stack: Stack,
+) -> None:
+    reply = await stack.call("PUT", "/v1/vault/x", {"value": "abcdefg", "secret": True})
+    assert (reply.status, reply.body["field"]) == (422, "secret")
+    assert "vault_key" in reply.body["detail"]
+
+
+async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_vault(
+    stack: Stack,
+) -> None:
+    for content in ("41", "builds: 1207", '{"a": [1, 2], "b": "c"}'):
+        told = await stack.post("/v1/remember", {"content": content})
+        assert any("vault" in hint for hint in told["hints"]), content
+    told = await stack.post("/v1/remember", {"content": "The port of the gateway is 3456"})
+    assert not any("vault" in hint for hint in told["hints"])
+    hints: list[str] = []
+    for n in range(103):
+        body = {"content": f"step {n} of the run is done", "key": "step", "supersede_reason": "on"}
+        hints = (await stack.post("/v1/remember", body))["hints"]
+    assert any(hint.startswith("step was written 1") for hint in hints)
+    items = [{"content": "one more", "key": "step", "supersede_reason": "on"}, {"content": "new"}]
+    many = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
+    assert [[h for h in one["hints"] if "vault" in h][:1] != [] for one in many] == [True, False]
+    busy, *states = (await stack.get("/v1/vault/advice"))["items"]
+    assert (busy["key"], busy["scope"], busy["versions"] > 100) == ("step", "global", True)
+    assert len(states) == 3
+    assert all(one["memory"] for one in states)
+    for limit in (1, 2, 3):
+        assert await stack.walked("/v1/vault/advice", limit) == [busy, *states]
+
+
+async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault: Stack) -> None:
+    session = (
+        await vault.post(
+            "/v1/sessions/start", {"agent": "claude", "project": "shop", "branch": f"fix-{PLAIN}"}
+        )
+    )["session"]
+    body = {"content": f"The door opens by {PLAIN} as agreed", "session": session, "key": "door"}
+    first = await vault.post("/v1/remember", body)
+    more = {"tags": [PLAIN], "metadata": {"codes": {PLAIN: [7041993]}}, "summary": PLAIN}
+    old = await vault.post("/v1/remember", {"content": "The port is 3456", **more})
+    twins = [
+        await vault.post("/v1/remember", {"content": f"we say {word} here"})
+        for word in (PLAIN, "[REDACTED_VAULT]")
+    ]
+    told = {**body, "content": f"{PLAIN} opens the gate", "supersede_reason": f"not {PLAIN} alone"}
+    second = await vault.post("/v1/remember", told)
+    why = {"from": old["id"], "to": first["id"], "type": "relates_to", "metadata": {"by": PLAIN}}
+    await vault.post("/v1/links", why)
+    gone = await vault.post("/v1/remember", {"content": f"forget that {PLAIN} was said"})
+    await vault.call("DELETE", f"/v1/memories/{gone['id']}")
+    turns = [{"role": role, "content": f"say {PLAIN} now"} for role in ("user", "tool")]
+    await vault.post("/v1/turns", {"session": session, "turns": turns})
+    await vault.post(f"/v1/sessions/{session}/end", {"summary": f"we found {PLAIN}"})
+    other = vault.key_of(tenant="other")
+    theirs = await vault.post("/v1/remember", {"content": f"a poem: {PLAIN}"}, key=other)
+    assert (await vault.get("/v1/vault/scrub"))["state"] == "none"
+
+    sent = {"value": {"door": PLAIN, "n": 7041993, "user": "agreed"}, "secret": True}
+    put = await vault.call("PUT", "/v1/vault/gate", sent)
+    assert "/v1/vault/scrub" in put.body["hints"][0]
+
+    async def searched() -> bool:
+        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+
+    await eventually(searched)
+    assert (await vault.get("/v1/vault/scrub"))["scrubbed"] >= 10
+    kept = everything(vault.admin_url).splitlines()
+    assert [row for row in kept if PLAIN in row and theirs["id"] not in row] == []
+    assert "7041993" not in "\n".join(kept)
+    memory = await vault.get(f"/v1/memories/{first['id']}")
+    assert memory["content"] == "The door opens by [REDACTED_VAULT] as agreed"
+    assert memory["status"] == "superseded"
+    changed = await vault.get(f"/v1/memories/{second['id']}")
+    assert changed["content"] == "[REDACTED_VAULT] opens the gate"
+    history = await vault.get(f"/v1/memories/{second['id']}/history")
+    assert "a secret of the vault was taken out" in json.dumps(history)
+    found = await vault.post("/v1/recall", {"query": "which words open the gate"})
+    assert second["id"] in [one["id"] for one in found["memories"]]
+    same = [await vault.get(f"/v1/memories/{one['id']}") for one in twins]
+    assert {one["content"] for one in same} == {"we say [REDACTED_VAULT] here"}
+    lost = await vault.post("/v1/recall", {"query": "horse staple"})
+    assert PLAIN not in json.dumps(lost)
+    assert rows(vault.admin_url, "select content from memory where id = %s", theirs["id"]) == [
+        (f"a poem: {PLAIN}",)
+    ]
+
+
+async def test_a_session_whose_start_told_what_is_secret_now_is_found_when_it_is_started_again(
+    vault: Stack,
+) -> None:
+    always = {"content": f"Always say {PLAIN} at the door", "kind": "convention", "pinned": True}
+    await vault.post("/v1/remember", {**always, "scope": "project/shop"})
+    start, once = {"agent": "claude", "project": "shop"}, {"Idempotency-Key": "once"}
+    first = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    assert PLAIN in first.body["context"]
+    await vault.call("PUT", "/v1/vault/gate", {"value": PLAIN, "secret": True})
+
+    async def searched() -> bool:
+        return bool((await vault.get("/v1/vault/scrub"))["passages"])
+
+    await eventually(searched)
+    again = await vault.call("POST", "/v1/sessions/start", start, headers=once)
+    assert again.body["session"] == first.body["session"]
+    assert PLAIN not in again.body["context"]
+
+
+async def test_numbers_are_secrets_too_and_what_is_too_short_to_be_found_is_told(
+    vault: Stack,
+) -> None:
+    put = await vault.call("PUT", "/v1/vault/pin", {"value": 8150273, "secret": True})
+    assert "/v1/vault/scrub" in put.body["hints"][0]
+    for value in (True, 41, "abc"):
+        short = await vault.call("PUT", "/v1/vault/flag", {"value": value, "secret": True})
+        assert "too short" in short.body["hints"][0]
+        assert (await vault.get("/v1/vault/flag"))["value"] == value
+    held = {"value": json.dumps({"host": "localhost", "word": PLAIN}), "secret": True}
+    await vault.call("PUT", "/v1/vault/held", held)
+    body = {
+        "content": f"Dial 8150273, not 181502730, on localhost; say {PLAIN}",
+        "metadata": {"pin": 8150273, "true": True, "n": [8150273, 41]},
+    }
+    told = await vault.post("/v1/remember", body)
+    memory = await vault.get(f"/v1/memories/{told['id']}")
+    assert memory["content"] == (
+        "Dial [REDACTED_VAULT:pin], not 181502730, on localhost; say [REDACTED_VAULT:held]"
+    )
+    mark = "[REDACTED_VAULT:pin]"
+    assert memory["metadata"] == {"pin": mark, "true": True, "n": [mark, 41]}
+
+
+async def test_a_scope_that_is_a_credential_is_refused_unseen(vault: Stack) -> None:
+    await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-seven", "secret": True})
+    shaped = "sk-ant-api03-" + "a1b2c3d4e5" * 4
+    for name in ("tulip-seven", shaped):
+        for scope in (f"project/{name}", f"project/{name}/topic/x"):
+            reply = await vault.call("POST", "/v1/remember", {"content": "hello", "scope": scope})
+            assert (reply.status, reply.body["field"]) == (422, "scope"), scope
+            assert name not in json.dumps(reply.body)
+    started = await vault.post("/v1/sessions/start", {"agent": "a", "project": "tulip-seven"})
+    assert "tulip-seven" not in started["scope"]
+    assert "tulip-seven" not in everything(vault.admin_url)

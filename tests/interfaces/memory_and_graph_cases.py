@@ -1,0 +1,153 @@
+"""Interface test cases of memories and the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.interfaces.case import Case, Fields
+from tests.interfaces.running_system import PROJECT, SCOPE, World
+from tests.support.stack import eventually
+from tests.support.tables import rows
+
+
+def ids(answer: Any, name: str = "items") -> set[str]:
+    """The ids in a list of the answer."""
+    return {str(one["id"]) for one in answer[name]}
+
+
+async def _fact(world: World) -> Fields:
+    content = f"Rope {world.words()} is new."
+    return {"content": content, "kind": "lesson", "scope": SCOPE, "key": f"rope{world.number()}"}
+
+
+async def _facts(world: World) -> Fields:
+    items = [{"content": f"Chain {world.words()} rusts.", "scope": SCOPE} for _ in range(2)]
+    return {"items": items, "_lines": "\n".join(one["content"] for one in items)}
+
+
+async def _asked(world: World) -> Fields:
+    made = await world.memory("The anchor number {} weighs two tons.")
+
+    async def known() -> bool:
+        """Whether its meaning is known too, as that of others like it."""
+        asked = "select 1 from memory where id = %s and enriched_version >= version"
+        return bool(rows(world.stack.admin_url, asked, made["id"]))
+
+    await eventually(known)
+    return {"query": made["_content"], "limit": 3, "_id": made["id"]}
+
+
+async def _start(world: World) -> Fields:
+    made = await world.memory("Always check rope {}.", kind="convention")
+    return {"project": PROJECT, "_content": made["_content"]}
+
+
+async def _turn(world: World) -> Fields:
+    made = await world.memory("The winch number {} sticks.")
+    return await world.session("session", query=made["_content"])
+
+
+async def _listed(world: World) -> Fields:
+    scope = f"topic/t{world.number()}"
+    return {"scope": scope, "_id": (await world.memory(scope=scope))["id"]}
+
+
+async def _skills(world: World) -> Fields:
+    return {"scope": SCOPE, "_id": (await world.skill())["id"]}
+
+
+async def _edit(world: World) -> Fields:
+    return {**await world.memory(), "content": f"Lamp {world.words()} is out."}
+
+
+async def _around(world: World) -> Fields:
+    two = await world.two()
+    await world.post("/v1/links", two)
+    return {"id": two["from"], "depth": 1, "_near": two["to"]}
+
+
+async def _back(world: World) -> Fields:
+    return {**await world.edited(), "version": 1}
+
+
+async def _judged(world: World) -> Fields:
+    return {**await world.memory(), "verdict": "approve"}
+
+
+async def _touching(world: World) -> Fields:
+    return {"path": "lamp.py", "project": PROJECT}
+
+
+MEMORY_CASES = (
+    Case(
+        "remember", _fact, lambda a, f: a["status"] == "created",
+        cli="remember '{content}' --kind {kind} --scope {scope} --key {key}",
+        client="remember", tool="remember",
+    ),
+    Case(
+        "remember_batch", _facts, lambda a, f: [one["version"] for one in a["items"]] == [1, 1],
+        cli=f"remember - --lines --scope {SCOPE}", stdin="_lines", client="remember_batch",
+    ),
+    Case(
+        "recall", _asked, lambda a, f: f["_id"] in ids(a, "memories"),
+        cli="recall '{query}' --limit {limit}", client="recall", tool="recall",
+    ),
+    Case(
+        "context", _start, lambda a, f: f["_content"] in a["markdown"],
+        cli="context --project {project}", client="get_context", tool="context",
+    ),
+    Case(
+        "preflow", _turn, lambda a, f: f["query"] in a["markdown"] and a["turn"] == 1,
+        cli="preflow {session} '{query}'", client="preflow",
+    ),
+    Case(
+        "list_memories", _listed, lambda a, f: ids(a) == {f["_id"]},
+        cli="memories --scope {scope}", client="list_memories", tool="memory_list",
+    ),
+    Case(
+        "get_memory", World.memory, lambda a, f: a["content"] == f["_content"],
+        cli="show {id}", client="get_memory",
+    ),
+    Case(
+        "edit_memory", _edit, lambda a, f: (a["version"], a["changed"]) == (2, True),
+        cli="edit {id} --content '{content}'", client="edit_memory",
+    ),
+    Case(
+        "forget", World.memory, lambda a, f: a["changed"],
+        cli="forget {id}", client="forget", tool="forget",
+    ),
+    Case("pin", World.memory, lambda a, f: a["changed"], cli="pin {id}", client="pin"),
+    Case("unpin", lambda w: w.memory(pinned=True), lambda a, f: a["changed"],
+         cli="pin {id} --off", client="unpin"),
+    Case("restore", World.archived, lambda a, f: a["status"] == "active",
+         cli="restore {id}", client="restore"),
+    Case("confirm", World.memory, lambda a, f: a["cleared"] == 0,
+         cli="confirm {id}", client="confirm", tool="confirm"),
+    Case(
+        "feedback", _judged, lambda a, f: a["changed"],
+        cli="feedback {id} {verdict}", client="feedback", tool="feedback",
+    ),
+    Case("history", World.edited, lambda a, f: [one["version"] for one in a["items"]] == [2, 1],
+         cli="history {id}", client="list_versions", tool="history"),
+    Case("rollback", _back, lambda a, f: a["version"] == 3,
+         cli="rollback {id} {version}", client="rollback", tool="rollback"),
+    Case("provenance", World.memory, lambda a, f: a["id"] == f["id"],
+         cli="provenance {id}", client="get_provenance"),
+    Case("replay", World.skill, lambda a, f: a["steps"][0] == "Steer to pier",
+         cli="skill replay {id} place=pier", client="replay_skill"),
+    Case("list_skills", _skills, lambda a, f: f["_id"] in ids(a),
+         cli="skill list --scope {scope}", client="list_skills"),
+    Case("link", World.two, lambda a, f: a["created"],
+         cli="link {from} {to} {type}", client="link", tool="link",
+         renamed={"from": "source", "to": "target"}),
+    Case("unlink", World.edge, lambda a, f: a["id"] == f["id"],
+         cli="unlink {id}", client="unlink", tool="unlink"),
+    Case("subgraph", _around, lambda a, f: f["_near"] in ids(a, "nodes"),
+         cli="subgraph {id} --depth {depth}", client="get_subgraph", tool="subgraph"),
+    Case("impact", _touching, lambda a, f: a["path"] == f["path"] if "path" in a else "items" in a,
+         cli="impact {path} --project {project}", client="list_impact", tool="impact"),
+    Case("graph_stats", World.none, lambda a, f: a["memories"] > 0 and "components" in a,
+         cli="stats", client="get_graph_stats"),
+    Case("stale", lambda w: w.none(project=PROJECT), lambda a, f: "items" in a,
+         cli="stale --project {project}", client="list_stale", tool="stale"),
+)  # fmt: skip

@@ -1,0 +1,48 @@
+"""Every operation and refusal through REST, MCP, gRPC, command line and client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from reverie.testing.servers import TestRun
+from tests.interfaces.case import DOORS, Case
+from tests.interfaces.refusals import REFUSALS, REFUSING, Refusal
+from tests.interfaces.running_system import World, open_world
+from tests.interfaces.table import CASES
+from tests.interfaces.transports import THROUGH
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+CELLS = [
+    pytest.param(case, door, id=f"{case.operation}-{door}")
+    for case in CASES
+    for door in DOORS
+    if door not in case.empty
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(test_run: TestRun) -> AsyncIterator[World]:
+    async with open_world(test_run) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("case", "door"), CELLS)
+async def test_an_operation_works_through_a_door(world: World, case: Case, door: str) -> None:
+    fields = await case.given(world)
+    answer = await THROUGH[door](world, case, fields)
+    assert case.holds(answer, fields), answer
+
+
+@pytest.mark.parametrize("one", REFUSALS, ids=lambda one: one.name)
+async def test_a_refusal_has_one_code_and_the_same_words_at_every_door(
+    world: World, one: Refusal
+) -> None:
+    fields = await one.given(world)
+    told = {door: await refuse(world, one, fields) for door, refuse in REFUSING.items()}
+    assert {code for code, _ in told.values()} == {one.code}, told
+    # How long to wait is counted from when it is asked.
+    assert len({re.sub(r"\d+ seconds", "", words) for _, words in told.values()}) == 1, told

@@ -1,0 +1,169 @@
+"""Inputs just within the limits are stored, enriched and read back."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from tests.support.stack import Stack, eventually, running_stack
+from tests.support.tables import Tables, rows, value
+
+CHANCE = random.Random(7)
+LIMIT = 65_536
+TURN_LIMIT = 262_144
+
+
+@pytest.fixture
+def stack(alone: Stack) -> Stack:
+    """A system of the test's own: what waits and what is stored is its alone."""
+    return alone
+
+
+def _of(alphabet: str, size: int) -> str:
+    """Text of that many bytes without any repetition to speak of."""
+    wide = len(alphabet[0].encode())
+    return "".join(CHANCE.choices(alphabet, k=size // wide))
+
+
+CJK = "".join(chr(n) for n in range(0x4E00, 0x9FFF))
+RARE_CJK = "".join(chr(n) for n in range(0x20000, 0x2A000))
+CAMEL = "aBcDeFgHiJkLmNoPqRsTuVwXyZ"
+WORDS = "abcdefghijklmnopqrstuvwxyz0123456789 "
+PATHS = "abcdefghij/._-"
+EMOJI = "".join(chr(n) for n in range(0x1F300, 0x1F600))
+ALPHABETS = [CJK, RARE_CJK, CAMEL, WORDS, PATHS, EMOJI, "a", " a", "\u0301", "\u202e", "`", "#\n"]
+
+
+async def _idle(stack: Stack, seconds: float = 60) -> None:
+    tables = Tables(stack.admin_url)
+
+    async def idle() -> bool:
+        return tables.idle()
+
+    try:
+        await eventually(idle, seconds)
+    finally:
+        tables.close()
+
+
+@pytest.fixture
+async def front(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
+    """A stack that takes memories and derives nothing of them."""
+    async with running_stack(database, nats_url, model_home(), ingest_role="api") as made:
+        yield made
+
+
+async def _taken(stack: Stack, content: str) -> None:
+    body = {"content": content, "scope": "project/shop"}
+    made = await stack.post("/v1/remember", body)
+    assert made["status"] == "created"
+    kept = await stack.get(f"/v1/memories/{made['id']}")
+    assert kept["content"] == body["content"].strip() or made["redactions"]
+
+
+@pytest.mark.timeout(240)
+async def test_contents_of_any_letters_up_to_the_limit_are_taken(front: Stack) -> None:
+    for alphabet in ALPHABETS:
+        content = "x" + _of(alphabet, LIMIT - 8) + "x"
+        await _taken(front, content[: LIMIT - 8])
+        await front.post("/v1/recall", {"query": content[:20_000]})
+
+
+@pytest.mark.timeout(240)
+async def test_a_content_of_all_letters_up_to_the_limit_goes_the_slow_way_too(stack: Stack) -> None:
+    each = LIMIT // len(ALPHABETS) - 8
+    content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
+    assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
+    await _taken(stack, content)
+    await _idle(stack, 200)
+    chunks = "select count(*), max(stop) from chunk"
+    [(count, end)] = rows(stack.admin_url, chunks)
+    assert count > len(ALPHABETS)
+    assert end > len(content) * 0.9
+
+
+@pytest.mark.timeout(240)
+async def test_turns_of_any_letters_up_to_the_limit_are_taken_and_dreamt(stack: Stack) -> None:
+    started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
+    for role, alphabet in zip(cycle(("user", "assistant")), ALPHABETS, strict=False):
+        turns = [{"role": role, "content": "x" + _of(alphabet, TURN_LIMIT - 8) + "x"}]
+        data = json.dumps({"session": started["session"], "turns": turns}, ensure_ascii=False)
+        done = await stack.post("/v1/turns", json=None, data=data.encode())
+        assert done["accepted"] == 1
+    await stack.post(f"/v1/sessions/{started['session']}/end", {})
+    await _idle(stack)
+    runs = (await stack.get("/v1/dreams"))["items"]
+    assert {run["status"] for run in runs} == {"done"}
+
+
+def _deep(levels: int) -> Any:
+    return {"a": _deep(levels - 1)} if levels else 10**4000
+
+
+async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
+    path = "src/" + "\u6f22" * 339 + "/x"
+    assert len(path.encode()) <= 1024
+    body = {
+        "content": f"see {path} and src/{'long' * 1500}/name.py and {'deep/' * 900}x.py",
+        "scope": "project/shop",
+        "key": "\U00020000" * 200,
+        "summary": "s" * 60_000,
+        "supersede_reason": "r" * 60_000,
+        "tags": [f"{n:064}" for n in range(50)],
+        "metadata": {"deep": _deep(28), "wide": {str(n): n for n in range(2000)}},
+        "valid_from": "0001-01-02T00:00:00Z",
+        "valid_to": "9999-12-29T23:59:59.999999-00:00",
+        "git": {
+            "branch": "\U00020000" * 200,
+            "files": [path, *(f"src/f{n}.py" for n in range(199))],
+            "lines": {path: [[0, 2**31 - 1]] * 50},
+        },
+    }
+    made = await stack.post("/v1/remember", body)
+    await _idle(stack)
+    kept = await stack.get(f"/v1/memories/{made['id']}")
+    assert (kept["key"], kept["metadata"]) == (body["key"], body["metadata"])
+    assert (kept["valid_from"][:10], kept["valid_to"][:10]) == ("0001-01-02", "9999-12-29")
+    assert path in [near["label"] for near in kept["neighbours"]]
+    change = {
+        "project": "shop",
+        "branch": "\U00020000" * 200,
+        "default_branch": "\U00020000" * 200,
+        "after": "a" * 64,
+        "commits": [{"sha": "a" * 64, "committed_at": "9999-12-29T23:59:59-00:00"}],
+        "files": [
+            {"path": path, "status": "modified", "hunks": [[1, 2**31 - 2, 0, 0]]},
+            {"path": path + "y", "old_path": path, "status": "renamed"},
+        ],
+    }
+    await stack.post("/v1/git/changes", change)
+    await _idle(stack)
+    assert value(stack.admin_url, "select count(*) from git_event where processed is null") == 0
+    [item] = (await stack.get("/v1/stale?project=shop"))["items"]
+    assert item["memory"]["id"] == made["id"]
+
+
+async def test_a_secret_in_the_name_of_a_tool_or_branch_is_replaced(stack: Stack) -> None:
+    secret = "AKIA" + "IOSFODNN7ABCDEFG"
+    start = {"agent": "a", "project": "shop", "branch": f"try/{secret}"}
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    turn = {"role": "tool", "tool": f"Bash({secret})", "content": f"ran with {secret}"}
+    done = await stack.post("/v1/turns", {"session": session, "turns": [turn]})
+    assert done["redactions"] == 2
+    stored = "select t::text || s::text from turn t join session s on s.id = t.session"
+    assert secret.lower() not in value(stack.admin_url, stored).lower()
+
+
+async def test_lines_of_a_file_travel_with_the_memory(stack: Stack) -> None:
+    git = {"files": ["./src/a.py"], "lines": {"./src/a.py": [[3, 9]]}, "commit": "a" * 40}
+    made = await stack.post("/v1/remember", {"content": "a rule", "git": git})
+    kept = await stack.get(f"/v1/memories/{made['id']}")
+    assert kept["provenance"]["git"]["lines"] == {"src/a.py": [[3, 9]]}
+    assert kept["provenance"]["git"]["files"] == ["src/a.py"]

@@ -1,0 +1,275 @@
+"""Each wrong body field is named in the error, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from reverie.testing.servers import TestRun
+from tests.interfaces.invalid_input import (
+    CHANGE,
+    GOOD,
+    REMEMBER,
+    SHA,
+    TURN,
+    Place,
+    names,
+    open_place,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(test_run: TestRun) -> AsyncIterator[Place]:
+    """One system for all of this file: what is refused leaves no trace for the next test."""
+    async with open_place(test_run) as made:
+        yield made
+
+
+WRONG_MEMORIES: list[tuple[dict[str, Any], str]] = [
+    ({"content": None}, "content"),
+    ({"content": ["a"]}, "content"),
+    ({"content": "\u2003\u00a0"}, "content"),
+    ({"scope": "project/../x"}, "scope"),
+    ({"scope": "project/a/b"}, "scope"),
+    ({"content": "\u200b\u2060\ufeff"}, "content"),
+    ({"scope": "project/*"}, "scope"),
+    ({"scope": "nowhere/x"}, "scope"),
+    ({"scope": "project/" + "x" * 201}, "scope"),
+    ({"scope": ""}, "scope"),
+    ({"scope": " "}, "scope"),
+    ({"scope": 1}, "scope"),
+    ({"kind": "file"}, "kind"),
+    ({"kind": "entity"}, "kind"),
+    ({"kind": "rumour"}, "kind"),
+    ({"kind": ""}, "kind"),
+    ({"kind": 3}, "kind"),
+    ({"key": ""}, "key"),
+    ({"key": "x" * 201}, "key"),
+    ({"tags": "a"}, "tags"),
+    ({"tags": [""]}, "tags.0"),
+    ({"tags": ["x" * 65]}, "tags.0"),
+    ({"tags": [str(n) for n in range(10_000)]}, "tags"),
+    ({"session": "nope"}, "session"),
+    ({"confidence": 2}, "confidence"),
+    ({"confidence": -0.1}, "confidence"),
+    ({"confidence": "high"}, "confidence"),
+    ({"confidence": 10**400}, "confidence"),
+    ({"pinned": "yes"}, "pinned"),
+    ({"valid_from": "2026-01-01T00:00:00"}, "valid_from"),
+    ({"valid_from": "2026-01-01"}, "valid_from"),
+    ({"valid_from": "yesterday"}, "valid_from"),
+    ({"valid_from": 1767225600}, "valid_from"),
+    ({"valid_from": "1767225600"}, "valid_from"),
+    ({"valid_from": "2026-02-30T00:00:00Z"}, "valid_from"),
+    ({"valid_from": "0001-01-01T00:00:00+14:00"}, "valid_from"),
+    ({"valid_to": "9999-12-31T23:59:59-14:00"}, "valid_to"),
+    ({"valid_from": "2026-02-02T00:00:00Z", "valid_to": "2026-02-01T00:00:00Z"}, "valid_to"),
+    ({"edges": [{"to": "$memory", "type": "follows"}]}, "edges.0.type"),
+    ({"edges": [{"to": "$memory", "type": "likes"}]}, "edges.0.type"),
+    ({"edges": [{"to": "$memory"}]}, "edges.0.type"),
+    ({"edges": [{"to": "x", "type": "led_to"}]}, "edges.0.to"),
+    ({"edges": [{"to": "$memory", "type": "led_to", "weight": 1.5}]}, "edges.0.weight"),
+    ({"edges": [{"to": "$memory", "type": "led_to", "x": 1}]}, "edges.0.x"),
+    ({"edges": [{"to": "$memory", "type": "led_to"}] * 51}, "edges"),
+    ({"metadata": []}, "metadata"),
+    ({"metadata": {"a": {"b\u0000": 1}}}, "metadata.a"),
+    ({"git": {"commit": "HEAD"}}, "git.commit"),
+    ({"git": {"branch": ""}}, "git.branch"),
+    ({"git": {"files": [""]}}, "git.files.0"),
+    ({"git": {"files": ["a.py", "../../etc/passwd"]}}, "git.files.1"),
+    ({"git": {"files": ["/etc/passwd"]}}, "git.files.0"),
+    ({"git": {"files": ["a\nb.py"]}}, "git.files.0"),
+    ({"git": {"files": ["x" * 1025]}}, "git.files.0"),
+    ({"git": {"files": ["\u6f22" * 1000]}}, "git.files.0"),
+    ({"git": {"files": ["a.py"] * 201}}, "git.files"),
+    ({"git": {"lines": {"/etc/passwd": [[1, 2]]}}}, "git.lines"),
+    ({"git": {"lines": {"": [[1, 2]]}}}, "git.lines"),
+    ({"git": {"lines": {"a.py": [[1]]}}}, "git.lines.a.py.0"),
+    ({"git": {"lines": {"a.py": [[-1, 2]]}}}, "git.lines.a.py.0"),
+    ({"git": {"lines": {"a.py": [[9, 2]]}}}, "git.lines.a.py.0"),
+    ({"git": {"lines": {"a.py": [[1, 10**30]]}}}, "git.lines.a.py.0"),
+    ({"summary": ""}, "summary"),
+    ({"supersede_reason": " "}, "supersede_reason"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG_MEMORIES)
+async def test_a_wrong_field_of_a_memory_isnames(
+    place: Place, wrong: dict[str, Any], field: str
+) -> None:
+    data = json.dumps(place.filled({**REMEMBER, **wrong})).encode()
+    document = await place.refused("POST", "/v1/remember", data)
+    assert document["status"] == 422
+    assert names(document, field), document
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG_MEMORIES)
+async def test_a_batch_names_the_item_and_the_field(
+    place: Place, wrong: dict[str, Any], field: str
+) -> None:
+    await place.settled()
+    before = place.tables.counts()
+    items = [place.filled({**REMEMBER, **wrong})]
+    status, _, body = await place.send(
+        "POST", "/v1/remember/batch", json.dumps({"items": items}).encode()
+    )
+    assert place.tables.counts() == before
+    document = json.loads(body)
+    if status == 200:
+        [document] = document["items"]
+    assert document["status"] == 422
+    assert names(document, f"items.0.{field}"), document
+
+
+WRONG_TURNS: list[tuple[dict[str, Any], str]] = [
+    ({"role": "robot"}, "turns.0.role"),
+    ({"role": None}, "turns.0.role"),
+    ({"content": ""}, "turns.0.content"),
+    ({"content": "\u200b \u3164"}, "turns.0.content"),
+    ({"content": "  "}, "turns.0.content"),
+    ({"content": {"text": "x"}}, "turns.0.content"),
+    ({"at": "2026-01-01T00:00:00"}, "turns.0.at"),
+    ({"at": "9999-12-31T23:59:59-14:00"}, "turns.0.at"),
+    ({"tool": "x" * 201}, "turns.0.tool"),
+    ({"external_id": ""}, "turns.0.external_id"),
+    ({"external_id": "x" * 201}, "turns.0.external_id"),
+    ({"digested": True}, "turns.0.digested"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG_TURNS)
+async def test_a_wrong_field_of_a_turn_isnames(
+    place: Place, wrong: dict[str, Any], field: str
+) -> None:
+    turns = [{**TURN, **wrong}]
+    data = json.dumps({"session": place.session, "turns": turns}).encode()
+    document = await place.refused("POST", "/v1/turns", data)
+    assert (document["status"], document["field"]) == (422, field)
+
+
+async def test_one_wrong_turn_keeps_all_of_its_call_out(place: Place) -> None:
+    for wrong, status in (({"role": "x"}, 422), ({"content": "x" * 262_145}, 413)):
+        turns = [TURN, {**TURN, **wrong}, TURN]
+        data = json.dumps({"session": place.session, "turns": turns}).encode()
+        document = await place.refused("POST", "/v1/turns", data)
+        assert document["status"] == status
+        assert document["field"].startswith("turns.1")
+    for turns in ([], [TURN] * 1001):
+        data = json.dumps({"session": place.session, "turns": turns}).encode()
+        assert (await place.refused("POST", "/v1/turns", data))["field"] == "turns"
+
+
+OTHER_POSTS: list[tuple[str, dict[str, Any], str]] = [
+    ("/v1/sessions/start", {"agent": "x" * 201}, "agent"),
+    ("/v1/sessions/start", {"project": " "}, "project"),
+    ("/v1/sessions/start", {"branch": 5}, "branch"),
+    ("/v1/sessions/start", {"external_id": ["x"]}, "external_id"),
+    ("/v1/sessions/a%00b/end", {}, "id"),
+    ("/v1/recall", {"limit": 0}, "limit"),
+    ("/v1/recall", {"limit": 101}, "limit"),
+    ("/v1/recall", {"limit": "5"}, "limit"),
+    ("/v1/recall", {"limit": 2**63}, "limit"),
+    ("/v1/recall", {"budget_tokens": -1}, "budget_tokens"),
+    ("/v1/recall", {"depth": 9}, "depth"),
+    ("/v1/recall", {"kinds": ["rumour"]}, "kinds.0"),
+    ("/v1/recall", {"kinds": ["bug"] * 21}, "kinds"),
+    ("/v1/recall", {"scopes": ["global", "project/a/b"]}, "scopes.1"),
+    ("/v1/recall", {"scopes": ["global"] * 51}, "scopes"),
+    ("/v1/recall", {"include": ["secrets"]}, "include.0"),
+    ("/v1/recall", {"session": 5}, "session"),
+    ("/v1/dream", {"scope": "project/.."}, "scope"),
+    ("/v1/dream", {"session": "$session"}, "scope"),
+    ("/v1/remember/batch", {"items": []}, "items"),
+    ("/v1/remember/batch", {"items": [{}] * 501}, "items"),
+    ("/v1/remember/batch", {"items": ["x"]}, "items.0"),
+]
+
+
+@pytest.mark.parametrize(("path", "wrong", "field"), OTHER_POSTS)
+async def test_a_wrong_field_of_any_other_call_isnames(
+    place: Place, path: str, wrong: dict[str, Any], field: str
+) -> None:
+    body = place.filled({**GOOD.get(path, {}), **wrong})
+    document = await place.refused("POST", path, json.dumps(body).encode())
+    assert (document["status"], document["field"]) == (422, field)
+
+
+FILE = CHANGE["files"][0]
+
+
+COMMIT = CHANGE["commits"][0]
+
+
+def _file(**wrong: Any) -> dict[str, Any]:
+    return {"files": [{**FILE, **wrong}]}
+
+
+def _commit(**wrong: Any) -> dict[str, Any]:
+    return {"commits": [{**COMMIT, **wrong}]}
+
+
+WRONG_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"project": " "}, "project"),
+    ({"branch": ""}, "branch"),
+    ({"after": "HEAD"}, "after"),
+    ({"after": "A" * 40}, "after"),
+    ({"after": SHA + "\n"}, "after"),
+    ({"before": "0" * 65}, "before"),
+    ({"commits": []}, "commits"),
+    ({"v": 2}, "v"),
+    ({"branch": "refs/tags/v1"}, "branch"),
+    ({"deleted": True}, "after"),
+    ({"after": "0" * 40}, "after"),
+    ({"deleted": True, "after": None}, "files"),
+    ({"files": None}, "files"),
+    (_commit(sha="main"), "commits.0.sha"),
+    (_commit(subject="x" * 2001), "commits.0.subject"),
+    (_commit(committed_at="2026-01-01T00:00:00"), "commits.0.committed_at"),
+    (_commit(committed_at="9999-12-31T23:59:59-14:00"), "commits.0.committed_at"),
+    (_commit(committed_at=1767225600), "commits.0.committed_at"),
+    (_file(status="eaten"), "files.0.status"),
+    (_file(path=""), "files.0.path"),
+    (_file(path="/etc/passwd"), "files.0.path"),
+    (_file(path="a/../../b"), "files.0.path"),
+    (_file(path=".."), "files.0.path"),
+    (_file(path="a\\..\\b"), "files.0.path"),
+    (_file(path="C:\\a"), "files.0.path"),
+    (_file(path="a\nb"), "files.0.path"),
+    (_file(path="a\0b"), "files.0.path"),
+    (_file(path="a\x7fb"), "files.0.path"),
+    (_file(path="x" * 1025), "files.0.path"),
+    (_file(path="\u6f22" * 1000), "files.0.path"),
+    (_file(status="renamed"), "files.0.old_path"),
+    (_file(status="renamed", old_path="../a"), "files.0.old_path"),
+    (_file(status="renamed", old_path=""), "files.0.old_path"),
+    (_file(hunks=[[1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks=[[-1, 1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks=[[1, -1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks=[[1, 1, 1, 2**63]]), "files.0.hunks.0"),
+    (_file(hunks=[[1, 1, 1, 1.5]]), "files.0.hunks.0"),
+    (_file(hunks=[["1", 1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks="all"), "files.0.hunks"),
+    (_file(hunks=[[3, 4, 3, 4], [6, 1, 9, 1]]), "files.0.hunks"),
+    (_file(hunks=[[3, 1, 3, 4], [6, 1, 6, 1]]), "files.0.hunks"),
+    (_file(hunks=[[0, 1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks=[[2**31 - 1, 1, 1, 1]]), "files.0.hunks.0"),
+    (_file(hunks=[{"old_start": 1, "old_lines": 1}]), "files.0.hunks.0"),
+    (_file(commit="HEAD"), "files.0.commit"),
+    (_file(mode="100644"), "files.0.mode"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "field"), WRONG_CHANGES)
+async def test_a_wrong_field_of_a_git_change_isnames(
+    place: Place, wrong: dict[str, Any], field: str
+) -> None:
+    data = json.dumps({**CHANGE, **wrong}).encode()
+    document = await place.refused("POST", "/v1/git/changes", data)
+    assert document["status"] == 422
+    assert names(document, field), document

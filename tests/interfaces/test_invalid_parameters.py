@@ -1,0 +1,92 @@
+"""Wrong query parameters and altered cursors are named in the error."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from reverie.testing.servers import TestRun
+from tests.interfaces.invalid_input import MISSING, Place, names, open_place
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(test_run: TestRun) -> AsyncIterator[Place]:
+    """One system for all of this file: what is refused leaves no trace for the next test."""
+    async with open_place(test_run) as made:
+        yield made
+
+
+def _cursor(position: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
+
+
+LISTS = ("/v1/memories", "/v1/dream", "/v1/dreams", "/v1/stale", "/v1/sessions/$session/turns")
+
+
+CURSORS = (
+    "x", "%25", "%FF", "e30", _cursor([]), _cursor({"id": "x"}), _cursor({"id": 1}),
+    _cursor({"ord": "1"}), _cursor({"ord": 2**31}), _cursor({"ord": -(2**70)}),
+    _cursor({"id": MISSING, "tenant": 2}), "A" * 1001, "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("cursor", CURSORS)
+async def test_a_cursor_that_was_tampered_with_is_refused(
+    place: Place, path: str, cursor: str
+) -> None:
+    document = await place.refused("GET", f"{path}?cursor={cursor}")
+    assert (document["status"], document["field"]) == (422, "cursor")
+
+
+WRONG_QUERIES: list[tuple[str, str]] = [
+    *(
+        (f"{path}?limit={limit}", "limit")
+        for path in LISTS
+        for limit in ("0", "201", "x", "9" * 30)
+    ),
+    *((f"{path}?zzz=1", "zzz") for path in LISTS),
+    *((f"{path}?limit=1&limit=2", "limit") for path in LISTS),
+    ("/v1/memories?scope=nowhere", "scope"),
+    ("/v1/memories?scope=", "scope"),
+    ("/v1/memories?scope=global&scope=global", "scope"),
+    ("/v1/memories?scope=project/a%00", "scope"),
+    ("/v1/memories?kind=rumour", "kind"),
+    ("/v1/memories?kind=", "kind"),
+    ("/v1/memories?status=deleted", "status"),
+    ("/v1/memories?status=gone", "status"),
+    ("/v1/memories?session=x", "session"),
+    ("/v1/memories?tag=", "tag"),
+    ("/v1/memories?tag=%00", "tag"),
+    ("/v1/memories/nope", "id"),
+    ("/v1/memories/%00", "id"),
+    ("/v1/memories/..%2f..%2fetc", "id"),
+    ("/v1/memories/$memory?deep=1", "deep"),
+    ("/v1/context?session=x", "session"),
+    ("/v1/context?scope=nowhere", "scope"),
+    ("/v1/context?project=", "project"),
+    ("/v1/context?project=%20", "project"),
+    ("/v1/context?project=a&scope=global", "scope"),
+    ("/v1/context?scope=global&session=$session", "session"),
+    ("/v1/context?budget_tokens=1", "budget_tokens"),
+    ("/v1/context?budget_tokens=1e3", "budget_tokens"),
+    ("/v1/dreams?scope=x", "scope"),
+    ("/v1/dreams?scope=", "scope"),
+    ("/v1/stale?scope=x", "scope"),
+    ("/v1/stale?scope=", "scope"),
+    ("/v1/stale?project=", "project"),
+    ("/v1/stale?project=%20", "project"),
+]
+
+
+@pytest.mark.parametrize(("path", "field"), WRONG_QUERIES)
+async def test_a_wrong_parameter_isnames(place: Place, path: str, field: str) -> None:
+    document = await place.refused("GET", path)
+    assert document["status"] == 422
+    assert names(document, field), document

@@ -1,0 +1,318 @@
+"""Malformed, oversized and unknown requests are refused and change nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from reverie.contracts.memories import RememberRequest
+from reverie.testing.servers import TestRun
+from tests.interfaces.invalid_input import (
+    GOOD,
+    MISSING,
+    POSTS,
+    REMEMBER,
+    SHA,
+    TURN,
+    Place,
+    open_place,
+    problem,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def place(test_run: TestRun) -> AsyncIterator[Place]:
+    """One system for all of this file: what is refused leaves no trace for the next test."""
+    async with open_place(test_run) as made:
+        yield made
+
+
+DEEP = b"[" * 40 + b"]" * 40
+
+
+def spoilt(path: str, text: bytes) -> bytes:
+    """The good body of a route with `text`, raw JSON, in place of its first value."""
+    first, *_ = GOOD[path]
+    rest = json.dumps({k: v for k, v in GOOD[path].items() if k != first})[1:]
+    return b'{"' + first.encode() + b'": ' + text + (b", " + rest.encode() if rest != "}" else b"}")
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{",
+        b"{'a': 1}",
+        b'{"a": 1} more',
+        b"\xff\xfe\x00{",
+        b'{"a": NaN}',
+        b"nul",
+        b"[" * 5000,
+        b'{"a": "line\nbreak"}',
+        b'{"a": ' + b"9" * 5000 + b"}",
+    ],
+)
+async def test_what_is_no_json_is_malformed(place: Place, path: str, data: bytes) -> None:
+    document = await place.refused("POST", path, data)
+    assert (document["status"], document["code"]) == (400, "malformed")
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("data", [b"[]", b'"text"', b"5", b"null", b"true"])
+async def test_a_body_that_is_no_object_is_invalid(place: Place, path: str, data: bytes) -> None:
+    document = await place.refused("POST", path, data)
+    assert (document["status"], document["field"]) == (422, "body")
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'"a\\u0000b"',
+        b'"a\xffb"',
+        b'"\\ud800"',
+        b'{"a": ' + DEEP + b"}",
+        b"1e999",
+        b"12",
+        b"9223372036854775808",
+        b"true",
+        b'""',
+        b'"  \\n\\t "',
+        b"{}",
+    ],
+)
+async def test_a_first_field_of_a_wrong_kind_isnames(place: Place, path: str, text: bytes) -> None:
+    document = await place.refused(
+        "POST",
+        path,
+        place.filled(spoilt(path, text).decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        ),
+    )
+    first = next(iter(GOOD[path]))
+    assert document["status"] == 422
+    assert document["field"].split(".")[0] == first, document
+
+
+@pytest.mark.parametrize("path", POSTS)
+async def test_an_unknown_field_isnames(place: Place, path: str) -> None:
+    body = place.filled({**GOOD[path], "tenant": 2})
+    document = await place.refused("POST", path, json.dumps(body).encode())
+    assert (document["status"], document["field"]) == (422, "tenant")
+    assert "unknown field" in document["detail"]
+
+
+@pytest.mark.parametrize("path", POSTS)
+async def test_a_body_over_the_limit_is_too_large(place: Place, path: str) -> None:
+    longest, setting = (25, "git_limit") if path == "/v1/git/changes" else (1, "body_limit")
+    data = b'{"a": "' + b"x" * (longest * 1024 * 1024) + b'"}'
+    document = await place.refused("POST", path, data)
+    assert (document["status"], document["field"]) == (413, "body")
+    assert setting in document["detail"]
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("key", ["", "x" * 256, "sch\u00f6n"])
+async def test_an_idempotency_key_of_a_wrong_form_isnames(
+    place: Place, path: str, key: str
+) -> None:
+    data = json.dumps(place.filled(GOOD[path])).encode()
+    document = await place.refused("POST", path, data, {"Idempotency-Key": key})
+    assert (document["status"], document["field"]) == (422, "Idempotency-Key")
+
+
+async def test_content_may_be_as_long_as_the_limit_and_no_byte_longer(place: Place) -> None:
+    longest = "\u00e9" * 32_768
+    over = json.dumps({"content": longest + "x"}, ensure_ascii=False).encode()
+    document = await place.refused("POST", "/v1/remember", over)
+    assert (document["status"], document["field"]) == (413, "content")
+    assert "65537" in document["detail"]
+    assert "content_limit" in document["detail"]
+    asked = await place.refused(
+        "POST", "/v1/recall", json.dumps({"query": longest + "x"}, ensure_ascii=False).encode()
+    )
+    assert (asked["status"], asked["field"]) == (413, "query")
+    assert (await place.stack.post("/v1/remember", {"content": longest}))["status"] == "created"
+
+
+@pytest.mark.parametrize("offset", ["+17:10", "-23:59", "+15:59"])
+async def test_a_time_of_any_offset_is_taken_for_the_moment_it_is(
+    place: Place, offset: str
+) -> None:
+    told = f"2020-03-01T12:00:00{offset}"
+    body = {"content": f"Ferries go at noon, {offset}", "valid_from": told}
+    made = await place.stack.post("/v1/remember", body)
+    kept = await place.stack.get(f"/v1/memories/{made['id']}")
+    assert datetime.fromisoformat(kept["valid_from"]) == datetime.fromisoformat(told)
+
+
+async def test_what_does_not_exist_is_not_found(place: Place) -> None:
+    end = await place.refused("POST", f"/v1/sessions/{MISSING}/end", b"{}")
+    turns = {"session": MISSING, "turns": [TURN]}
+    appended = await place.refused("POST", "/v1/turns", json.dumps(turns).encode())
+    memory = {**REMEMBER, "session": MISSING}
+    of_session = await place.refused("POST", "/v1/remember", json.dumps(memory).encode())
+    linked = {**REMEMBER, "edges": [{"to": MISSING, "type": "relates_to"}]}
+    edge = await place.refused("POST", "/v1/remember", json.dumps(linked).encode())
+    dream = await place.refused("POST", "/v1/dream", json.dumps({"session": MISSING}).encode())
+    recall = {"query": "x", "session": MISSING}
+    recalled = await place.refused("POST", "/v1/recall", json.dumps(recall).encode())
+    read = await place.refused("GET", f"/v1/memories/{MISSING}")
+    listed = await place.refused("GET", f"/v1/sessions/{MISSING}/turns")
+    context = await place.refused("GET", f"/v1/context?session={MISSING}")
+    found = [end, appended, of_session, dream, recalled, read, listed, context]
+    assert [one["status"] for one in found] == [404] * len(found)
+    assert (edge["status"], edge["field"]) == (422, "edges")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1/remembered", 404),
+        ("POST", "/v1/remember/other", 404),
+        ("GET", "/v1/remember", 405),
+        ("DELETE", "/v1/turns", 405),
+        ("PUT", "/v1/recall", 405),
+        ("POST", "/v1/memories", 405),
+        ("PATCH", "/v1/recall", 405),
+    ],
+)
+async def test_a_call_that_does_not_exist_says_so(
+    place: Place, method: str, path: str, status: int
+) -> None:
+    assert (await place.refused(method, path, b"{}"))["status"] == status
+
+
+async def test_of_a_batch_the_good_land_and_the_bad_say_why_in_order(place: Place) -> None:
+    good = [f"batch item {n}" for n in range(4)]
+    items: list[Any] = [
+        {"content": good[0]},
+        {"content": "", "tags": "x"},
+        {"content": good[1], "kind": "file"},
+        {"content": good[1]},
+        {"content": "x" * 65_537},
+        {"content": "x", "edges": [{"to": MISSING, "type": "led_to"}]},
+        {"content": "x", "session": MISSING},
+        {"content": good[2], "key": "k1"},
+        {"content": "another for the key", "key": "k1"},
+        {"content": good[0]},
+        {"content": "x", "scope": "nowhere"},
+        {"content": good[3], "metadata": {"n": 10**30}},
+    ]
+    answer = await place.stack.post("/v1/remember/batch", {"items": items})
+    said = [(one["status"], one.get("field", "")) for one in answer["items"]]
+    assert said == [
+        ("created", ""),
+        (422, "items.1.content"),
+        (422, "items.2.kind"),
+        ("created", ""),
+        (413, "items.4.content"),
+        (422, "items.5.edges"),
+        (404, None),
+        ("created", ""),
+        (409, None),
+        ("duplicate", ""),
+        (422, "items.10.scope"),
+        ("created", ""),
+    ]
+    assert answer["items"][9]["id"] == answer["items"][0]["id"]
+    ids = [one["id"] for one in answer["items"] if one["status"] == "created"]
+    details = [await place.stack.get(f"/v1/memories/{one}") for one in ids]
+    assert [one["content"] for one in details] == good
+    assert details[-1]["metadata"] == {"n": 10**30}
+
+
+async def test_an_item_that_closes_a_causal_circle_is_refused_alone(place: Place) -> None:
+    cause = (await place.stack.post("/v1/remember", {"content": "the cause"}))["id"]
+    told = [{"to": cause, "type": "caused_by"}, {"to": cause, "type": "led_to"}]
+    items = [
+        {"content": "before"},
+        {"content": "in a circle", "edges": told},
+        {"content": "after", "edges": told[:1]},
+    ]
+    answer = await place.stack.post("/v1/remember/batch", {"items": items})
+    assert [one["status"] for one in answer["items"]] == ["created", 422, "created"]
+    assert answer["items"][1]["field"] == "items.1.edges"
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | st.sampled_from(["global", "project/shop", MISSING, SHA, "$session", "$memory", "led_to"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@st.composite
+def almost_good(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """The good body of a route with one or two of its values replaced by anything."""
+    path = draw(st.sampled_from(POSTS))
+    body = json.loads(json.dumps(GOOD[path]))
+    for _ in range(draw(st.integers(1, 2))):
+        owner = body
+        name = draw(st.sampled_from([*owner, *FIELDS[path]]))
+        while isinstance(owner.get(name), list) and owner[name] and draw(st.booleans()):
+            if not isinstance(owner[name][0], dict) or not owner[name][0]:
+                break
+            owner = owner[name][0]
+            name = draw(st.sampled_from(sorted(owner)))
+        owner[name] = draw(json_values)
+    return path, body
+
+
+FIELDS = {
+    "/v1/remember": sorted(RememberRequest.model_fields),
+    "/v1/remember/batch": ["items"],
+    "/v1/turns": ["turns", "session"],
+    "/v1/sessions/start": ["user", "branch", "external_id"],
+    "/v1/sessions/$session/end": ["summary"],
+    "/v1/recall": ["scopes", "limit", "budget_tokens", "depth", "kinds", "include", "session"],
+    "/v1/dream": ["session"],
+    "/v1/git/changes": ["before", "files", "commits"],
+}
+
+
+@settings(
+    max_examples=250,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(case=almost_good())
+async def test_no_body_whatever_breaks_a_service(
+    place: Place, case: tuple[str, dict[str, Any]]
+) -> None:
+    path, body = case
+    data = json.dumps(place.filled(body)).encode()
+    status, content_type, answer = await place.send("POST", path, data)
+    if status >= 300:
+        problem(status, content_type, answer)
+
+
+async def test_whatever_was_taken_goes_the_slow_way_and_can_be_read_again(place: Place) -> None:
+    """Run after the others, it reads what they left."""
+    await place.settled()
+    for path in ("/v1/memories", "/v1/dreams", "/v1/stale", "/v1/sessions/$session/turns"):
+        cursor = ""
+        while cursor is not None:
+            page = await place.stack.get(place.filled(f"{path}?limit=200{cursor}"))
+            cursor = page["next"] and f"&cursor={page['next']}"
+    assert (await place.stack.get("/v1/context"))["markdown"]

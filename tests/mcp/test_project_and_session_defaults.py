@@ -1,0 +1,71 @@
+"""The project and session of an MCP call that names neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent
+
+from reverie.testing.servers import TestRun
+from tests.support.mcp_clients import call, over_http, over_stdio
+from tests.support.stack import Stack
+
+
+async def handed_over(client: Client, **given: str) -> str:
+    """The prompt of a hand-over."""
+    [message] = (await client.get_prompt("session_handoff", given)).messages
+    assert isinstance(message.content, TextContent)
+    return message.content.text
+
+
+async def test_a_dream_that_names_no_place_is_the_project_s(stack: Stack) -> None:
+    start: dict[str, Any] = {"agent": "ann", "project": "mill", "branch": "feat/wheel"}
+    session = await stack.post("/v1/sessions/start", start)
+    async with over_http(f"{stack.url}/mcp?project=mill", stack.key) as client:
+        assert (await call(client, "dream"))["scope"] == "project/mill"
+        asked = await call(client, "dream", session=session["session"])
+        assert asked["scope"] == session["scope"]
+        assert (await call(client, "dream", scope="global"))["scope"] == "global"
+
+
+async def test_a_hand_over_names_its_session_as_all_doors_do_and_tells_no_other_s_tasks(
+    stack: Stack,
+) -> None:
+    start = {"agent": "ann", "project": "mill", "branch": "main", "external_id": "monday"}
+    session = (await stack.post("/v1/sessions/start", start))["session"]
+    await stack.post("/v1/sessions/start", {"agent": "ann", "project": "quay"})
+    for text, project in (("Oil the wheel", "mill"), ("Wash the gulls", "quay")):
+        task = {"content": text, "kind": "task", "scope": f"project/{project}"}
+        await stack.post("/v1/remember", task)
+    done = {"content": "Cut the reeds", "kind": "task", "scope": "project/mill"}
+    gone = (await stack.post("/v1/remember", done))["id"]
+    await stack.call("PATCH", f"/v1/tasks/{gone}", {"state": "done"})
+    async with over_http(f"{stack.url}/mcp", stack.key) as client:
+        for name in (session, session[-8:], "monday"):
+            said = await handed_over(client, session=name)
+            assert session in said
+            assert "Oil the wheel" in said
+            assert "Wash the gulls" not in said
+            assert "Cut the reeds" not in said
+        with pytest.raises(MCPError, match="not_found: no session tuesday"):
+            await handed_over(client, session="tuesday")
+
+
+async def test_the_tools_of_a_folder_mean_the_project_that_its_file_names(
+    stack: Stack, test_run: TestRun
+) -> None:
+    folder = test_run.new_folder("places")
+    (folder / "reverie.toml").write_text('project = "quay"\n')
+    env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}
+
+    async def kept_in(*flags: str, **more: str) -> str:
+        async with over_stdio(folder, *flags, **env, **more) as client:
+            made = await call(client, "remember", content=f"Boats moor by the steps {flags}{more}.")
+        return str((await stack.get(f"/v1/memories/{made['id']}"))["scope"])
+
+    assert await kept_in() == "project/quay"
+    assert await kept_in("--project", "mill") == "project/mill"
+    assert await kept_in(REVERIE_PROJECT="weir") == "project/weir"

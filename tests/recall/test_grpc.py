@@ -1,0 +1,402 @@
+"""Every gRPC call and stream with the generated stub on a running system."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from reverie.contracts import reverie_pb2 as pb
+from reverie.contracts.reverie_pb2_grpc import ReverieStub
+from reverie.embedded.ports import find_free_port
+from reverie.store.platform.api_keys import NewApiKey, create_key
+from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.recall.grpc.errors import abort_on_error
+from reverie_services.recall.grpc.event_streams import READER_TASK_NAME, EventStreamServicer
+from reverie_services.recall.grpc.rest_bridge import GatewayConnection
+from tests.support.stack import Stack, eventually, running_stack
+
+PROBLEM = "reverie-problem-bin"
+SHA = "2e" * 20
+
+
+@pytest.fixture
+async def served(database: DatabaseUrls, nats_url: str) -> AsyncIterator[tuple[Stack, int]]:
+    """A stack and the port at which it answers gRPC."""
+    port = find_free_port()
+    async with running_stack(
+        database, nats_url, model_home(), grpc_enabled=True, grpc_port=port
+    ) as stack:
+        yield stack, port
+
+
+def keyed(key: str) -> Any:
+    """The metadata of a call."""
+    return (("authorization", f"Bearer {key}"),)
+
+
+async def refused(call: Any) -> tuple[grpc.StatusCode, str, pb.Problem]:
+    """Status, words and problem of a call that must fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    error = caught.value
+    packed = dict(error.trailing_metadata()).get(PROBLEM, b"")
+    return error.code(), str(error.details()), pb.Problem.FromString(packed)
+
+
+async def test_every_call_is_answered_over_grpc(served: tuple[Stack, int]) -> None:
+    stack, port = served
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub, key = ReverieStub(channel), keyed(stack.key)
+        await _core(stub, key)
+        await _work(stub, key)
+        await _refusals(stack, stub)
+        await _unread(channel, stub)
+        await _system(channel, stub, key)
+
+
+async def _core(stub: Any, key: Any) -> None:
+    asked = pb.RememberRequest(
+        content="The mill grinds on Mondays.",
+        kind="lesson",
+        key="mill",
+        tags=["mill"],
+        idempotency_key="once",
+    )
+    asked.metadata.update({"sacks": 12})
+    asked.git.update({"files": ["src/mill.py"]})
+    asked.valid_from.FromDatetime(datetime(2026, 1, 2, tzinfo=UTC))
+    made = await stub.Remember(asked, metadata=key)
+    assert made == await stub.Remember(asked, metadata=key)
+    assert (made.status, made.version) == ("created", 1)
+    other = await stub.Remember(pb.RememberRequest(content="Flour is kept dry."), metadata=key)
+    found = await stub.Recall(pb.RecallRequest(query="when does the mill grind"), metadata=key)
+    assert found.memories[0].id == made.id
+    assert found.memories[0].created_at.ToDatetime(UTC) < datetime.now(UTC)
+    context = await stub.Context(pb.ContextRequest(scope=["global"]), metadata=key)
+    assert "mill" in context.markdown
+    whole = await stub.GetMemory(pb.MemoryRequest(id=made.id), metadata=key)
+    assert (whole.key, dict(whole.metadata), list(whole.tags)) == ("mill", {"sacks": 12}, ["mill"])
+    edge = {"from": made.id, "to": other.id}
+    linked = await stub.Link(pb.LinkRequest(type="relates_to", weight=0.5, **edge), metadata=key)
+    assert linked.created
+    around = await stub.Subgraph(pb.SubgraphRequest(id=made.id, depth=1), metadata=key)
+    assert {made.id, other.id} <= {node.id for node in around.nodes}
+    assert any(getattr(one, "from") == made.id and one.to == other.id for one in around.edges)
+    assert (await stub.Unlink(pb.UnlinkRequest(id=linked.id), metadata=key)).id == linked.id
+    impact = await stub.Impact(pb.ImpactRequest(path="src/mill.py"), metadata=key)
+    assert impact.path == "src/mill.py"
+    code, _, _ = await refused(stub.Forget(pb.MemoryRequest(id=other.id, version=9), metadata=key))
+    assert code == grpc.StatusCode.FAILED_PRECONDITION
+    assert (await stub.Forget(pb.MemoryRequest(id=other.id, version=1), metadata=key)).changed
+    stats = await stub.GraphStats(pb.GraphStatsRequest(), metadata=key)
+    assert stats.nodes_by_kind["lesson"] == 1
+    twice = (*key, ("idempotency-key", "guest"))
+    guest = pb.MakeKeyRequest(label="guest")
+    first = await stub.MakeKey(guest, metadata=twice)
+    assert first == await stub.MakeKey(guest, metadata=twice)
+
+
+async def _work(stub: Any, key: Any) -> None:
+    start = pb.SessionStartRequest(agent="miller", project="mill")
+    session = (await stub.SessionStart(start, metadata=key)).session
+    turns = [pb.NewTurn(role="user", content="We grind rye too.", external_id="1")]
+    told = pb.AppendTurnsRequest(session=session, turns=turns * 2)
+    appended = await stub.AppendTurns(told, metadata=key)
+    assert (appended.accepted, appended.duplicates) == (1, 1)
+    end = pb.SessionEndRequest(id=session, summary="Rye.")
+    assert (await stub.SessionEnd(end, metadata=key)).session == session
+    asked = await stub.Dream(pb.DreamRequest(scope="project/mill"), metadata=key)
+    assert asked.scope == "project/mill"
+
+    async def dreamt() -> Any:
+        return (await stub.Dreams(pb.DreamsRequest(limit=1), metadata=key)).items
+
+    assert (await eventually(dreamt))[0].started_at.ToDatetime(UTC) < datetime.now(UTC)
+    pushed = pb.GitChangeRequest()
+    commit = {"sha": SHA, "committed_at": "2026-01-01T00:00:00Z"}
+    hunk = {"old_start": 3, "old_lines": 1, "new_start": 3, "new_lines": 2}
+    stones = {"path": "src/stones.py", "status": "modified", "hunks": [hunk]}
+    long = "/".join(["sieve"] * 120)
+    others = [{"path": f"{long}{n}.py", "status": "deleted"} for n in range(2_000)]
+    pushed.change.update({"project": "mill", "branch": "main", "after": SHA, "commits": [commit]})
+    pushed.change.update({"files": [stones, *others]})
+    assert pushed.ByteSize() > 1_200_000
+    assert not (await stub.GitChange(pushed, metadata=key)).duplicate
+    assert (await stub.GitChange(pushed, metadata=key)).duplicate
+    assert not (await stub.Stale(pb.StaleRequest(project="mill"), metadata=key)).items
+
+
+async def _unread(channel: Any, stub: Any) -> None:
+    """Who brings no key is told so before a byte is read, however many and whatever they are."""
+    code, words, _ = await refused(stub.GraphStats(pb.GraphStatsRequest()))
+    for name, size in (("Remember", 9), ("GitChange", 30_000_000), ("WatchMemories", 9)):
+        found = await refused(channel.unary_unary(f"/reverie.v1.Reverie/{name}")(b"\xff" * size))
+        assert found[:2] == (code, words) == (grpc.StatusCode.UNAUTHENTICATED, words)
+    told = await channel.unary_unary("/reverie.v1.Reverie/Health")(b"\xff" * 9)
+    assert pb.HealthResponse.FromString(told).ready
+
+
+async def _refusals(stack: Stack, stub: Any) -> None:
+    """The same code and words as over REST."""
+    mill = pb.RememberRequest(content="The mill grinds on Fridays.", kind="lesson", key="mill")
+    body = {"content": "The mill grinds on Fridays.", "kind": "lesson", "key": "mill"}
+    told = (await stack.call("POST", "/v1/remember", body)).body
+    code, words, problem = await refused(stub.Remember(mill, metadata=keyed(stack.key)))
+    assert code == grpc.StatusCode.ABORTED
+    assert words == f"{told['code']}: {told['detail']}"
+    assert (problem.code, problem.detail) == (told["code"], told["detail"])
+    assert problem.current["id"] == told["current"]["id"]
+    code, words, _ = await refused(stub.GraphStats(pb.GraphStatsRequest()))
+    assert (code, words[:16]) == (grpc.StatusCode.UNAUTHENTICATED, "unauthenticated:")
+    empty = pb.RecallRequest(query="", limit=500)
+    code, _, problem = await refused(stub.Recall(empty, metadata=keyed(stack.key)))
+    assert code == grpc.StatusCode.INVALID_ARGUMENT
+    assert {one.field for one in problem.errors} == {"query", "limit"}
+    for name in ("", "../admin/keys"):
+        code, _, _ = await refused(
+            stub.GetMemory(pb.MemoryRequest(id=name), metadata=keyed(stack.key))
+        )
+        assert code in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT}
+    vast = pb.RememberRequest(content="x" * 1_200_000)
+    code, words, problem = await refused(stub.Remember(vast, metadata=keyed(stack.key)))
+    assert (code, problem.code) == (grpc.StatusCode.INVALID_ARGUMENT, "too_large")
+    assert words.startswith("too_large: body holds")
+    reader = keyed(stack.key_of(writes=()))
+    code, _, _ = await refused(stub.Remember(mill, metadata=reader))
+    assert code == grpc.StatusCode.PERMISSION_DENIED
+    bounded = keyed(stack.key_of(reads=("project/mill/*",)))
+    code, words, _ = await refused(_export(stub, bounded, ["global"]))
+    assert (code, words[:10]) == (grpc.StatusCode.PERMISSION_DENIED, "forbidden:")
+    code, words, _ = await refused(
+        stub.Import(iter([pb.ImportPiece(data=b"no export")]), metadata=keyed(stack.key))
+    )
+    assert (code, "line 1" in words) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+    mine = (await stack.get("/v1/memories?key=mill"))["items"][0]["id"]
+    stranger = keyed(create_key(stack.admin_url, NewApiKey("else", tenant="elsewhere")))
+    code, _, _ = await refused(stub.GetMemory(pb.MemoryRequest(id=mine), metadata=stranger))
+    assert code == grpc.StatusCode.NOT_FOUND
+    assert not (await stub.GraphStats(pb.GraphStatsRequest(), metadata=stranger)).nodes
+    late = stub.GraphStats(pb.GraphStatsRequest(), metadata=keyed(stack.key), timeout=0.000_001)
+    assert (await refused(late))[0] == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def _export(stub: Any, key: Any, scopes: list[str]) -> bytes:
+    request = pb.ExportRequest(scope=scopes)
+    return b"".join([one.data async for one in stub.Export(request, metadata=key)])
+
+
+async def _system(channel: Any, stub: Any, key: Any) -> None:
+    ready = await stub.Health(pb.HealthRequest())
+    assert ready.ready
+    assert ready.checks["postgres"].ok
+    named = health_pb2.HealthCheckRequest(service="reverie.v1.Reverie")
+    checked = await health_pb2_grpc.HealthStub(channel).Check(named)
+    assert checked.status == health_pb2.HealthCheckResponse.SERVING
+    asked = reflection_pb2.ServerReflectionRequest(list_services="")
+    shown = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo(iter([asked]))
+    names = {one.name for one in (await anext(aiter(shown))).list_services_response.service}
+    assert names >= {"reverie.v1.Reverie", "grpc.health.v1.Health"}
+    late = stub.WatchMemories(pb.WatchRequest(), metadata=key, timeout=0.5)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        [one async for one in late]
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_watched_events_go_on_from_their_cursor_after_a_break(
+    served: tuple[Stack, int],
+) -> None:
+    stack, port = served
+    asked = pb.WatchRequest(event=["remembered"])
+    async with ChaosProxy("127.0.0.1", port) as proxy:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:
+            watched = ReverieStub(channel).WatchMemories(asked, metadata=keyed(stack.key))
+            assert (await _read(watched)).alive
+            made = [await _remembered(stack, n) for n in range(2)]
+            told = [await _read(watched) for _ in made]
+            proxy.reset_connections()
+            with pytest.raises(grpc.aio.AioRpcError) as broken:
+                await _read(watched)
+            assert broken.value.code() == grpc.StatusCode.UNAVAILABLE
+        proxy.restore()
+        made += [await _remembered(stack, n) for n in range(2, 4)]
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:
+            asked.cursor = told[-1].cursor
+            stub = ReverieStub(channel)
+            watched = stub.WatchMemories(asked, metadata=keyed(stack.key))
+            while len(told) < len(made):
+                one = await _read(watched)
+                told += [] if one.alive else [one]
+            assert [one.id for one in told] == made
+            assert {(one.event, one.scope, one.gap) for one in told} == {
+                ("remembered", "global", False)
+            }
+            asked.cursor = "nowhere"
+            code, _, problem = await refused(
+                _read(stub.WatchMemories(asked, metadata=keyed(stack.key)))
+            )
+            assert (code, problem.field) == (grpc.StatusCode.INVALID_ARGUMENT, "after")
+            await _doubts(stack, stub)
+
+
+async def _doubts(stack: Stack, stub: Any) -> None:
+    """A memory is watched becoming doubtful, and holding again once that is confirmed."""
+    place = {"files": ["src/mill.py"], "branch": "main"}
+    body = {"content": "Sieves are cleaned daily.", "scope": "project/mill", "git": place}
+    made = (await stack.post("/v1/remember", body))["id"]
+
+    async def anchored() -> bool:
+        return bool((await stack.get("/v1/impact?path=src/mill.py&project=mill"))["items"])
+
+    await eventually(anchored)
+    doubts = stub.WatchStale(
+        pb.WatchStaleRequest(scope=["project/mill"]), metadata=keyed(stack.key)
+    )
+    assert (await _read(doubts)).alive
+    commit = {"sha": SHA, "committed_at": datetime.now(UTC).isoformat()}
+    gone = [{"path": "src/mill.py", "status": "deleted"}]
+    change = {"project": "mill", "branch": "main", "after": SHA, "commits": [commit]}
+    await stack.post("/v1/git/changes", {**change, "files": gone})
+    told = await _read(doubts)
+    assert (told.event, told.memory.id) == ("staled", made)
+    assert told.memory.staleness > 0
+    await stack.post(f"/v1/memories/{made}/confirm", {})
+    told = await _read(doubts)
+    assert (told.event, told.memory.id, told.memory.staleness) == ("cleared", made, 0)
+
+
+async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
+    served: tuple[Stack, int],
+) -> None:
+    stack, _ = served
+    watching = EventStreamServicer(GatewayConnection(stack.http, stack.url), backlog=3)
+    context = Unread(stack.key)
+    events = watching.watch_memories(pb.WatchRequest(event=["remembered"]), context)
+    told = [await anext(events)]
+    made = [await _remembered(stack, n) for n in range(8)]
+    await eventually(_nobody_reads)
+    with pytest.raises(Unread.Ended):
+        await _all(events, told)
+    assert context.status == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "ask again with the last cursor" in context.words
+    again = pb.WatchRequest(event=["remembered"], cursor=told[-1].cursor)
+    patient = EventStreamServicer(GatewayConnection(stack.http, stack.url), backlog=100)
+    heard = patient.watch_memories(again, Unread(stack.key))
+    seen = [one.id for one in told if not one.alive]
+    assert len(seen) < len(made)
+    while len(seen) < len(made):
+        one = await anext(heard)
+        seen += [] if one.alive else [one.id]
+    assert seen == made
+    await heard.aclose()  # type: ignore[attr-defined]
+
+
+async def test_what_fails_unforeseen_inside_is_told_without_saying_how() -> None:
+    context = Unread("any")
+    with pytest.raises(Unread.Ended):
+        async with abort_on_error(context):
+            raise KeyError("a table of ours")
+    assert context.status == grpc.StatusCode.INTERNAL
+    assert context.words.startswith("internal: something failed inside")
+
+
+class Unread:
+    """The server's side of a call whose client takes its time."""
+
+    class Ended(Exception):
+        """What ending the call raises."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self.status: grpc.StatusCode | None = None
+        self.words = ""
+
+    def invocation_metadata(self) -> Any:
+        return keyed(self._key)
+
+    async def abort(self, status: grpc.StatusCode, words: str, trailing_metadata: Any) -> None:
+        self.status, self.words = status, words
+        raise self.Ended
+
+
+async def test_the_port_takes_tls_where_a_certificate_is_set(
+    database: DatabaseUrls, nats_url: str, tmp_path: Path
+) -> None:
+    cert, port = _certificate(tmp_path), find_free_port()
+    async with running_stack(
+        database,
+        nats_url,
+        model_home(),
+        grpc_enabled=True,
+        grpc_port=port,
+        grpc_cert=tmp_path / "cert.pem",
+        grpc_key=tmp_path / "key.pem",
+    ) as stack:
+        trusted = grpc.ssl_channel_credentials(cert)
+        async with grpc.aio.secure_channel(f"localhost:{port}", trusted) as channel:
+            stats = ReverieStub(channel).GraphStats(
+                pb.GraphStatsRequest(), metadata=keyed(stack.key)
+            )
+            assert (await stats).nodes == 0
+        async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
+            open_call = ReverieStub(channel).GraphStats(
+                pb.GraphStatsRequest(), metadata=keyed(stack.key)
+            )
+            assert (await refused(open_call))[0] == grpc.StatusCode.UNAVAILABLE
+
+
+def _certificate(folder: Path) -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    cert = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = cert.public_bytes(serialization.Encoding.PEM)
+    (folder / "cert.pem").write_bytes(pem)
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return pem
+
+
+async def _read(stream: Any) -> Any:
+    async with asyncio.timeout(30):
+        return await anext(aiter(stream))
+
+
+async def _nobody_reads() -> bool:
+    return not any(task.get_name() == READER_TASK_NAME for task in asyncio.all_tasks())
+
+
+async def _all(events: AsyncIterator[Any], told: list[Any]) -> None:
+    async for one in events:
+        told.append(one)  # noqa: PERF401
+
+
+async def _remembered(stack: Stack, n: int) -> str:
+    return str((await stack.post("/v1/remember", {"content": f"Sack {n} is full."}))["id"])

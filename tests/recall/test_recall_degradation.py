@@ -1,0 +1,244 @@
+"""Recall with odd questions, a slow database and too many requests."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from reverie.domain.core.errors import Overloaded
+from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
+from tests.support.proxies import behind_port, port_of
+from tests.support.stack import Reply, Stack, eventually, running_stack
+from tests.support.tables import run, value
+
+OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s -- ; drop table"
+
+ENRICHED = "select bool_and(enriched_version >= version) from memory where tenant = %s"
+
+
+async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
+    body = {"content": "the walrus queue holds orders", "scope": "global"}
+    memory = (await stack.post("/v1/remember", body))["id"]
+    answered = (
+        "?!.,;:()[]{}<>@#$%^&*-=+~`'\"/\\|",
+        "… — “ ” « » ¿ ¡ 。、！？",
+        "🦭🦭🦭 👩‍👩‍👧‍👦 🏳️‍🌈",
+        "🦭",
+        OPERATORS,
+        "& | ! ( ) : * <->",
+        "a" * 65_536,
+        "\u00e9" * 32_768,
+        "? " * 32_000,
+        "walrus " * 9_000,
+        "(" * 30_000,
+        'say "' * 10_000,
+        "a/" * 30_000,
+        "数据库" * 7_000,
+    )
+    for question in answered:
+        asked = {"query": question, "include": ["turns", "archived"]}
+        reply = await stack.call("POST", "/v1/recall", asked)
+        assert reply.status == 200, (question[:40], reply.body)
+        assert reply.body["degraded"] == [], question[:40]
+    for question in (f"walrus {OPERATORS}", "🦭 walrus 🦭", "walrus " * 9_000):
+        found = await stack.post("/v1/recall", {"query": question})
+        assert memory in [hit["id"] for hit in found["memories"]], question[:40]
+    refused = {"walrus\x00queue": 422, "\x00": 422, "a" * 65_537: 413, "\ud800": 422, " \n": 422}
+    refused["\u200b\u200d\u202e\ufeff"] = 422
+    for question, status in refused.items():
+        reply = await stack.call("POST", "/v1/recall", {"query": question})
+        assert (reply.status, reply.body["field"]) == (status, "query"), question[:40]
+
+
+async def test_what_asks_by_a_name_alone_gets_what_has_the_name_first(stack: Stack) -> None:
+    words = ["amber", "basil", "cedar", "delta", "ember", "fern", "garnet"]
+    texts = {
+        f"mkboltx1x{n}": " ".join([f"mkboltx1x{n}", *words[n % 7 :], *words[: n % 7]])
+        for n in range(36)
+    }
+    doubted = {"mkboltx1x3", "mkboltx1x30"}
+    items = [
+        {"content": text, "confidence": 0.05 if name in doubted else 1.0, "pinned": n % 2 == 0}
+        for n, (name, text) in enumerate(texts.items())
+    ]
+    told = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
+    ids = dict(zip(texts, (one["id"] for one in told), strict=True))
+    await eventually(
+        lambda: asyncio.to_thread(lambda: value(stack.admin_url, ENRICHED, stack.number()))
+    )
+    for name in (*doubted, "mkboltx1x4"):
+        for question in (name, f"where do we have `{name}`?"):
+            found = (await stack.post("/v1/recall", {"query": question, "limit": 5}))["memories"]
+            assert found[0]["id"] == ids[name], question
+            assert len(found) == 5, question
+
+
+@asynccontextmanager
+async def _behind_a_proxy(
+    database: DatabaseUrls, nats_url: str, **overrides: Any
+) -> AsyncIterator[tuple[Stack, ChaosProxy]]:
+    async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
+        behind = behind_port(database, proxy.port)
+        async with running_stack(
+            behind, nats_url, model_home(), key_cache_ttl=600, pool_min=4, **overrides
+        ) as stack:
+            yield stack, proxy
+
+
+async def test_a_recall_answers_within_its_time_with_what_it_has(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    asked = {"query": "which queue holds walrus orders", "depth": 5}
+    async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
+        memory = (await stack.post("/v1/remember", {"content": "the walrus queue"}))["id"]
+        late = "select count(*) from memory where enriched_version < version"
+        await eventually(lambda: _is(value(stack.admin_url, late) == 0))
+        crowd = [stack.post("/v1/recall", asked) for _ in range(6)]
+        for answer in await asyncio.gather(*crowd):
+            assert [hit["id"] for hit in answer["memories"]] == [memory]
+        proxy.delay(0.08)
+        slow = await stack.post("/v1/recall", asked)
+        assert [hit["id"] for hit in slow["memories"]] == [memory]
+        proxy.delay(1.5)
+        late_answer = await stack.post("/v1/recall", asked)
+        assert {"words", "meaning"} <= set(late_answer["degraded"])
+        assert late_answer["search_mode"] == "none"
+        proxy.restore()
+
+
+async def test_while_the_store_is_away_what_an_agent_asks_for_is_empty_and_says_what_is_missing(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
+        await stack.post("/v1/remember", {"content": "the walrus queue", "pinned": True})
+        begun = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "zoo"})
+        session = begun["session"]
+        assert (await stack.get("/v1/context"))["degraded"] == []
+        proxy.reset_connections()
+        block = await stack.get("/v1/context")
+        assert (block["markdown"], block["degraded"]) == ("", ["store"])
+        block = await stack.get(f"/v1/context?session={session}")
+        assert (block["markdown"], block["degraded"]) == ("", ["session", "store"])
+        turn = {"session": session, "query": "walrus"}
+        given = await stack.post("/v1/preflow", turn)
+        assert (given["markdown"], given["turn"], given["degraded"]) == ("", 0, ["session"])
+        found = await stack.post("/v1/recall", turn)
+        assert found["memories"] == []
+        assert {"words", "session"} <= set(found["degraded"])
+        then = await stack.post("/v1/recall", {**turn, "as_of": "2026-01-01T00:00:00Z"})
+        assert (then["memories"], then["search_mode"]) == ([], "none")
+        # So are those that name themselves: what they were told once cannot be looked up either.
+        named = {"Idempotency-Key": "turn 7"}
+        for path in ("/v1/preflow", "/v1/recall"):
+            once = await stack.call("POST", path, turn, headers=named)
+            assert once.status == 200, once
+            assert "session" in once.body["degraded"]
+        refused = await stack.call("POST", "/v1/remember", {"content": "x"}, headers=named)
+        assert refused.status == 503
+        proxy.restore()
+        assert "walrus" in (await stack.post("/v1/preflow", turn))["markdown"]
+        found = await stack.post("/v1/recall", turn)
+        assert (len(found["memories"]), found["degraded"]) == (1, [])
+
+
+async def _is(fact: bool) -> bool:
+    return fact
+
+
+async def test_a_crowd_of_recalls_does_not_starve_remember_and_beyond_the_queue_is_told_to_wait(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    limits = {"max_concurrent_requests": 2, "request_queue": 20, "recall_timeout": 30}
+    async with running_stack(database, nats_url, model_home(), **limits) as stack:
+        for n in range(5):
+            await stack.post("/v1/remember", {"content": f"order {n} went to the walrus queue"})
+
+        async def recalled() -> Reply:
+            asked = {"query": "which orders went to the walrus queue"}
+            return await stack.call("POST", "/v1/recall", asked)
+
+        async def remembered(n: int) -> str:
+            made = await stack.post("/v1/remember", {"content": f"a note beside the crowd {n}"})
+            return str(made["status"])
+
+        crowd = [asyncio.create_task(recalled()) for _ in range(50)]
+        written = await asyncio.gather(*(remembered(n) for n in range(10)))
+        assert written == ["created"] * 10
+        replies = await asyncio.gather(*crowd)
+        assert {reply.status for reply in replies} == {200, 503}
+        served = [reply for reply in replies if reply.status == 200]
+        assert len(served) >= 22
+        assert all(reply.body["memories"] and not reply.body["degraded"] for reply in served)
+        refused = next(reply for reply in replies if reply.status == 503)
+        assert refused.headers["Retry-After"] in {"1", "2"}
+        assert "2 requests are under way and 20 wait" in refused.body["detail"]
+        assert (await recalled()).status == 200
+
+
+async def test_exports_that_nobody_takes_leave_room_for_recalls(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), pool_max=4) as stack:
+        items = [{"content": f"order {n} went to the walrus queue"} for n in range(100)]
+        await stack.post("/v1/remember/batch", {"items": items})
+        longer = "update memory set summary = repeat('all of it ', 10000)"
+        await asyncio.to_thread(run, stack.admin_url, longer)
+        async with AsyncExitStack() as clients:
+            told = [await clients.enter_async_context(_idle_export(stack)) for _ in range(4)]
+            assert sorted(told) == [200, 200, 503, 503]
+            found = await stack.post("/v1/recall", {"query": "walrus queue"})
+            assert (len(found["memories"]), found["degraded"]) == (10, [])
+        # Who leaves gives its place back.
+        await eventually(lambda: _exported(stack))
+
+
+@asynccontextmanager
+async def _idle_export(stack: Stack) -> AsyncIterator[int]:
+    """The status of an export of which nothing more is read."""
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(small, ("127.0.0.1", port_of(stack.url)))
+    reader, writer = await asyncio.open_connection(sock=small, limit=1024)
+    head = f"GET /v1/export HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {stack.key}"
+    writer.write(f"{head}\r\n\r\n".encode())
+    try:
+        yield int((await reader.readline()).split()[1])
+    finally:
+        writer.transport.abort()
+
+
+async def _exported(stack: Stack) -> bool:
+    headers = {"Authorization": f"Bearer {stack.key}"}
+    async with stack.http.get(f"{stack.url}/v1/export", headers=headers) as answer:
+        return answer.status == 200 and b"walrus" in await answer.read()
+
+
+async def test_a_gate_lets_in_in_order_refuses_what_waits_too_long_and_gives_places_back() -> None:
+    gate = RecallConcurrencyLimit(1, 1, 0.05)
+    order: list[str] = []
+    inside, leave = asyncio.Event(), asyncio.Event()
+
+    async def stay() -> None:
+        async with gate.acquire():
+            inside.set()
+            await leave.wait()
+
+    staying = asyncio.create_task(stay())
+    await inside.wait()
+    with pytest.raises(Overloaded):
+        async with gate.acquire():
+            order.append("never")
+    leave.set()
+    await staying
+    async with gate.acquire():
+        order.append("after")
+    assert order == ["after"]

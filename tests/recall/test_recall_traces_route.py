@@ -1,0 +1,169 @@
+"""The recall trace: its content, who may read it, and its printout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from reverie.cli.app.main import app
+from tests.support.stack import Stack, eventually
+from tests.support.tables import rows, value
+
+HERE, BESIDE = "project/shop", "project/shop/topic/imports"
+
+
+async def _told(stack: Stack, content: str, **fields: Any) -> str:
+    body = {"content": content, "scope": HERE, **fields}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def _asked(stack: Stack, query: str, **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An answer, and its trace."""
+    key = fields.pop("key", None)
+    answer = await stack.post("/v1/recall", {"query": query, **fields}, key=key)
+    return answer, await stack.get(f"/v1/traces/{answer['trace_id']}", key=key)
+
+
+def _by_id(trace: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in trace["candidates"]}
+
+
+async def _enriched(stack: Stack) -> bool:
+    late = "select count(*) from memory where enriched_version < version and tenant = %s"
+    return bool(value(stack.admin_url, late, stack.number()) == 0)
+
+
+async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
+    stack: Stack, tmp_path: Path
+) -> None:
+    bug = await _told(stack, "The import was slow because of locks", kind="bug")
+    edge = [{"to": bug, "type": "led_to"}]
+    cause = await _told(stack, "We chose one big transaction", kind="decision", edges=edge)
+    double = await _told(stack, "The import was slow because of locks", kind="bug", scope=BESIDE)
+    long = await _told(stack, "The import reads files. " + "Many words follow here. " * 60)
+    edge = [{"to": bug, "type": "relates_to"}]
+    task = await _told(stack, "Make the import fast", kind="task", edges=edge)
+    await eventually(lambda: _enriched(stack))
+    question = 'Why was the import "slow" in import_orders(), docs/import.md, yesterday?'
+    asked = {"scopes": [HERE, BESIDE], "kinds": ["bug", "decision", "context"], "budget_tokens": 60}
+    answer, trace = await _asked(stack, question, **asked)
+    assert trace["trace_id"] == answer["trace_id"]
+    assert (trace["query"], trace["scopes"], trace["intent"]) == (
+        question,
+        [HERE, BESIDE],
+        "why",
+    )
+    assert (trace["language"], trace["phrases"], trace["paths"]) == (
+        "en",
+        ["slow"],
+        ["docs/import.md"],
+    )
+    assert "import_orders" in trace["identifiers"]
+    assert trace["period"]["since"] < trace["period"]["until"]
+    assert {"import", "slow"} <= set(trace["keywords"])
+    assert (trace["budget_tokens"], trace["tokens"]) == (60, answer["tokens"])
+    assert {"words", "meaning", "graph", "store", "load"} <= set(trace["took"])
+    assert sum(trace["took"].values()) <= trace["milliseconds"] * 3
+    assert (trace["fusion"], trace["weights"]["words"] > 0) == ("weighted", True)
+    assert (trace["degraded"], trace["returned"]) == ([], len(answer["memories"]))
+    told = _by_id(trace)
+    ranked = [one["id"] for one in trace["candidates"] if one.get("rank")]
+    assert ranked == [hit["id"] for hit in answer["memories"]]
+    assert told[bug]["arms"]["words"]["score"] > 0
+    assert {"phrase", "kind"} <= set(told[bug]["factors"])
+    assert [(hop["source"], hop["type"]) for hop in told[cause]["hops"]][:1] == [(bug, "led_to")]
+    twins = {told[bug]["cut_by"], told[double]["cut_by"]}
+    assert twins in ({None, bug}, {None, double})
+    assert {told[bug]["cut"], told[double]["cut"]} == {None, "double"}
+    assert told[long]["cut"] == "budget"
+    assert told[task]["cut"] == "filter"
+    for one in trace["candidates"]:
+        product = one["base"]
+        for factor in one["factors"].values():
+            product *= factor
+        assert abs(product - one["score"]) < 0.001, one
+        assert one["base"] == one["fused"] or one["hops"] or "sparse" in one["arms"], one
+    limited = (await _asked(stack, "import", limit=1))[1]
+    cuts = {one["cut"] for one in limited["candidates"] if one["cut"]}
+    assert "limit" in cuts
+    listed = await stack.get("/v1/traces?limit=1")
+    assert [one["id"] for one in listed["items"]] == [limited["id"]]
+    rest = await stack.get(f"/v1/traces?cursor={listed['next']}")
+    assert [one["id"] for one in rest["items"]] == [trace["id"]]
+    shown = await _printed(stack, tmp_path, trace["trace_id"])
+    for said in (question, "led_to", "not in the answer", "budget", "phrase 1.30", bug[-8:]):
+        assert said in shown, shown
+    assert limited["trace_id"] in await _printed(stack, tmp_path)
+    assert json.loads(await _printed(stack, tmp_path, trace["id"], "--json"))["id"] == trace["id"]
+    shop = "project/web-shop"
+    there = await _told(stack, "Orders go through one big transaction", scope=shop)
+    named = (await _asked(stack, "Which transaction in the web-shop?", scopes=[HERE, shop]))[1]
+    assert (named["places"], "shop" in named["keywords"]) == (["web-shop"], True)
+    told = _by_id(named)
+    assert (told[there]["factors"]["place"], "place" in told[cause]["factors"]) == (1.1, False)
+
+
+async def _printed(stack: Stack, home: Path, *words: str) -> str:
+    env = {
+        "REVERIE_API_KEY": stack.key,
+        "REVERIE_RECALL_PORT": stack.url.rsplit(":", 1)[1],
+        "REVERIE_HOME": str(home),
+    }
+    done = await asyncio.to_thread(CliRunner().invoke, app, ["trace", *words], env=env)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    return "\n".join(line for line in lines if "request_answered" not in line)
+
+
+async def test_a_trace_is_seen_by_whoever_may_read_all_it_looked_through_and_holds_no_secret(
+    stack: Stack,
+) -> None:
+    secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    gone = await _told(stack, "the quokka deploy needs a token")
+    kept = await _told(stack, "the quokka deploy runs at night")
+    session = (await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"}))[
+        "session"
+    ]
+    ann = stack.key_of(reads=["project/*", "global"], agent="ann")
+    trace_parent = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
+    asked = {"query": f"quokka deploy with {secret}", "scopes": [HERE], "include": ["turns"]}
+    for body in (asked, {**asked, "session": session}):
+        reply = await stack.call("POST", "/v1/recall", body, ann, headers=trace_parent)
+        assert (reply.status, reply.body["trace_id"]) == (200, "ab" * 16)
+    path = f"/v1/traces/{'ab' * 16}"
+    mine = await stack.get(path, key=ann)
+    assert (mine["session"], mine["agent"], len(mine["others"])) == (session, "ann", 1)
+    first = await stack.get(f"/v1/traces/{mine['others'][0]}", key=ann)
+    assert (first["session"], first["others"]) == (None, [])
+    of_session = await stack.get(f"/v1/traces?session={session}", key=ann)
+    assert [one["id"] for one in of_session["items"]] == [mine["id"]]
+    assert (await stack.get(f"/v1/traces?session={gone}", key=ann))["items"] == []
+    assert {gone, kept} <= set(_by_id(mine))
+    turn = {"session": session, "query": "quokka deploy"}
+    before = await stack.post("/v1/preflow", turn, key=ann)
+    led = await stack.get(f"/v1/traces/{before['trace_id']}", key=ann)
+    assert (led["session"], led["query"]) == (session, "quokka deploy")
+    stored = rows(
+        stack.admin_url, "select t::text from recall_trace t where tenant = %s", stack.number()
+    )
+    assert secret not in str((mine, first, stored))
+    assert "[REDACTED_" in mine["query"]
+    assert (await stack.call("GET", path)).status == 200
+    for other in (
+        stack.key_of(reads=["project/shop"], agent="bob"),
+        stack.key_of(reads=["global", "project/other/*"]),
+        stack.apart().key,
+    ):
+        assert (await stack.call("GET", path, key=other)).status == 404
+        assert (await stack.get("/v1/traces", key=other))["items"] == []
+    assert (await stack.call("GET", "/v1/traces/no-id")).body["field"] == "id"
+    assert (await stack.call("DELETE", f"/v1/memories/{gone}")).status == 200
+    assert gone not in str(await stack.get(path))
+    assert kept in _by_id(await stack.get(path))
+    done = await stack.call("DELETE", "/v1/admin/scopes?scope=project/shop")
+    assert done.body["rows"]["recall_trace"] == 3
+    assert (await stack.call("GET", path)).status == 404

@@ -1,0 +1,188 @@
+"""Recall reads from a replica and sees the writes that the request names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from reverie.client import AsyncReverie
+from reverie.domain.core.consistency import later_lsn, parse_lsn
+from reverie.store.db import replica as replicas
+from reverie.store.db.database import open_database
+from reverie.store.db.replica import ReplicaOptions
+from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls, TestRun
+from reverie_services.recall.read_your_writes import WritePositions
+from tests.support.proxies import at_port, port_of
+from tests.support.replica_servers import Pair, replicated
+from tests.support.stack import Stack, eventually, running_stack
+
+HERON = {"content": "The heron counts the kegs of the harbour at dawn."}
+
+
+READS = (
+    "/v1/memories/{id}",
+    "/v1/memories?limit=5",
+    "/v1/memories/{id}/history",
+    "/v1/memories/{id}/provenance",
+    "/v1/memories/{id}/subgraph",
+    "/v1/impact?path=src/a.py",
+    "/v1/graph/stats",
+    "/v1/context?scope=global",
+    "/v1/export",
+)
+
+
+@pytest.fixture
+def pair(test_run: TestRun) -> Iterator[Pair]:
+    with replicated(test_run) as made:
+        yield made
+
+
+async def found(stack: Stack, query: str, **headers: str) -> list[str]:
+    """What the other gateway finds, which has seen no write pass."""
+    reply = await stack.call("POST", "/v1/recall", {"query": query}, headers=headers)
+    assert reply.status == 200, reply
+    assert reply.body["degraded"] == []
+    return [one["content"] for one in reply.body["memories"]]
+
+
+async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
+    pair: Pair, nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(replicas, "STATE_TTL_SECONDS", 0.05)
+    read_url = SecretStr(pair.read_url)
+    async with (
+        running_stack(
+            pair.database,
+            nats_url,
+            model_home(),
+            database_replica_url=read_url,
+            replica_wait_timeout=0.2,
+            replica_max_lag=3600.0,
+            recall_sparse="auto",
+        ) as stack,
+    ):
+        # A replica that follows answers.
+        reply = await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", HERON)
+        position = reply.headers["Reverie-Position"]
+        assert parse_lsn(position)
+        assert await found(stack, "who counts kegs", **{"Reverie-Position": position}) != []
+        one = f"/v1/memories/{reply.body['id']}"
+        await eventually(lambda: shown(stack, one))
+        assert (await stack.get(one))["content"] == HERON["content"]
+
+        # So it does for all that only reads.
+        before = await by_replica(stack)
+        for path in READS:
+            url, key = stack.url + path.format(id=reply.body["id"]), f"Bearer {stack.key}"
+            async with stack.http.get(url, headers={"Authorization": key}) as answer:
+                assert answer.status == 200, (path, await answer.text())
+                await answer.read()
+        then = {"query": "who counts kegs", "as_of": "2099-01-01T00:00:00Z"}
+        assert (await stack.post("/v1/recall", then))["degraded"] == []
+        assert await by_replica(stack) > before + len(READS)
+
+        # One that stands still does not have the write: without its position it is not found yet.
+        pair.tell("select pg_wal_replay_pause()")
+        owl = {"content": "The owl keeps the ledger of the lighthouse."}
+        reply = await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", owl)
+        later = reply.headers["Reverie-Position"]
+        assert later_lsn(position, later) == later
+        assert owl["content"] not in await found(stack, "who keeps the ledger")
+        assert (await stack.call("GET", f"/v1/memories/{reply.body['id']}")).status == 404
+        # Named, it waits in vain, and the primary answers.
+        named = {"Reverie-Position": later}
+        assert owl["content"] in await found(stack, "who keeps the ledger", **named)
+        # What passed this gateway need not be named, nor by who uses the client.
+        wren = {"content": "The wren paints the buoys in autumn."}
+        await stack.post("/v1/remember", wren)
+        assert wren["content"] in await found(stack, "who paints the buoys")
+        async with AsyncReverie(stack.url, stack.key_of()) as client:
+            kept = await client.remember("The stork oils the hinges of the sluice.")
+            assert (await client.get_memory(kept.id)).content.startswith("The stork")
+
+        # It goes on: what was not there comes, by itself.
+        pair.tell("select pg_wal_replay_resume()")
+        await eventually(lambda: has(stack, "who keeps the ledger", owl["content"]))
+
+        # Cut off from its primary it says nothing new, and is passed over.
+        pair.follow("")
+        rook = {"content": "The rook winds the clock of the customs house."}
+        await stack.call("POST", f"{stack.urls['ingest']}/v1/remember", rook)
+        await eventually(lambda: has(stack, "who winds the clock", rook["content"]))
+        pair.follow(pair.primary)
+
+        # Away, the primary answers; back, it is used again.
+        pair.stop()
+        assert owl["content"] in await found(stack, "who keeps the ledger")
+        assert wren["content"] in await found(stack, "who paints the buoys", **named)
+        pair.start()
+        before = await by_replica(stack)
+        await eventually(lambda: used_again(stack, before))
+        bad = await stack.call(
+            "POST", "/v1/recall", {"query": "x"}, headers={"Reverie-Position": "yesterday"}
+        )
+        assert bad.status == 422
+        assert "Reverie-Position" in bad.body["detail"]
+
+
+async def test_nobody_waits_for_a_silent_replica_to_be_given_up(
+    database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicas, "STATE_TTL_SECONDS", 0.0)
+    async with ChaosProxy("127.0.0.1", port_of(database.reader_url)) as proxy:
+        spec = ReplicaOptions(at_port(database.reader_url, proxy.port))
+        async with open_database(database.service_url, reader_size=2, replica=spec) as store:
+            replica = store.replica
+            assert replica is not None
+            # One that is no replica stands for one that follows.
+            assert await eventually(replica.is_usable)
+            monkeypatch.setattr(replicas, "QUERY_TIMEOUT_SECONDS", 0.1)
+            proxy.blackhole()
+            assert not await replica.is_usable()
+            # The connection is still being given up, which takes as long as one is waited for.
+            assert replica.pool.busy == 1
+            proxy.reset_connections()
+
+
+async def by_replica(stack: Stack) -> float:
+    """How many reads the replica has answered."""
+    async with stack.http.get(f"{stack.url}/metrics") as answer:
+        text = await answer.text()
+    told = re.search(r'reverie_replica_reads_total\{server="replica"\} (\S+)', text)
+    return float(told[1]) if told else 0.0
+
+
+async def used_again(stack: Stack, before: float) -> bool:
+    await found(stack, "who counts kegs")
+    return await by_replica(stack) > before
+
+
+async def shown(stack: Stack, path: str) -> bool:
+    return (await stack.call("GET", path)).status == 200
+
+
+async def has(stack: Stack, query: str, content: str) -> bool:
+    return content in await found(stack, query)
+
+
+def test_the_latest_write_of_a_key_counts_and_is_forgotten_in_time() -> None:
+    headers = {"Authorization": "Bearer rv_one"}
+    written = WritePositions(3600.0)
+    written.record(headers, "0/2000000")
+    with written.read_barrier(headers):
+        assert replicas._required_position.get() == 0x2000000
+    with written.read_barrier({**headers, "Reverie-Position": "1/0"}):
+        assert replicas._required_position.get() == 1 << 32
+    with written.read_barrier({"Authorization": "Bearer rv_other"}):
+        assert replicas._required_position.get() == 0
+    late = WritePositions(0.0)
+    late.record(headers, "0/2000000")
+    with late.read_barrier(headers):
+        assert replicas._required_position.get() == 0

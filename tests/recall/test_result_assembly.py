@@ -1,0 +1,107 @@
+"""How recall joins memories and turns into a result, and why candidates were left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from reverie.domain.core.kinds import Kind, Tier
+from reverie.domain.core.memory import Memory, MemoryStatus
+from reverie.domain.retrieval.ranking import ScoredMemory
+from reverie.store.search.search import TurnHit
+from reverie_services.recall.pipeline.result_assembly import (
+    RankedHit,
+    Rejection,
+    merge_adjacent_turns,
+    merge_turns,
+    rejection_reasons,
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    id: UUID
+    content: str = "x"
+
+
+def _hits(*scores: float) -> list[RankedHit]:
+    """In the order in which they were chosen."""
+    ids = [UUID(int=n) for n in range(len(scores))]
+    found = [ScoredMemory(one, score) for one, score in zip(ids, scores, strict=True)]
+    return [RankedHit(one, cast("Any", Text(one.id))) for one in found]
+
+
+def _why(hits: list[RankedHit], kept: list[RankedHit], limit: int) -> dict[int, Rejection]:
+    return {one.int: cut for one, cut in rejection_reasons(hits, kept, limit).items()}
+
+
+def test_what_was_passed_over_before_the_answer_was_full_did_not_fit_the_budget() -> None:
+    hits = _hits(0.9, 0.8, 0.7, 0.6)
+    assert _why(hits, [hits[0], hits[2]], 2) == {1: Rejection("budget"), 3: Rejection("limit")}
+    assert _why(hits, [hits[0]], 2) == {n: Rejection("budget") for n in (1, 2, 3)}
+
+
+def test_what_scores_better_than_the_last_that_was_kept_gave_way_to_diversity() -> None:
+    hits = _hits(0.9, 0.5, 0.8, 0.4)
+    assert _why(hits, hits[:2], 2) == {2: Rejection("diversity"), 3: Rejection("limit")}
+
+
+def test_nothing_is_cut_where_all_is_kept() -> None:
+    hits = _hits(0.9, 0.5)
+    assert _why(hits, hits, 2) == {}
+    assert _why([], [], 2) == {}
+
+
+NOW = datetime(2025, 6, 1, tzinfo=UTC)
+TURN = TurnHit(uuid4(), uuid4(), 0, "user", "zebra", NOW, "project/shop", "ann", 5.0)
+
+
+def memory(score: float, by_words: float) -> RankedHit:
+    made = Memory(
+        id=uuid4(),
+        scope="project/shop",
+        kind=Kind.DECISION,
+        content="a memory",
+        content_hash="hash",
+        tier=Tier.WARM,
+        status=MemoryStatus.ACTIVE,
+        version=1,
+        confidence=0.8,
+        pinned=False,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    raw = {"words": by_words} if by_words else {"meaning": 0.5}
+    return RankedHit(ScoredMemory(made.id, score, raw_scores=raw), made)
+
+
+def test_a_turn_with_the_words_comes_first_only_where_no_memory_has_them() -> None:
+    near, far = memory(0.5, 0.0), memory(0.3, 0.0)
+    assert merge_turns([near, far], [TURN])[0].item.id == TURN.id
+    same, some = memory(0.5, 5.0), memory(0.5, 2.5)
+    scores = {}
+    for name, best in {"all": same, "some": some}.items():
+        first, second = merge_turns([best], [TURN])
+        assert (first.item.id, second.item.id) == (best.item.id, TURN.id)
+        scores[name] = second.scored.score
+    assert scores["all"] == 0.3 < scores["some"] < 0.5
+    assert merge_turns([memory(1.0, 0.0)], [TURN])[0].scored.score <= 1.0
+
+
+def test_turns_that_follow_one_another_are_read_as_one_up_to_three() -> None:
+    def said(place: int, score: float, session: UUID = TURN.session) -> RankedHit:
+        turn = replace(TURN, id=uuid4(), ord=place, session=session, content=f"turn {place}")
+        return RankedHit(ScoredMemory(turn.id, score), turn)
+
+    best, other, away = said(5, 0.9), memory(0.8, 1.0), said(6, 0.7, uuid4())
+    before, after, far, last = said(4, 0.6), said(6, 0.5), said(8, 0.4), said(7, 0.3)
+    read, gone = merge_adjacent_turns([best, other, away, before, after, far, last])
+    assert [hit.item.id for hit in read] == [one.item.id for one in (best, other, away, far)]
+    assert read[0].content == "turn 4\n\nturn 5\n\nturn 6"
+    assert [turn.id for turn in read[0].turns] == [h.item.id for h in (before, best, after)]
+    assert read[3].content == "turn 7\n\nturn 8"
+    assert gone[before.item.id] == Rejection("beside", best.item.id)
+    assert read[0].scored.score == best.scored.score
+    assert merge_adjacent_turns([other, away]) == ([other, away], {})

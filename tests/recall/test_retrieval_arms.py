@@ -1,0 +1,115 @@
+"""The weights of the retrieval arms, and the learned-sparse arm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copytree
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reverie.inference.model_catalogue import BGE_SMALL
+from reverie.inference.model_manager import ModelManager
+from reverie.inference.token_counters import EstimatingTokenCounter
+from reverie.runtime.settings.settings import Settings
+from reverie.store.search.embedding_models import TenantModel
+from reverie.testing.models import model_home
+from reverie.testing.servers import DatabaseUrls
+from reverie_services.recall.pipeline.retrievers import MIN_VOCABULARY_SHARE, compute_arm_weights
+from reverie_services.recall.settings import build_recall_settings
+from tests.support.stack import Stack, eventually, running_stack
+from tests.support.tables import value
+
+
+class Blind(EstimatingTokenCounter):
+    """Of a model that knows no word."""
+
+    def vocabulary_share(self, text: str) -> float:
+        return 0.0
+
+
+def test_meaning_counts_what_the_model_of_the_tenant_reads_and_not_the_one_that_is_set(
+    tmp_path: Path,
+) -> None:
+    slot = ModelManager("blind", tmp_path, None, 1, False)
+    slot.counter = Blind()
+    slot._counters = {"blind": slot.counter, "reads": EstimatingTokenCounter()}
+    settings = build_recall_settings(Settings(home=tmp_path))
+    of = {1: TenantModel("blind"), 2: TenantModel("reads")}
+    parts: Any = SimpleNamespace(
+        settings=settings,
+        model_manager=slot,
+        embedding_models=SimpleNamespace(lately=of.__getitem__),
+    )
+    whole = settings.arm_weights["meaning"]
+    assert compute_arm_weights(parts, 1, "怎么避免客户隐私").arms["meaning"] == pytest.approx(
+        whole * MIN_VOCABULARY_SHARE
+    )
+    assert compute_arm_weights(parts, 2, "怎么避免客户隐私").arms["meaning"] == whole
+
+
+TEXTS = (
+    "The outage of Postgres was caused by a disk that ran full",
+    "The wine of the office is kept in the cellar",
+    "Release notes are written by whoever merged last",
+)
+QUERY = "what caused the failure of the database?"
+KEPT = "select count(*) from sparse_splade_tiny where tenant = %s"
+
+
+async def _filled(stack: Stack) -> list[str]:
+    items = [{"content": text, "scope": "project/shop"} for text in TEXTS]
+    answers = (await stack.post("/v1/remember/batch", {"items": items}))["items"]
+
+    async def enriched() -> bool:
+        behind = "select count(*) from memory where enriched_version < version and tenant = %s"
+        return bool(value(stack.admin_url, behind, stack.number()) == 0)
+
+    await eventually(enriched)
+    return [one["id"] for one in answers]
+
+
+async def _asked(stack: Stack, **more: Any) -> Any:
+    return await stack.post("/v1/recall", {"query": QUERY, "scopes": ["project/shop"], **more})
+
+
+async def test_what_was_found_is_judged_by_its_weighted_words_too(stack: Stack) -> None:
+    ids = await _filled(stack)
+    assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS)
+    answer = await _asked(stack)
+    assert answer["degraded"] == []
+    first = answer["memories"][0]
+    assert (first["id"], first["arms"]["sparse"]) == (ids[0], 1)
+    assert await _asked(stack, as_of=datetime.now(UTC).isoformat())
+    await stack.call("DELETE", f"/v1/memories/{ids[0]}", headers={"If-Match": "*"})
+    assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS) - 1
+
+
+async def test_a_memory_that_the_sparse_model_has_not_read_is_found_by_the_other_arms(
+    database: DatabaseUrls, nats_url: str
+) -> None:
+    async with running_stack(database, nats_url, model_home(), recall_sparse="off") as before:
+        ids = await _filled(before)
+        assert value(before.admin_url, KEPT, before.number()) == 0
+        answer = await _asked(before)
+        assert answer["degraded"] == []
+        assert all("sparse" not in one["arms"] for one in answer["memories"])
+    async with running_stack(database, nats_url, model_home()) as after:
+        again = await _asked(after)
+        assert [one["id"] for one in again["memories"]] == [o["id"] for o in answer["memories"]]
+        assert {one["id"] for one in again["memories"]} == set(ids)
+
+
+async def test_where_it_is_switched_on_and_missing_the_answer_says_so(
+    database: DatabaseUrls, nats_url: str, tmp_path: Path
+) -> None:
+    copytree(model_home() / "models" / BGE_SMALL.name, tmp_path / "models" / BGE_SMALL.name)
+    more = {"model_download": False, "recall_sparse": "on"}
+    async with running_stack(database, nats_url, tmp_path, **more) as stack:
+        await _filled(stack)
+        answer = await _asked(stack)
+        assert answer["degraded"] == ["sparse"]
+        assert answer["search_mode"] == "hybrid"
+        assert answer["memories"]

@@ -1,0 +1,114 @@
+"""The session-start context through the gateway: content, order and budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.stack import Stack, eventually
+
+SHOP = "project/shop"
+
+
+async def _tell(stack: Stack, content: str, kind: str, **fields: Any) -> str:
+    body = {"content": content, "kind": kind, "scope": SHOP, **fields}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+def _section(answer: dict[str, Any], name: str) -> list[str]:
+    return [one["id"] for s in answer["sections"] if s["name"] == name for one in s["entries"]]
+
+
+async def test_a_pinned_memory_among_many_is_in_the_block_and_what_fell_out_is_named(
+    stack: Stack,
+) -> None:
+    pinned = await _tell(stack, "Deploys need two reviewers", "reference", pinned=True)
+    for n in range(20):
+        await _tell(stack, f"We decided on option {n}. " + "Since " * n, "decision")
+    await _tell(stack, "Build: `make build`", "convention")
+    whole = await stack.get("/v1/context?project=shop")
+    assert _section(whole, "Pinned") == [pinned]
+    assert "`make build`" in whole["markdown"].split("### Commands")[1].split("###")[0]
+    first, *_ = whole["markdown"].split("### Recent decisions\n")[1].splitlines()
+    assert "option 19" in first
+    assert whole["tokens"] <= whole["budgets"]["total"] == 2000
+    small = await stack.get("/v1/context?project=shop&budget_tokens=200")
+    assert small["tokens"] <= 200
+    assert pinned in small["memories"]
+    ids = set(small["memories"]) | {one["id"] for one in small["omitted"]}
+    assert ids == set(whole["memories"])
+    fell = small["omitted"][0]
+    assert (fell["kind"], fell["reason"]) == ("decision", "budget")
+    assert fell["section"] == "Recent decisions"
+    assert fell["title"].startswith("We decided on option")
+    assert {one["what"] for one in small["warnings"]} >= {"warm", "total"}
+    plain = await stack.http.get(
+        f"{stack.url}/v1/context?project=shop&format=markdown",
+        headers={"Authorization": f"Bearer {stack.key}"},
+    )
+    assert plain.content_type == "text/markdown"
+    assert await plain.text() == whole["markdown"]
+
+
+async def test_a_project_sets_its_budgets_and_they_go_with_it(stack: Stack) -> None:
+    path = "/v1/projects/shop/settings"
+    before = await stack.get(path)
+    parts = [before["context"][part] for part in ("hot", "warm", "stale", "session", "entries")]
+    assert parts == [800, 800, 200, 200, 50]
+    for n in range(6):
+        await _tell(stack, f"Lesson {n}: " + "drain the queue " * 5, "lesson")
+    made = await stack.call("PATCH", path, {"context": {"warm": 120, "entries": 5}})
+    assert (made.status, made.body["context"]["warm"]) == (200, 120)
+    answer = await stack.get("/v1/context?project=shop")
+    spent = sum(s["tokens"] for s in answer["sections"] if s["part"] == "warm")
+    assert 0 < spent <= 120
+    assert {one["reason"] for one in answer["omitted"]} == {"budget"}
+    begun = await stack.post("/v1/sessions/start", {"agent": "claude", "project": "shop"})
+    assert begun["context"].count("] Lesson ") == len(answer["memories"])
+    assert "Left out for room: 3 lessons." in begun["context"]
+    other = await stack.get("/v1/context?project=other")
+    assert other["budgets"]["warm"] == 800
+    await stack.call("PATCH", path, {"context": {"warm": 2000}})
+    full = await stack.get("/v1/context?project=shop")
+    assert [one["reason"] for one in full["omitted"]] == ["entries"]
+    [warned] = [one for one in full["warnings"] if one["what"] == "entries"]
+    assert (warned["used"], warned["limit"], warned["omitted"]) == (5, 5, 1)
+    wrong = await stack.call("PATCH", path, {"context": {"hot": 99_999, "warm": 99_999}})
+    assert (wrong.status, wrong.body["field"]) == (422, "context.total")
+    reader = stack.key_of(writes=["project/else"])
+    assert (await stack.call("PATCH", path, {"context": None}, key=reader)).status == 403
+    assert (await stack.call("DELETE", "/v1/admin/projects/shop")).status == 200
+    assert (await stack.get(path))["context"] == before["context"]
+
+
+async def test_open_files_bring_what_they_need_fenced_and_with_the_reason(stack: Stack) -> None:
+    bug = await _tell(stack, "Refresh tokens expire twice in src/middleware/auth.ts", "bug")
+    near = await _tell(stack, "src/middleware/cors.ts must come before the others", "spec")
+    await _tell(stack, "src/billing/invoice.ts rounds half up", "spec")
+    rule = await _tell(stack, "In TypeScript, no default exports", "convention")
+    other = await _tell(stack, "In Python, no star imports", "convention")
+    project = "/v1/context?project=shop"
+
+    async def touched() -> Any:
+        answer = await stack.get(f"{project}&files=/home/ann/shop/src/middleware/auth.ts")
+        return answer if bug in answer["memories"] and near in answer["memories"] else None
+
+    answer = await eventually(touched)
+    assert _section(answer, "For the open files") == [bug, near, rule]
+    assert _section(answer, "Conventions (always follow)") == [other]
+    why = {one["id"]: one["why"] for s in answer["sections"] for one in s["entries"]}
+    assert why[bug] == "touches src/middleware/auth.ts"
+    assert why[near] == "touches src/middleware/cors.ts, beside auth.ts"
+    assert why[rule] == "for .ts files"
+    assert "invoice.ts" not in answer["markdown"]
+    assert answer["budgets"]["total"] == 2400
+    commit = {"sha": "c" * 40, "subject": "s", "committed_at": "2099-01-01T00:00:00Z"}
+    files = [{"path": "src/middleware/auth.ts", "status": "deleted"}]
+    change = {"project": "shop", "branch": "main", "after": "c" * 40, "commits": [commit]}
+    await stack.post("/v1/git/changes", {**change, "files": files})
+
+    async def doubtful() -> bool:
+        found = await touched()
+        return "⚠ gone" in found["markdown"].split("### For the open files")[1]
+
+    await eventually(doubtful)
+    assert _section(await stack.get(project), "⚠ May be stale") == [bug]

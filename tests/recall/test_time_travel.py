@@ -1,0 +1,149 @@
+"""Memories, graph and tasks as they were known at an earlier moment."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+from tests.support.stack import Stack, eventually
+from tests.support.tables import run
+
+HERE = "project/shop"
+
+
+async def _told(stack: Stack, content: str, **fields: Any) -> str:
+    body = {"content": content, "scope": HERE, "kind": "context", **fields}
+    return str((await stack.post("/v1/remember", body))["id"])
+
+
+async def _picture(
+    stack: Stack, memory: str, **query: Any
+) -> tuple[set[str], set[tuple[Any, ...]]]:
+    """The nodes around a memory and the edges among them."""
+    params = {name: value for name, value in query.items() if value is not None}
+    found = await stack.get(f"/v1/memories/{memory}/subgraph", params={"depth": 3, **params})
+    edges = {(one["from"], one["type"], one["to"]) for one in found["edges"]}
+    return {one["id"] for one in found["nodes"]}, edges
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+async def test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_as_it_was(
+    stack: Stack,
+) -> None:
+    started = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
+    session = started["session"]
+    first = await _told(stack, "The wombat queue loses messages", key="queue", session=session)
+    gone = await _told(stack, "Wombat streams have one replica", session=session)
+    last = await _told(stack, "Wombat alarms ring at noon", key="alarm", session=session)
+    link = {"from": first, "to": last, "type": "led_to"}
+    edge = (await stack.post("/v1/links", link))["id"]
+    await stack.post("/v1/links", {"from": last, "to": gone, "type": "depends_on"})
+    follows = {(gone, "follows", first), (last, "follows", gone)}
+    before = await _picture(stack, first)
+    nodes = {first, gone, last}
+    assert before == (
+        nodes, {*follows, (first, "led_to", last), (last, "depends_on", gone)}
+    )  # fmt: skip
+    then = _now()
+
+    edit = {"content": "The wombat queue is durable"}
+    assert (await stack.call("PATCH", f"/v1/memories/{first}", edit)).status == 200
+    assert (await stack.call("DELETE", f"/v1/links/{edge}")).status == 200
+    assert (await stack.call("DELETE", f"/v1/memories/{gone}")).status == 200
+    newer = await _told(
+        stack, "Wombat alarms ring at midnight", key="alarm", supersede_reason="it was moved"
+    )
+    assert await _picture(stack, first) == ({first, last, newer}, {
+        (last, "follows", first), (newer, "supersedes", last)
+    })  # fmt: skip
+    for memory in (first, gone, last):
+        assert await _picture(stack, memory, as_of=then) == before
+        assert await _picture(stack, memory[-8:], as_of=then) == before
+
+    read = {m: await stack.get(f"/v1/memories/{m}", params={"as_of": then}) for m in nodes}
+    assert [read[m]["content"] for m in (first, gone, last)] == [
+        "The wombat queue loses messages",
+        "Wombat streams have one replica",
+        "Wombat alarms ring at noon",
+    ]
+    assert [read[m]["key"] for m in (first, gone, last)] == ["queue", None, "alarm"]
+    assert {read[m]["status"] for m in nodes} == {"active"}
+    assert {(n["id"], n["type"], n["direction"]) for n in read[last]["neighbours"]} == {
+        (first, "led_to", "in"),
+        (gone, "depends_on", "out"),
+    }
+    short = await stack.get(f"/v1/memories/{gone[-8:]}", params={"as_of": then})
+    assert short["id"] == gone
+    asked = {"query": "wombat queue", "as_of": then}
+    found = await stack.post("/v1/recall", asked)
+    hits = {one["id"]: one for one in found["memories"]}
+    assert (set(hits), hits[first]["content"]) == (nodes, "The wombat queue loses messages")
+    assert {(e["from"], e["type"], e["to"]) for e in found["edges"]} == before[1] - follows
+    linked = await stack.post("/v1/recall", {"query": "noon", "as_of": then})
+    assert {one["id"] for one in linked["memories"]} == nodes
+    assert newer not in str((found, linked, read))
+
+
+async def test_a_merged_memory_stands_for_itself_as_of_a_moment_before(stack: Stack) -> None:
+    one = await _told(stack, "The upload handler lives in src/upload/handler.ts")
+    longer = "The upload handler lives in src/upload/handler.ts, and calls src/upload/store.ts"
+    two = await _told(stack, longer)
+    then = (await stack.get(f"/v1/memories/{two}"))["created_at"]
+
+    async def merged() -> Any:
+        return (await stack.get(f"/v1/memories/{two}")).get("merged_from")
+
+    assert await eventually(merged) == two
+    apart = await stack.get(f"/v1/memories/{two}", params={"as_of": then})
+    assert (apart["id"], apart["content"], apart["merged_from"]) == (two, longer, None)
+    since = await stack.get(f"/v1/memories/{two}", params={"as_of": _now()})
+    assert (since["id"], since["merged_from"]) == (one, two)
+    assert two in (await _picture(stack, two, as_of=then))[0]
+    nodes = (await _picture(stack, two, as_of=_now()))[0]
+    assert (one in nodes, two in nodes) == (True, False)
+    assert (await stack.get("/v1/graph/stats"))["memories"] == 1
+
+
+async def test_a_task_stands_then_where_it_stood_and_waits_for_what_it_waited_for(
+    stack: Stack,
+) -> None:
+    design = await _told(stack, "Design the invoice table", kind="task")
+    build = await _told(
+        stack, "Build the invoice page", kind="task",
+        edges=[{"to": design, "type": "depends_on"}],
+    )  # fmt: skip
+    moments = [_now()]
+    claim = {"agent": "ann", "seconds": 600}
+    await stack.post(f"/v1/tasks/{design}/claim", claim)
+    moments.append(_now())
+    done = await stack.call("PATCH", f"/v1/tasks/{design}", {"state": "done", "agent": "ann"})
+    assert done.status == 200
+    moments.append(_now())
+    await stack.post(f"/v1/tasks/{build}/claim", claim)
+    assert (await stack.call("DELETE", f"/v1/memories/{design}")).status == 200
+
+    async def stood(task: str) -> list[tuple[Any, ...]]:
+        found = [(await stack.get(f"/v1/memories/{task}", params={"as_of": at}))["task"]
+                 for at in moments]  # fmt: skip
+        return [(t["state"], t["claimed_by"], t["waits_for"]) for t in found]
+
+    assert await stood(design) == [("todo", None, []), ("doing", "ann", []), ("done", None, [])]
+    assert await stood(build) == [
+        ("blocked", None, [design]), ("blocked", None, [design]), ("todo", None, [])
+    ]  # fmt: skip
+
+
+async def test_archived_memories_are_in_a_subgraph_only_when_asked_for(stack: Stack) -> None:
+    one, old = await _told(stack, "The heron is grey"), await _told(stack, "The heron was white")
+    beyond = await _told(stack, "White birds are seen at night")
+    for ends in ((one, old), (old, beyond)):
+        await stack.post("/v1/links", {"from": ends[0], "to": ends[1], "type": "relates_to"})
+    archived: LiteralString = "update memory set status = 'archived' where id = %s"
+    await asyncio.to_thread(run, stack.admin_url, archived, old)
+    assert await _picture(stack, one) == ({one}, set())
+    edges = {(one, "relates_to", old), (old, "relates_to", beyond)}
+    assert await _picture(stack, one, include="archived") == ({one, old, beyond}, edges)

@@ -1,0 +1,115 @@
+"""A POST under an idempotency key takes effect once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.runtime.sample_service import (
+    ADMIN_KEY,
+    GOOD,
+    KEY,
+    OTHER_KEY,
+    Sample,
+    problem_of,
+    sample_client,
+)
+
+
+@pytest.fixture
+def sample() -> Sample:
+    return Sample()
+
+
+@pytest.fixture
+async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the running sample, with the writer's key."""
+    async with sample_client(sample) as session:
+        yield session
+
+
+async def test_idempotent_posts_of_ten_at_once_take_effect_once(
+    http: aiohttp.ClientSession, sample: Sample
+) -> None:
+    async def post() -> tuple[int, bool]:
+        headers = {"Idempotency-Key": "k"}
+        async with http.post("/v1/held", json=GOOD, headers=headers) as response:
+            if response.status == 409:
+                assert int(response.headers["Retry-After"]) >= 1
+                assert (await problem_of(response))["code"] == "conflict"
+                sample.go.set()
+            return response.status, "Idempotent-Replayed" in response.headers
+
+    outcomes = await asyncio.gather(*(post() for _ in range(10)))
+    assert sample.notes == ["hello"]
+    assert outcomes.count((200, False)) == 1
+    assert {status for status, _ in outcomes} == {200, 409}
+    assert await post() == (200, True)
+
+
+async def test_a_replay_is_the_first_answer_word_for_word(
+    http: aiohttp.ClientSession, sample: Sample
+) -> None:
+    headers = {"Idempotency-Key": "k"}
+    bodies = []
+    for _ in range(2):
+        async with http.post("/v1/notes", json=GOOD, headers=headers) as response:
+            assert (response.status, response.content_type) == (201, "application/json")
+            bodies.append(await response.read())
+    assert response.headers["Idempotent-Replayed"] == "true"
+    assert bodies[0] == bodies[1]
+    assert sample.notes == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/notes", {"text": "other"}), ("/v1/optional", None), ("/v1/later", GOOD)],
+)
+async def test_the_same_key_with_another_request_is_refused(
+    http: aiohttp.ClientSession, path: str, body: dict[str, Any] | None
+) -> None:
+    headers = {"Idempotency-Key": "k"}
+    async with http.post("/v1/notes", json=GOOD, headers=headers) as response:
+        assert response.status == 201
+    async with http.post(path, json=body, headers=headers) as response:
+        document = await problem_of(response)
+    assert (document["status"], document["code"]) == (422, "idempotency_mismatch")
+
+
+async def test_the_same_key_of_another_holder_is_another_request(
+    http: aiohttp.ClientSession,
+) -> None:
+    tenants = []
+    for key in (KEY, OTHER_KEY, ADMIN_KEY):
+        headers = {"Idempotency-Key": "k", "Authorization": f"Bearer {key}"}
+        async with http.post("/v1/notes", json=GOOD, headers=headers) as response:
+            assert "Idempotent-Replayed" not in response.headers
+            tenants.append((await response.json())["tenant"])
+    assert tenants == ["tenant-1", "tenant-2", "tenant-1"]
+
+
+async def test_a_request_that_failed_leaves_its_key_free(
+    http: aiohttp.ClientSession, sample: Sample
+) -> None:
+    headers = {"Idempotency-Key": "k"}
+    async with http.post("/v1/held", json=GOOD, headers=headers) as response:
+        assert (await problem_of(response))["status"] == 503
+    sample.go.set()
+    async with http.post("/v1/held", json=GOOD, headers=headers) as response:
+        assert response.status == 200
+    async with http.post("/v1/notes", json={}, headers={"Idempotency-Key": "n"}) as response:
+        assert response.status == 422
+    async with http.post("/v1/notes", json=GOOD, headers={"Idempotency-Key": "n"}) as response:
+        assert response.status == 201
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "ключ"])
+async def test_an_idempotency_key_of_the_wrong_form_is_named(
+    http: aiohttp.ClientSession, key: str
+) -> None:
+    async with http.post("/v1/notes", json=GOOD, headers={"Idempotency-Key": key}) as response:
+        assert (await problem_of(response))["field"] == "Idempotency-Key"

@@ -1,0 +1,275 @@
+"""Wrong bodies and parameters are named in the answer; paging works."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from reverie.runtime.service import start_service
+from reverie.runtime.settings.settings import Settings
+from tests.runtime.sample_service import BODY_LIMIT, GOOD, Sample, problem_of, sample_client
+
+
+@pytest.fixture
+def sample() -> Sample:
+    return Sample()
+
+
+@pytest.fixture
+async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the running sample, with the writer's key."""
+    async with sample_client(sample) as session:
+        yield session
+
+
+async def test_a_valid_body_reaches_the_handler_and_its_answer_the_client(
+    http: aiohttp.ClientSession, sample: Sample
+) -> None:
+    async with http.post("/v1/notes", json=GOOD) as response:
+        assert response.status == 201
+        assert await response.json() == {"number": 1, "text": "hello", "tenant": "tenant-1"}
+    assert sample.notes == ["hello"]
+
+
+MALFORMED = [
+    (b'{"text": ', "line 1, column 10"),
+    (b'{"text": "a",\n "count": }', "line 2, column 11"),
+    (b"{'text': 'a'}", "line 1, column 2"),
+    (b'{"text": "a"} trailing', "line 1, column 15"),
+    (b'{"text": "a", "count": NaN}', "NaN is no JSON number"),
+    (b'{"text": "a", "count": -Infinity}', "-Infinity is no JSON number"),
+    (b"\xff\xfe\x00", "line 1, column 1"),
+    (b'{"text": "a\nb"}', "Invalid control character"),
+    (b'{"meta": ' + b'{"a": ' * 500, "line 1, column 3010"),
+    (b"[" * 2000, "nested deeper" if sys.version_info < (3, 13) else "line 1, column 2001"),
+]
+
+
+@pytest.mark.parametrize(("data", "told"), MALFORMED)
+async def test_a_body_that_is_no_json_is_refused_with_the_place(
+    http: aiohttp.ClientSession, sample: Sample, data: bytes, told: str
+) -> None:
+    async with http.post("/v1/notes", data=data) as response:
+        document = await problem_of(response)
+    assert (document["status"], document["code"]) == (400, "malformed")
+    assert told in document["detail"]
+    assert sample.notes == []
+
+
+INVALID: list[tuple[bytes | dict[str, Any], str, str]] = [
+    (b"", "text", "is required"),
+    ({}, "text", "is required"),
+    ({"text": ""}, "text", "at least 1 character"),
+    ({"text": "  \n"}, "text", "at least 1 character"),
+    ({"text": 5}, "text", "valid string"),
+    ({"text": None}, "text", "valid string"),
+    ({"text": "a", "count": "3"}, "count", "valid integer"),
+    ({"text": "a", "count": 1.5}, "count", "valid integer"),
+    ({"text": "a", "count": True}, "count", "valid integer"),
+    ({"text": "a", "txt": 1}, "txt", "unknown field; did you mean text?"),
+    ({"text": "a", "zzz": 1}, "zzz", "unknown field"),
+    ({"text": "a", "inner": {"level": 3, "more": 1}}, "inner.more", "unknown field"),
+    ({"text": "a", "inner": {"level": 10}}, "inner.level", "less than or equal to 9"),
+    ({"text": "a", "inner": []}, "inner", "object"),
+    ({"text": "a", "tags": "x"}, "tags", "valid array"),
+    ({"text": "a", "tags": ["x", ""]}, "tags.1", "at least 1 character"),
+    ({"text": "a", "tags": ["a", "b", "c", "d"]}, "tags", "at most 3 items"),
+    ({"text": "a", "at": "2026-01-01T10:00:00"}, "at", "timezone, as 2026-01-31T10:00:00Z"),
+    ({"text": "a", "at": "yesterday"}, "at", "valid datetime"),
+    ({"text": "a", "ref": "nope"}, "ref", "valid UUID"),
+    (b'["text"]', "body", "object"),
+    (b'"text"', "body", "object"),
+    (b"null", "body", "object"),
+    (b'{"text": "a\\u0000b"}', "text", "NUL"),
+    (b'{"text": "a", "meta": {"x": ["ok", "b\\u0000"]}}', "meta.x.1", "NUL"),
+    (b'{"text": "a", "meta": {"k\\u0000": 1}}', "meta", "NUL"),
+    (b'{"text": "a", "\\u0000": 1}', "body", "NUL"),
+    (b'{"text": "a\xffb"}', "text", "not valid UTF-8"),
+    (b'{"text": "a", "meta": {"\xff": 1}}', "meta", "not valid UTF-8"),
+    (b'{"text": "\\ud800"}', "text", "not valid UTF-8"),
+    (b'{"text": "a", "meta": {"x": 1e999}}', "meta.x", "out of range"),
+    (b'{"text": "a", "meta": {"x": ' + b"[" * 40 + b"]" * 40 + b"}}", "meta.x.0.0", "nested"),
+]
+
+
+@pytest.mark.parametrize(("body", "field", "reason"), INVALID)
+async def test_a_wrong_field_is_named_with_the_reason_and_nothing_is_done(
+    http: aiohttp.ClientSession,
+    sample: Sample,
+    body: bytes | dict[str, Any],
+    field: str,
+    reason: str,
+) -> None:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    async with http.post("/v1/notes", data=data) as response:
+        document = await problem_of(response)
+    assert (document["status"], document["code"]) == (422, "invalid")
+    assert document["field"] == field or document["field"].startswith(f"{field}.")
+    assert reason in document["detail"]
+    assert sample.notes == []
+
+
+async def test_all_wrong_fields_are_listed_at_once(http: aiohttp.ClientSession) -> None:
+    async with http.post("/v1/notes", json={"count": "x", "zzz": 1}) as response:
+        document = await problem_of(response)
+    assert document["errors"] == [
+        {"field": "text", "reason": "is required"},
+        {"field": "count", "reason": "input should be a valid integer"},
+        {"field": "zzz", "reason": "unknown field"},
+    ]
+
+
+async def test_a_number_with_too_many_digits_is_no_fault_of_ours(
+    http: aiohttp.ClientSession,
+) -> None:
+    async with http.post("/v1/notes", data=b'{"count": ' + b"9" * 4000 + b"}") as response:
+        assert response.status == 422
+    settings = Settings(body_limit=100_000)
+    async with start_service(Sample().service(), settings) as url:
+        data = b'{"text": "a", "count": ' + b"9" * 5000 + b"}"
+        async with http.post(f"{url}/v1/notes", data=data) as response:
+            document = await problem_of(response)
+    assert document["status"] == 400
+    assert "set_int_max_str_digits" not in document["detail"]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_the_limit_is_refused(
+    http: aiohttp.ClientSession, sample: Sample, chunked: bool
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b'{"text": "'
+        for _ in range(8):
+            yield b"a" * (BODY_LIMIT // 4)
+        yield b'"}'
+
+    whole = b'{"text": "' + b"a" * BODY_LIMIT + b'"}'
+    async with http.post("/v1/notes", data=pieces() if chunked else whole) as response:
+        document = await problem_of(response)
+    assert (document["status"], document["code"], document["field"]) == (413, "too_large", "body")
+    assert "body_limit" in document["detail"]
+    assert sample.notes == []
+
+
+async def test_a_packed_body_is_unpacked_and_its_size_counts_unpacked(
+    http: aiohttp.ClientSession,
+) -> None:
+    packed = {"Content-Encoding": "gzip"}
+    small = gzip.compress(json.dumps(GOOD).encode())
+    async with http.post("/v1/notes", data=small, headers=packed) as response:
+        assert response.status == 201
+    bomb = gzip.compress(b'{"text": "' + b"a" * (BODY_LIMIT * 50) + b'"}')
+    assert len(bomb) < BODY_LIMIT
+    async with http.post("/v1/notes", data=bomb, headers=packed) as response:
+        assert (await problem_of(response))["code"] == "too_large"
+
+
+async def test_a_body_that_claims_to_be_packed_and_is_not_is_malformed(
+    http: aiohttp.ClientSession,
+) -> None:
+    packed = {"Content-Encoding": "gzip", "Connection": "close"}
+    async with http.post("/v1/notes", data=b"plainly not", headers=packed) as response:
+        assert response.status == 400
+    for packing in ("compress", "gzip, deflate"):
+        packed = {"Content-Encoding": packing, "Connection": "close"}
+        async with http.post("/v1/notes", json=GOOD, headers=packed) as response:
+            document = await problem_of(response)
+        assert (document["status"], document["code"]) == (400, "malformed")
+        assert packing in document["detail"]
+
+
+async def test_an_empty_body_stands_for_one_without_fields(http: aiohttp.ClientSession) -> None:
+    async with http.post("/v1/optional") as response:
+        assert (response.status, (await response.json())["text"]) == (200, "none")
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "reason"),
+    [
+        ("limit=0", "limit", "greater than or equal to 1"),
+        ("limit=201", "limit", "less than or equal to 200"),
+        ("limit=many", "limit", "valid integer"),
+        ("limit=1&limit=2", "limit", "more than once"),
+        ("limt=1", "limt", "did you mean limit?"),
+        ("deep=perhaps", "deep", "valid boolean"),
+        ("tag=a%00b", "tag.0", "NUL"),
+        ("cursor=", "cursor", "at least 1 character"),
+        ("cursor=%25%25", "cursor", "not a cursor"),
+        ("cursor=e30", "cursor", "not a cursor"),
+        ("cursor=eyJudW1iZXIiOiAiMSJ9", "cursor", "not a cursor"),
+        ("cursor=a", "cursor", "not a cursor"),
+        ("cursor=%C3%A9", "cursor", "not a cursor"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(
+    http: aiohttp.ClientSession, query: str, field: str, reason: str
+) -> None:
+    async with http.get(f"/v1/notes?{query}") as response:
+        document = await problem_of(response)
+    assert (document["status"], document["field"]) == (422, field)
+    assert reason in document["detail"]
+
+
+async def test_a_route_without_parameters_refuses_them(http: aiohttp.ClientSession) -> None:
+    async with http.get("/v1/empty?x=1") as got:
+        assert (await problem_of(got))["field"] == "x"
+
+
+async def test_parameters_are_converted_and_lists_may_repeat(http: aiohttp.ClientSession) -> None:
+    async with http.get("/v1/notes?limit=3&deep=true&tag=a&tag=b") as response:
+        assert (await response.json())["items"] == [0, 1, 2]
+
+
+async def test_pages_follow_one_another_to_the_end(http: aiohttp.ClientSession) -> None:
+    seen: list[int] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        params = {"limit": "4"} | ({"cursor": cursor} if cursor else {})
+        async with http.get("/v1/notes", params=params) as response:
+            page = await response.json()
+        seen += page["items"]
+        cursor = page["next"]
+    assert seen == list(range(10))
+
+
+async def test_a_cursor_that_was_changed_is_refused(http: aiohttp.ClientSession) -> None:
+    async with http.get("/v1/notes?limit=2") as response:
+        cursor = (await response.json())["next"]
+    for changed in (cursor[:-1], cursor + "A", cursor[::-1], f"x{cursor}"):
+        async with http.get("/v1/notes", params={"cursor": changed}) as response:
+            assert (await problem_of(response))["field"] == "cursor"
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (b"\x16\x03\x01 hello\r\n\r\n", "https"),
+        (b"GET /v1/notes HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n", "header"),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", "8190"),
+        (b"POST /v1/notes HTTP/1.1\r\nHost: a\r\nContent-Length: ten\r\n\r\n", "length"),
+        (b"GET /v1/notes HTTP/1.1\r\nHost: a\r\nX: Bearer rv_" + b"s" * 43 + b"\x00\r\n\r\n", ""),
+    ],
+)
+async def test_bytes_that_are_no_http_are_refused_in_the_words_of_all_else(
+    http: aiohttp.ClientSession, sent: bytes, says: str
+) -> None:
+    host, port = http._base_url.host, http._base_url.port  # type: ignore[union-attr]
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(sent)
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    assert head.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+    assert b"Content-Type: application/problem+json" in head
+    assert b"aiohttp" not in head
+    told = json.loads(body)
+    assert (told["status"], told["code"]) == (400, "malformed")
+    assert says in told["detail"].lower(), told
+    assert b"ssss" not in body

@@ -1,0 +1,159 @@
+"""Background tasks, health checks, the key cache, cursors and metric readings."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from reverie.domain.access.principals import hash_key
+from reverie.domain.core.errors import InvalidInput, Unavailable
+from reverie.runtime.auth.authentication import CachedKeyFinder
+from reverie.runtime.http.health import run_checks
+from reverie.runtime.http.pagination import CursorPosition, cut_page, decode_cursor, encode_cursor
+from reverie.runtime.http.validation import parse_value
+from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, render_metrics
+from reverie.runtime.process.lifecycle import run_in_background, supervise
+from reverie.testing.in_memory_runtime import InMemoryKeys, build_principal
+from tests.runtime.sample_service import Note
+
+
+async def test_a_task_that_crashes_is_started_again() -> None:
+    runs: list[int] = []
+
+    async def work() -> None:
+        runs.append(len(runs))
+        if len(runs) < 4:
+            raise RuntimeError
+
+    await supervise(work, initial_delay=0.001)
+    assert runs == [0, 1, 2, 3]
+
+
+async def test_tasks_are_cancelled_at_the_end_and_may_clean_up() -> None:
+    told: list[str] = []
+    started = asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append("cleaned")
+
+    async with run_in_background([work]):
+        await started.wait()
+    assert told == ["cleaned"]
+
+
+async def test_a_crash_of_one_task_leaves_the_others_alone() -> None:
+    crashed, fine = asyncio.Event(), asyncio.Event()
+
+    async def bad() -> None:
+        crashed.set()
+        raise RuntimeError
+
+    async def good() -> None:
+        await crashed.wait()
+        fine.set()
+        await asyncio.Event().wait()
+
+    async with run_in_background([bad, good]):
+        await fine.wait()
+    assert crashed.is_set()
+
+
+async def test_checks_run_side_by_side_each_with_its_deadline() -> None:
+    met = asyncio.Barrier(2)
+
+    async def meets() -> None:
+        await met.wait()
+
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    results = await run_checks({"a": meets, "b": meets, "c": hangs}, seconds=0.2)
+    assert (results["a"].ok, results["b"].ok, results["c"].ok) == (True, True, False)
+
+
+async def test_a_kept_key_is_asked_for_again_when_its_time_is_over() -> None:
+    keys = InMemoryKeys()
+    keys.add("k", build_principal())
+    cached = CachedKeyFinder(keys, ttl=0)
+    assert await cached.find(hash_key("k")) == build_principal()
+    keys.revoke("k")
+    assert await cached.find(hash_key("k")) is None
+
+
+async def test_the_key_cache_is_bounded() -> None:
+    keys = InMemoryKeys()
+    cached = CachedKeyFinder(keys, ttl=math.inf, max_size=2)
+    for name in ("a", "b", "c"):
+        keys.add(name, build_principal())
+        await cached.find(hash_key(name))
+    keys.down = True
+    assert await cached.find(hash_key("b")) == build_principal()
+    assert await cached.find(hash_key("c")) == build_principal()
+    with pytest.raises(Unavailable):
+        await cached.find(hash_key("a"))
+
+
+async def test_a_finder_that_breaks_in_its_own_way_counts_as_unavailable() -> None:
+    class Broken:
+        async def find(self, key_hash: bytes) -> None:
+            raise OSError("connection refused")
+
+    with pytest.raises(Unavailable, match="key store"):
+        await CachedKeyFinder(Broken(), ttl=1).find(b"")
+
+
+class At(CursorPosition):
+    name: str
+    number: int
+
+
+def test_a_cursor_gives_back_its_position() -> None:
+    position = At(name="naïve/ü", number=-1)
+    cursor = encode_cursor(position)
+    assert decode_cursor(cursor, At) == position
+    assert cursor.replace("-", "").replace("_", "").isalnum()
+    assert decode_cursor(None, At) is None
+
+
+def test_the_last_page_has_no_cursor() -> None:
+    def at(number: int) -> At:
+        return At(name="", number=number)
+
+    assert cut_page([1, 2, 3], 3, at) == ([1, 2, 3], None)
+    page, following = cut_page([1, 2, 3, 4], 3, at)
+    assert page == [1, 2, 3]
+    assert decode_cursor(following, At) == at(3)
+    assert cut_page([], 3, at) == ([], None)
+
+
+def test_a_part_of_a_body_is_named_by_where_it_stands() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_value(Note, {"text": "a", "inner": {"level": -1}}, "items.3")
+    assert caught.value.field == "items.3.inner.level"
+    with pytest.raises(InvalidInput) as caught:
+        parse_value(Note, {"text": "a\0"}, "items.3")
+    assert caught.value.field == "items.3.text"
+    assert parse_value(Note, {"text": "a"}, "items.3").text == "a"
+
+
+async def test_a_reading_is_taken_when_it_is_scraped_and_is_no_number_when_it_fails() -> None:
+    registry = CollectorRegistry()
+    waiting = [1.0]
+
+    async def read() -> float:
+        if not waiting:
+            raise Unavailable("Postgres", "try again")
+        return waiting[0]
+
+    readings = PolledGauges(registry, [PolledGauge("reverie_waiting", "Waiting.", read)])
+    for value, told in (([1.0], b"1.0"), ([7.0], b"7.0"), ([], b"NaN")):
+        waiting[:] = value
+        await readings.refresh()
+        assert b"reverie_waiting " + told in render_metrics(registry)[0]

@@ -1,0 +1,59 @@
+"""A deadline is kept even if the cancelled work is slow to clean up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reverie.runtime.process.asyncio_helpers import run_with_timeout
+
+
+async def test_what_is_in_time_is_passed_on() -> None:
+    assert await run_with_timeout(asyncio.sleep(0, "done"), 5) == "done"
+
+
+async def test_what_fails_in_time_fails_as_itself() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await run_with_timeout(fail(), 5)
+
+
+async def test_late_work_is_told_to_end_and_not_waited_for() -> None:
+    told, let_go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow_to_end() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+            await let_go.wait()
+            ended.set()
+            raise LookupError
+
+    with pytest.raises(TimeoutError):
+        await run_with_timeout(slow_to_end(), 0.01)
+    await told.wait()
+    assert not ended.is_set()
+    let_go.set()
+    await ended.wait()
+
+
+async def test_whoever_stops_waiting_stops_the_work() -> None:
+    begun, told = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+
+    waiting = asyncio.create_task(run_with_timeout(endless(), 60))
+    await begun.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await told.wait()

@@ -1,0 +1,266 @@
+"""Sources and precedence of settings, and the messages for wrong ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from reverie.cli.app.gateway_discovery import read_raw_settings
+from reverie.domain.core.errors import Misconfigured
+from reverie.runtime.settings.loading import (
+    describe_settings,
+    find_unknown_variables,
+    load_settings,
+)
+from reverie.runtime.settings.project_file import USER_ONLY_SETTINGS, find_project_file
+from reverie.runtime.settings.settings import Settings, base_url
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder, an empty home, and no REVERIE_* variable from outside."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("REVERIE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("REVERIE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "project").mkdir()
+    return tmp_path / "project"
+
+
+def write_user(project: Path, text: str) -> Path:
+    path = project.parent / "home" / "config.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def write_project(project: Path, text: str) -> Path:
+    path = project / "reverie.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_without_any_source_the_defaults_hold(project: Path) -> None:
+    settings = load_settings(project_dir=project)
+    assert settings.home == project.parent / "home"
+    assert (settings.host, settings.recall_port) == ("127.0.0.1", 3456)
+    assert settings.database_url is None
+
+
+def test_the_home_folder_is_in_the_user_s_home_by_default(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REVERIE_HOME")
+    monkeypatch.setenv("HOME", str(project))
+    assert load_settings(project_dir=project).home == project / ".reverie"
+
+
+def test_flag_beats_environment_beats_project_file_beats_user_file(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_user(project, "recall_port = 1\ningest_port = 1\ndream_port = 1\nnats_port = 1")
+    write_project(project, "recall_port = 2\ningest_port = 2\ndream_port = 2")
+    monkeypatch.setenv("REVERIE_RECALL_PORT", "3")
+    monkeypatch.setenv("REVERIE_INGEST_PORT", "3")
+    settings = load_settings({"recall_port": 4}, project)
+    ports = [settings.recall_port, settings.ingest_port, settings.dream_port, settings.nats_port]
+    assert ports == [4, 3, 2, 1]
+
+
+def test_a_flag_that_was_not_given_leaves_the_rest_alone(project: Path) -> None:
+    write_project(project, 'host = "127.0.0.9"')
+    assert load_settings({"host": None}, project).host == "127.0.0.9"
+
+
+def test_the_flag_home_says_where_the_user_file_lies(project: Path) -> None:
+    other = project.parent / "other"
+    other.mkdir()
+    (other / "config.toml").write_text("recall_port = 7")
+    settings = load_settings({"home": other}, project)
+    assert (settings.home, settings.recall_port) == (other, 7)
+
+
+def test_an_empty_variable_counts_as_unset(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVERIE_DATABASE_URL", "")
+    assert load_settings(project_dir=project).database_url is None
+
+
+def test_a_relative_path_in_a_file_is_meant_from_that_file(project: Path) -> None:
+    write_project(project, 'embedding_model_dir = "models"\nspans_file = "../spans.jsonl"')
+    settings = load_settings(project_dir=project)
+    assert settings.embedding_model_dir == project / "models"
+    assert settings.spans_file == project / "../spans.jsonl"
+
+
+def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -> None:
+    path = write_project(project, "recal_port = 1")
+    with pytest.raises(Misconfigured) as caught:
+        load_settings(project_dir=project)
+    assert str(caught.value) == (
+        f"recal_port: is no setting (in {path}); did you mean recall_port?"
+    )
+
+
+def test_an_unknown_key_like_no_other_is_answered_with_all_that_are(project: Path) -> None:
+    write_project(project, "zzzzqqqq = 1")
+    with pytest.raises(Misconfigured, match=r"settings are correction_cooldown, .*turn_limit"):
+        load_settings(project_dir=project)
+
+
+def test_a_table_is_refused_with_the_reason(project: Path) -> None:
+    write_user(project, "[dream]\nafter_chars = 1")
+    with pytest.raises(Misconfigured, match="settings have no tables"):
+        load_settings(project_dir=project)
+
+
+def test_the_user_file_cannot_move_the_folder_it_lies_in(project: Path) -> None:
+    write_user(project, 'home = "/elsewhere"')
+    with pytest.raises(Misconfigured, match="home: cannot be set in"):
+        load_settings(project_dir=project)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "allowed"),
+    [
+        ("recall_port = 70000", "recall_port", "less than or equal to 65535"),
+        ('recall_port = "many"', "recall_port", "valid integer"),
+        ('log_format = "xml"', "log_format", "'console' or 'json'"),
+        ('log_level = "loud"', "log_level", "'debug', 'info', 'warning' or 'error'"),
+        ('database_url = "mysql://h/d"', "database_url", "postgres:// or postgresql://"),
+        ('nats_url = "http://h"', "nats_url", "nats:// or tls://"),
+        ('ingest_url = "h:1"', "ingest_url", "http:// or https://"),
+        ("body_limit = 0", "body_limit", "greater than or equal to 1"),
+        ("shutdown_timeout = 0", "shutdown_timeout", "greater than 0"),
+        ('host = " "', "host", "must not be empty"),
+        ('api_key = "two words"', "api_key", "printable ASCII"),
+        ("pool_min = 9", "pool_min", r"pool_max \(8\)"),
+    ],
+)
+def test_a_wrong_value_names_the_key_and_what_is_allowed(
+    project: Path, line: str, key: str, allowed: str
+) -> None:
+    write_project(project, line)
+    with pytest.raises(Misconfigured, match=allowed) as caught:
+        load_settings(project_dir=project)
+    assert caught.value.setting == key
+
+
+def test_a_wrong_value_names_its_file(project: Path) -> None:
+    path = write_project(project, "recall_port = -1")
+    with pytest.raises(Misconfigured) as caught:
+        load_settings(project_dir=project)
+    assert f"(in {path})" in str(caught.value)
+
+
+def test_a_wrong_variable_is_named_as_the_variable(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_RECALL_PORT", "x")
+    with pytest.raises(Misconfigured, match="REVERIE_RECALL_PORT in the environment"):
+        load_settings(project_dir=project)
+
+
+def test_an_unknown_flag_is_refused(project: Path) -> None:
+    with pytest.raises(Misconfigured, match="prot: is no setting"):
+        load_settings({"prot": 1}, project)
+
+
+@pytest.mark.parametrize("text", ["recall_port = \n", "a = 1\na = 2\n"])
+def test_a_file_that_is_not_toml_is_named_with_the_line(project: Path, text: str) -> None:
+    path = write_project(project, text)
+    with pytest.raises(Misconfigured, match=r"is not TOML: .*line") as caught:
+        load_settings(project_dir=project)
+    assert caught.value.setting == str(path)
+
+
+def test_a_file_that_is_not_utf8_is_no_toml(project: Path) -> None:
+    (project / "reverie.toml").write_bytes(b"host = '\xff'")
+    with pytest.raises(Misconfigured, match="is not TOML"):
+        load_settings(project_dir=project)
+
+
+def test_no_secret_is_shown_by_the_settings_or_by_a_mistake_in_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REVERIE_DATABASE_URL", "postgres://u:hunter2@h/d")
+    settings = load_settings({"api_key": "hunter2"}, project)
+    assert "hunter2" not in f"{settings!r} {settings} {settings.model_dump_json()}"
+    monkeypatch.setenv("REVERIE_NATS_URL", "hunter2@h")
+    with pytest.raises(Misconfigured) as caught:
+        load_settings(project_dir=project)
+    assert "hunter2" not in f"{caught.value!r} {caught.value}"
+    assert caught.value.__suppress_context__
+
+
+def test_settings_do_not_change_after_reading() -> None:
+    with pytest.raises(ValidationError):
+        Settings().__setattr__("recall_port", 1)
+
+
+def test_settings_built_by_hand_read_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVERIE_RECALL_PORT", "1")
+    assert Settings().recall_port == 3456
+
+
+def test_urls_of_services_follow_host_and_port_unless_set() -> None:
+    settings = Settings(host="0.0.0.0", ingest_port=9, dream_url="https://dream.example/")
+    assert settings.url_of("ingest") == "http://127.0.0.1:9"
+    assert settings.url_of("dream") == "https://dream.example"
+    assert settings.url_of("recall") == "http://127.0.0.1:3456"
+    assert base_url("::1", 5) == "http://[::1]:5"
+
+
+def test_every_setting_is_documented() -> None:
+    docs = list(describe_settings())
+    assert {doc.name for doc in docs} == set(Settings.model_fields)
+    assert all(len(doc.description) > 10 for doc in docs)
+    secrets = {doc.name for doc in docs if doc.secret}
+    assert secrets == {
+        "database_url",
+        "database_replica_url",
+        "database_migration_url",
+        "database_readonly_url",
+        "nats_url",
+        "vault_key",
+        "api_key",
+        "embedding_key",
+        "rerank_key",
+        "llm_key",
+    }
+
+
+def test_a_mistyped_variable_is_pointed_out() -> None:
+    environ = {"REVERIE_RECAL_PORT": "1", "REVERIE_HOST": "h", "REVERIE_LIFELINE": "1", "PATH": ""}
+    assert find_unknown_variables(environ) == {"REVERIE_RECAL_PORT": "REVERIE_RECALL_PORT"}
+
+
+@pytest.mark.parametrize("name", sorted(USER_ONLY_SETTINGS))
+def test_a_clone_does_not_say_what_runs_nor_where_keys_and_memories_go(
+    project: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_project(project, f"project = 'shop'\n{name} = 'http://elsewhere:1'\n")
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_mine")
+    for take in (lambda: load_settings(project_dir=project), lambda: read_raw_settings(None, None)):
+        with pytest.raises(Misconfigured) as caught:
+            take()
+        assert caught.value.setting == name
+        assert str(path) in str(caught.value)
+    write_project(project, "project = 'shop'\n")
+    write_user(project, "api_key = 'rv_kept'\n")
+    assert load_settings(project_dir=project).project == "shop"
+
+
+def test_a_file_above_a_folder_counts_within_a_clone_alone(tmp_path: Path) -> None:
+    below = tmp_path / "shop" / "src"
+    below.mkdir(parents=True)
+    (tmp_path / "reverie.toml").write_text("project = 'planted'\n")
+    assert find_project_file(below) == below / "reverie.toml"
+    (tmp_path / "shop" / ".git").mkdir()
+    assert find_project_file(below) == tmp_path / "shop" / "reverie.toml"
+    own = below / "reverie.toml"
+    own.write_text("project = 'own'\n")
+    assert find_project_file(below) == own

@@ -1,0 +1,112 @@
+"""Parsers of foreign text take time proportional to its length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks.quality.redaction import HOSTILE, distinct
+from reverie.contracts.git import GitChange
+from reverie.domain.entities.recognition import extract_entities
+from reverie.domain.extraction.learned_facts import hash_claim
+from reverie.domain.formats.memory_md import parse_memory_file
+from reverie.domain.graph.duplicate_detection import (
+    ComparedMemory,
+    DuplicateVerdict,
+    compare_memories,
+)
+from reverie.domain.redaction.redactor import redact
+from reverie.domain.text.markdown import to_plain_text
+from reverie.domain.text.snippets import best_snippet
+from reverie_services.staleness.webhooks.push_events import PushPayload, parse_push
+
+LIMIT = 131_072
+FILE = 1 << 20
+
+
+def _filled(pattern: str, size: int) -> str:
+    return (pattern * (size // len(pattern) + 1))[:size]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["[", "[a](", "[a](b ", " *a", " _a", "**a "])
+def test_prose_of_any_marks_is_made_plain_in_linear_time(pattern: str) -> None:
+    assert to_plain_text(_filled(pattern, LIMIT)).strip()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["a->", "a.", "a::", "a#"])
+def test_chains_of_names_are_read_in_linear_time(pattern: str) -> None:
+    assert not extract_entities(f"x {_filled(pattern, LIMIT)} y`")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "mark",
+    [
+        lambda fill: f"<!-- segment:{fill(' ')}",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill(' ')}x\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('a')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('a:[')} -->\nText.",
+        lambda fill: f"<!-- segment: x -->\n<!-- {fill('key: ')} -->\nText.",
+    ],
+)
+def test_an_edited_file_is_read_in_linear_time(mark: Callable[[Callable[[str], str]], str]) -> None:
+    read = parse_memory_file(mark(lambda pattern: _filled(pattern, FILE)))
+    assert all("Text." in segment.text for _, segment in read.segments)
+
+
+@pytest.mark.timeout(20)
+def test_a_long_question_has_its_snippet_of_a_long_text_in_linear_time() -> None:
+    paths = " ".join(f"src/f{number}.py" for number in range(5000))
+    assert len(best_snippet(paths, f"needle {paths}")) <= 250
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["not ", "from a ", "instead of "])
+def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) -> None:
+    older, newer = (ComparedMemory(_filled(pattern, LIMIT) + end) for end in ("x", "y"))
+    assert compare_memories(older, newer).verdict is DuplicateVerdict.SIMILAR
+
+
+@pytest.mark.timeout(20)
+def test_a_claim_of_many_signs_has_its_hash_in_linear_time() -> None:
+    assert hash_claim(f"It holds{_filled('!', LIMIT)}") == hash_claim("it holds")
+    assert hash_claim(f"{_filled('!', LIMIT)} holds.") != hash_claim("it holds")
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
+def test_redaction_of_a_longer_text_takes_longer_in_proportion(text: str) -> None:
+    short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 8, LIMIT))
+    # Four times the proportion, and what is done once: a square would be eight times it.
+    assert long < 8 * 4 * short + 0.02
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["__init__.py", "file{0}.py", "file{0}"])
+def test_a_push_that_moves_many_files_is_read_in_linear_time(name: str) -> None:
+    paths = [name.format(n) for n in range(8_000)]
+    commit = {
+        "id": "a" * 40, "timestamp": "2026-03-02T10:00:00Z",
+        "added": [f"new/{n}/{path}" for n, path in enumerate(paths)],
+        "removed": [f"old/{n}/{path}" for n, path in enumerate(paths)],
+    }  # fmt: skip
+    push = PushPayload.model_validate(
+        {"ref": "refs/heads/main", "before": "b" * 40, "after": "a" * 40, "commits": [commit]}
+    )
+    change = parse_push(push, "shop")
+    assert isinstance(change, GitChange)
+    gone = [one for one in change.files if one.status == "deleted"]
+    assert all(one.perhaps == one.path.replace("old", "new") for one in gone)
+
+
+def _processor_seconds(text: str) -> float:
+    """The least that redacting takes of the processor."""
+    taken = []
+    for _ in range(2):
+        started = time.process_time()
+        redact(text)
+        taken.append(time.process_time() - started)
+    return min(taken)

@@ -1,0 +1,390 @@
+"""What keys and their grants may read, write and find."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from reverie.domain.access.principals import KeyRole
+from reverie.store.platform.api_keys import list_keys, revoke_key
+from tests.support.stack import Reply, Stack, eventually
+from tests.support.tables import counts, run, value
+
+ANY = str(uuid4())
+SHA = "c" * 40
+CHANGE = {
+    "project": "a",
+    "branch": "main",
+    "after": SHA,
+    "commits": [{"sha": SHA, "subject": "s", "committed_at": "2099-01-01T00:00:00Z"}],
+    "files": [{"path": "src/secret.py", "status": "deleted"}],
+}
+CALLS: list[tuple[str, str, str, Any]] = [
+    ("ingest", "POST", "/v1/remember", {"content": "x"}),
+    ("ingest", "POST", "/v1/remember/batch", {"items": [{"content": "x"}]}),
+    ("ingest", "POST", "/v1/turns", {"session": ANY, "turns": [{"role": "user", "content": "x"}]}),
+    ("ingest", "POST", "/v1/sessions/start", {"agent": "x"}),
+    ("ingest", "POST", f"/v1/sessions/{ANY}/end", {}),
+    ("ingest", "POST", f"/v1/sessions/{ANY}/adjust", {"diff": "No longer x, use y"}),
+    ("dream", "POST", "/v1/dream", {}),
+    ("dream", "GET", "/v1/dream", None),
+    ("dream", "GET", "/v1/dreams", None),
+    ("dream", "GET", f"/v1/dreams/{ANY}", None),
+    ("staleness", "POST", "/v1/git/changes", CHANGE),
+    ("staleness", "GET", "/v1/stale", None),
+    ("recall", "POST", "/v1/recall", {"query": "x"}),
+    ("recall", "GET", "/v1/context", None),
+    ("recall", "GET", "/v1/memories", None),
+    ("recall", "GET", f"/v1/memories/{ANY}", None),
+    ("recall", "GET", f"/v1/sessions/{ANY}/turns", None),
+]
+
+
+def _statuses(replies: list[Reply]) -> list[int]:
+    return [one.status for one in replies]
+
+
+async def _every_call(stack: Stack, key: str, direct: bool) -> list[Reply]:
+    bases = stack.urls if direct else dict.fromkeys(stack.urls, stack.url)
+    return [
+        await stack.call(method, bases[service] + path, body, key)
+        for service, method, path, body in CALLS
+    ]
+
+
+def _key_of(stack: Stack, agent: str) -> str:
+    """The id of the tenant's one key of an agent."""
+    keys = [one for one in list_keys(stack.admin_url) if one.tenant == stack.tenant]
+    [found] = [one.id for one in keys if one.agent == agent]
+    return found
+
+
+@pytest.mark.parametrize("direct", [False, True])
+async def test_no_call_of_any_service_is_answered_without_a_key_that_holds(
+    alone: Stack, direct: bool
+) -> None:
+    revoked, expired = alone.key_of(agent="gone"), alone.key_of(agent="late")
+    revoke_key(alone.admin_url, _key_of(alone, "gone"))
+    ended = "update api_key set expires = now() - interval '1 s'"
+    ended += " where agent = 'late' and tenant = %s"
+    run(alone.admin_url, ended, alone.number())
+    before = counts(alone.admin_url)
+    for key in ("wrong", revoked, expired, f"{alone.key}x", alone.key[:-1]):
+        replies = await _every_call(alone, key, direct)
+        assert _statuses(replies) == [401] * len(CALLS)
+        assert {one.body["code"] for one in replies} == {"unauthenticated"}
+        assert all("WWW-Authenticate" in one.headers for one in replies)
+    assert counts(alone.admin_url) == before
+
+
+async def test_a_key_is_wanted_whatever_the_header_looks_like(stack: Stack) -> None:
+    for header in ("", "Bearer", f"Basic {stack.key}", stack.key, f"Bearer {stack.key} more"):
+        for service, method, path, body in CALLS:
+            url = stack.urls[service] + path
+            auth = {"Authorization": header}
+            async with stack.http.request(method, url, json=body, headers=auth) as answer:
+                assert answer.status == 401, (header, path)
+    for service, method, path, body in CALLS:
+        async with stack.http.request(method, stack.urls[service] + path, json=body) as answer:
+            assert answer.status == 401, path
+
+
+async def test_a_revoked_key_is_refused_from_its_next_look_up_on(stack: Stack) -> None:
+    key = stack.key_of(agent="brief")
+    assert (await stack.call("GET", "/v1/memories", key=key)).status == 200
+    revoke_key(stack.admin_url, _key_of(stack, "brief"))
+    assert (await stack.call("GET", "/v1/memories", key=key)).status == 401
+
+
+async def _session(stack: Stack, key: str | None = None, **start: Any) -> str:
+    fields = {"agent": "claude", "project": "a", **start}
+    return str((await stack.post("/v1/sessions/start", fields, key=key))["session"])
+
+
+async def _say(stack: Stack, session: str, content: str, key: str | None = None) -> Reply:
+    turns = [{"role": "user", "content": content}]
+    return await stack.call("POST", "/v1/turns", {"session": session, "turns": turns}, key)
+
+
+@pytest.mark.parametrize("role", [KeyRole.READER, KeyRole.CI])
+async def test_a_key_that_may_not_write_memories_changes_nothing(
+    alone: Stack, role: KeyRole
+) -> None:
+    session = await _session(alone)
+    key = alone.key_of(role=role, project="a")
+    before = counts(alone.admin_url)
+    in_a = {"content": "x", "scope": "project/a"}
+    replies = [
+        await alone.call("POST", "/v1/remember", in_a, key),
+        await alone.call("POST", "/v1/remember", {"content": "x"}, key),
+        await alone.call("POST", "/v1/sessions/start", {"agent": "x", "project": "a"}, key),
+        await _say(alone, session, "x", key),
+        await alone.call("POST", f"/v1/sessions/{session}/end", {}, key),
+        await alone.call("POST", "/v1/dream", {}, key),
+        await alone.call("POST", "/v1/dream", {"scope": "project/a"}, key),
+        await alone.call("POST", "/v1/dream", {"session": session}, key),
+    ]
+    assert _statuses(replies) == [403] * len(replies)
+    batch = await alone.post("/v1/remember/batch", {"items": [in_a, in_a]}, key=key)
+    assert [one["status"] for one in batch["items"]] == [403, 403]
+    assert counts(alone.admin_url) == before
+
+
+async def test_git_changes_are_announced_by_keys_for_that_project_only(stack: Stack) -> None:
+    ci = stack.key_of(role=KeyRole.CI, reads=["project/a"], writes=["project/a"])
+    writer = stack.key_of(role=KeyRole.WRITER, writes=["project/a", "project/a/*"])
+    reader = stack.key_of(role=KeyRole.READER)
+    other = {**CHANGE, "project": "b"}
+    asked = [
+        await stack.call("POST", "/v1/git/changes", CHANGE, ci),
+        await stack.call("POST", "/v1/git/changes", CHANGE, writer),
+        await stack.call("POST", "/v1/git/changes", other, ci),
+        await stack.call("POST", "/v1/git/changes", other, writer),
+        await stack.call("POST", "/v1/git/changes", CHANGE, reader),
+    ]
+    assert _statuses(asked) == [202, 202, 403, 403, 403]
+    assert asked[1].body["duplicate"]
+    told = "select count(*) from git_event where tenant = %s"
+    assert value(stack.admin_url, told, stack.number()) == 1
+
+
+async def test_a_dream_without_scope_or_session_is_of_the_keys_own_scope(stack: Stack) -> None:
+    key = stack.key_of(project="a", writes=["project/a", "global"])
+    mine = await stack.call("POST", "/v1/dream", {}, key)
+    assert (mine.status, mine.body["scope"]) == (202, "project/a")
+    assert (await stack.post("/v1/dream", None))["scope"] == "global"
+    assert (await stack.call("POST", "/v1/dream", {"scope": "project/b"}, key)).status == 403
+
+
+class Fenced:
+    """Memories on both sides of a fence, tied by edges, and a key that sees one side."""
+
+    def __init__(self, stack: Stack, key: str, mine: str, theirs: str) -> None:
+        self.stack, self.key, self.mine, self.theirs = stack, key, mine, theirs
+
+
+@pytest.fixture
+async def fenced(stack: Stack) -> Fenced:
+    return await _fence(stack)
+
+
+async def _fence(stack: Stack) -> Fenced:
+    """`mine` in project/a and `theirs` in project/b name each other and the same file."""
+    text = "the zebra cache lives in src/zebra/cache.py"
+    theirs = await stack.post("/v1/remember", {"content": text, "scope": "project/b", "key": "z"})
+    mine = await stack.post(
+        "/v1/remember",
+        {
+            "content": f"{text} too",
+            "scope": "project/a",
+            "edges": [{"to": theirs["id"], "type": "depends_on"}],
+        },
+    )
+    key = stack.key_of(role=KeyRole.WRITER, reads=["project/a"], writes=["project/a"], project="a")
+
+    async def enriched() -> bool:
+        late = "select count(*) from memory where enriched_version < version and tenant = %s"
+        return bool(value(stack.admin_url, late, stack.number()) == 0)
+
+    await eventually(enriched)
+    return Fenced(stack, key, mine["id"], theirs["id"])
+
+
+async def _told(stack: Stack) -> bool:
+    """Whether all events were published."""
+    return bool(
+        value(stack.admin_url, "select count(*) = 0 from outbox where tenant = %s", stack.number())
+    )
+
+
+async def test_what_lies_behind_the_fence_cannot_be_written(alone: Stack) -> None:
+    fenced = await _fence(alone)
+    stack, key = fenced.stack, fenced.key
+    session = await _session(stack, project="b")
+    await eventually(lambda: _told(stack))
+    before = counts(stack.admin_url)
+    in_b = {"content": "mine now", "scope": "project/b"}
+    taken = {**in_b, "key": "z", "supersede_reason": "because"}
+    replies = [
+        await stack.call("POST", "/v1/remember", in_b, key),
+        await stack.call("POST", "/v1/remember", taken, key),
+        await stack.call("POST", "/v1/remember", {**in_b, "scope": "global"}, key),
+        await stack.call("POST", "/v1/remember", {**in_b, "scope": "project/a/feature/x"}, key),
+        await stack.call("POST", "/v1/sessions/start", {"agent": "x", "project": "b"}, key),
+        await stack.call("POST", "/v1/dream", {"scope": "project/b"}, key),
+    ]
+    assert _statuses(replies) == [403] * len(replies)
+    unseen = [
+        await _say(stack, session, "x", key),
+        await stack.call("POST", f"/v1/sessions/{session}/end", {}, key),
+        await stack.call("POST", "/v1/dream", {"session": session}, key),
+        await stack.call("POST", "/v1/remember", {"content": "x", "session": session}, key),
+    ]
+    assert _statuses(unseen) == [404] * len(unseen)
+    assert counts(stack.admin_url) == before
+
+
+async def test_what_lies_behind_the_fence_cannot_be_read_when_named(fenced: Fenced) -> None:
+    stack, key = fenced.stack, fenced.key
+    replies = [
+        await stack.call("POST", "/v1/recall", {"query": "zebra", "scopes": ["project/b"]}, key),
+        await stack.call(
+            "POST", "/v1/recall", {"query": "zebra", "scopes": ["project/a", "global"]}, key
+        ),
+        await stack.call("GET", "/v1/context?project=b", key=key),
+        await stack.call("GET", "/v1/context?scope=project/b", key=key),
+        await stack.call("GET", "/v1/memories?scope=project/b", key=key),
+        await stack.call("GET", "/v1/stale?project=b", key=key),
+        await stack.call("GET", "/v1/stale?scope=project/b", key=key),
+        await stack.call("GET", "/v1/dreams?scope=project/b", key=key),
+    ]
+    assert _statuses(replies) == [403] * len(replies)
+
+
+async def test_what_lies_behind_the_fence_is_nowhere_to_be_seen(fenced: Fenced) -> None:
+    stack, key, theirs = fenced.stack, fenced.key, fenced.theirs
+    await stack.post("/v1/git/changes", {**CHANGE, "project": "b", "files": [
+        {"path": "src/zebra/cache.py", "status": "deleted"}]})  # fmt: skip
+
+    async def stale() -> Any:
+        return (await stack.get("/v1/stale?project=b"))["items"]
+
+    await eventually(stale)
+    asked = {"query": "zebra cache", "include": ["turns", "archived"], "kinds": ["file", "context"]}
+    seen = [
+        await stack.post("/v1/recall", {"query": "zebra cache"}, key=key),
+        await stack.post("/v1/recall", asked, key=key),
+        await stack.get("/v1/memories", key=key),
+        await stack.get("/v1/memories?kind=file", key=key),
+        await stack.get("/v1/context", key=key),
+        await stack.get("/v1/stale", key=key),
+        await stack.get("/v1/dreams", key=key),
+        await stack.get(f"/v1/memories/{fenced.mine}", key=key),
+    ]
+    assert fenced.mine in str(seen[0])
+    assert not [one for one in seen if theirs in str(one) or "project/b" in str(one)]
+    kinds = [near["kind"] for near in seen[-1]["neighbours"]]
+    assert kinds == ["file"]
+    own = await stack.get(f"/v1/memories/{fenced.mine}")
+    assert theirs in [near["id"] for near in own["neighbours"]]
+
+
+async def test_no_form_of_an_id_opens_what_lies_behind_the_fence(fenced: Fenced) -> None:
+    stack, key, theirs = fenced.stack, fenced.key, fenced.theirs
+    forms = [theirs, theirs.upper(), theirs.replace("-", ""), theirs[-8:], f"{{{theirs}}}"]
+    hidden = [await stack.call("GET", f"/v1/memories/{form}", key=key) for form in forms]
+    assert _statuses(hidden) == [404] * len(forms)
+    assert (await stack.get(f"/v1/memories/{theirs[-8:]}"))["id"] == theirs
+    link = {"content": "x", "edges": [{"to": theirs, "type": "relates_to"}]}
+    absent = {"content": "x", "edges": [{"to": ANY, "type": "relates_to"}]}
+    refused = await stack.call("POST", "/v1/remember", link, key)
+    missing = await stack.call("POST", "/v1/remember", absent, key)
+    told = refused.body["detail"].replace(theirs, "?"), missing.body["detail"].replace(ANY, "?")
+    assert (refused.status, missing.status) == (422, 422)
+    assert told[0] == told[1]
+
+
+async def test_a_word_that_only_others_wrote_is_found_by_nobody_else(fenced: Fenced) -> None:
+    stack, key = fenced.stack, fenced.key
+    await stack.post("/v1/remember", {"content": "xylophone", "scope": "project/b"})
+    found = await stack.post("/v1/recall", {"query": "xylophone", "limit": 100}, key=key)
+    assert [hit for hit in found["memories"] if "words" in hit["arms"]] == []
+
+
+async def test_a_transcript_is_read_by_its_own_agent_only(stack: Stack) -> None:
+    claude, cursor = stack.key_of(agent="claude"), stack.key_of(agent="cursor")
+    session = await _session(stack, claude, agent="cursor")
+    said = "the quokka migration needs a second index"
+    assert (await _say(stack, session, said, claude)).status == 200
+    hidden = [
+        await stack.call("GET", f"/v1/sessions/{session}/turns", key=cursor),
+        await _say(stack, session, "let me in", cursor),
+        await stack.call("POST", f"/v1/sessions/{session}/end", {}, cursor),
+        await stack.call("POST", "/v1/dream", {"session": session}, cursor),
+        await stack.call("GET", f"/v1/context?session={session}", key=cursor),
+        await stack.call("POST", "/v1/recall", {"query": "quokka", "session": session}, cursor),
+    ]
+    assert _statuses(hidden) == [404] * len(hidden)
+    asked = {"query": "quokka migration", "include": ["turns"]}
+    other = await stack.post("/v1/recall", asked, key=cursor)
+    own = await stack.post("/v1/recall", asked, key=claude)
+    assert (other["memories"], [hit["content"] for hit in own["memories"]]) == ([], [said])
+    [turn] = (await stack.get(f"/v1/sessions/{session}/turns", key=claude))["items"]
+    assert turn["content"] == said
+
+
+async def test_a_persons_key_finds_in_a_session_no_transcript_of_another_agent_there(
+    stack: Stack,
+) -> None:
+    whose = {}
+    for agent in ("claude", "cursor", "claude/sub/one"):
+        whose[agent] = await _session(stack, stack.key, agent=agent)
+        await _say(stack, whose[agent], f"the quokka says {agent}", stack.key)
+    asked = {"query": "quokka", "include": ["turns"]}
+    for agent, session in whose.items():
+        found = (await stack.post("/v1/recall", {**asked, "session": session}))["memories"]
+        assert [hit["content"] for hit in found] == [f"the quokka says {agent}"]
+    everywhere = (await stack.post("/v1/recall", asked))["memories"]
+    assert {hit["provenance"]["agent"] for hit in everywhere} == set(whose)
+
+
+async def test_an_external_id_leads_to_no_session_that_the_key_may_not_write(stack: Stack) -> None:
+    narrow = stack.key_of(role=KeyRole.WRITER, reads=["project/b"], writes=["project/b"])
+    theirs = await _session(stack, external_id="chat-1", project="a")
+    start = {"agent": "claude", "project": "b", "external_id": "chat-1"}
+    answer = await stack.call("POST", "/v1/sessions/start", start, narrow)
+    assert answer.status == 409
+    assert theirs not in str(answer.body)
+    assert "project/a" not in str(answer.body)
+
+
+async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack: Stack) -> None:
+    one, two = (stack.apart().key_of(agent="claude", project="p") for _ in range(2))
+    body = {"content": "we deploy on fridays", "key": "deploys", "scope": "project/p"}
+    start = {"agent": "claude", "project": "p", "external_id": "chat-1"}
+    ids: dict[str, list[str]] = {}
+    for key in (one, two):
+        headers = {"Idempotency-Key": "the same"}
+        made = await stack.call("POST", "/v1/remember", body, key, headers=headers)
+        assert (made.status, made.body["status"]) == (201, "created")
+        assert "Idempotent-Replayed" not in made.headers
+        session = await stack.post("/v1/sessions/start", start, key=key)
+        assert (await _say(stack, session["session"], "fridays, then", key)).body["accepted"] == 1
+        told = await stack.post("/v1/git/changes", {**CHANGE, "project": "p"}, key=key)
+        assert not told["duplicate"]
+        ids[key] = [made.body["id"], session["session"], told["event"]]
+    assert not set(ids[one]) & set(ids[two])
+    for key, other in ((one, two), (two, one)):
+        listed = (await stack.get("/v1/memories", key=key))["items"]
+        assert [memory["id"] for memory in listed] == ids[key][:1]
+        asked = {"query": "fridays", "include": ["turns"]}
+        found = await stack.post("/v1/recall", asked, key=key)
+        assert sorted(hit["type"] for hit in found["memories"]) == ["memory", "turn"]
+        assert not [foreign for foreign in ids[other] if foreign in str(found)]
+        memory, session, _ = ids[other]
+        gone = [
+            await stack.call("GET", f"/v1/memories/{memory}", key=key),
+            await stack.call("GET", f"/v1/memories/{memory[-8:]}", key=key),
+            await stack.call("GET", f"/v1/sessions/{session}/turns", key=key),
+            await _say(stack, session, "x", key),
+        ]
+        assert _statuses(gone) == [404] * len(gone)
+    changed = {**body, "content": "we deploy daily", "supersede_reason": "it got better"}
+    await stack.post("/v1/remember", changed, key=one)
+    kept = await stack.get(f"/v1/memories/{ids[two][0]}", key=two)
+    assert (kept["status"], kept["base_confidence"]) == ("active", 0.8)
+
+
+async def test_a_score_does_not_tell_what_another_tenant_wrote(stack: Stack) -> None:
+    one, two = stack.apart().key, stack.apart().key
+    await stack.post("/v1/remember", {"content": "the walrus protocol"}, key=one)
+    asked = {"query": "walrus protocol"}
+    before = await stack.post("/v1/recall", asked, key=one)
+    for n in range(20):
+        await stack.post("/v1/remember", {"content": f"walrus number {n}"}, key=two)
+    after = await stack.post("/v1/recall", asked, key=one)
+    words = [[hit["arms"]["words"] for hit in got["memories"]] for got in (before, after)]
+    assert words[0] == words[1] == [1]
+    assert len(after["memories"]) == 1

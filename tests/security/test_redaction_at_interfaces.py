@@ -1,0 +1,270 @@
+"""No interface stores or returns a credential, whichever text field holds it."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import pkgutil
+import tarfile
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import psycopg
+import pytest
+from pydantic import BaseModel
+
+from reverie import contracts
+from reverie.contracts.admin import CreateKeyRequest, UpdateKeyRequest
+from reverie.contracts.base import RequestBody
+from reverie.contracts.context import PreflowRequest
+from reverie.contracts.edits import EditMemoryRequest, FeedbackRequest, RollbackRequest
+from reverie.contracts.git import (
+    AnchorMemoriesRequest,
+    FileChange,
+    GitChange,
+    HunkBody,
+    MovedLines,
+    SymbolChange,
+)
+from reverie.contracts.graph import CreateLinkRequest
+from reverie.contracts.memories import RememberEdge, RememberRequest
+from reverie.contracts.sessions import (
+    AppendTurnsRequest,
+    CorrectionMessage,
+    CorrectSessionRequest,
+    EndSessionRequest,
+    NewTurnBody,
+    StartSessionRequest,
+)
+from reverie.contracts.typed_memories import AddFactRequest
+from tests.support.stack import Stack, eventually
+from tests.support.tables import TABLES, rows
+
+KEY = "AKIA" + "QWERTYUIOPASDFGH"
+SHA = "c" * 40
+NOTHING = object()
+
+FIXED: dict[type[BaseModel], dict[str, Any]] = {
+    RememberRequest: {"kind": "skill", "scope": "global"},
+    RememberEdge: {"type": "relates_to"},
+    EditMemoryRequest: {"kind": "lesson"},
+    AddFactRequest: {
+        "scope": "global",
+        "domains": ["example.org"],
+        "verified": "2026-01-01",
+        "confidence": "high",
+    },
+    FeedbackRequest: {"verdict": "edit"},
+    RollbackRequest: {"version": 1},
+    CreateLinkRequest: {"type": "touches"},
+    NewTurnBody: {"role": "tool"},
+    CorrectionMessage: {"role": "user"},
+    FileChange: {"status": "modified", "commit": SHA, "old_blob": SHA, "new_blob": SHA},
+    HunkBody: {"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1},
+    MovedLines: {"old_start": 1, "lines": 1, "new_start": 1},
+    SymbolChange: {"change": "added"},
+    GitChange: {
+        "after": SHA,
+        "before": SHA,
+        "v": 1,
+        "commits": [{"sha": SHA, "subject": f"x {KEY}", "committed_at": "2026-01-01T00:00:00Z"}],
+    },
+    PreflowRequest: {"budget_tokens": 500},
+    UpdateKeyRequest: {"limits": {}},
+    CreateKeyRequest: {"limits": {}, "reads": ["*"], "writes": ["*"], "agent": "a", "project": "p"},
+}
+"""What cannot hold any text, per body; the rest of the fields is filled with a credential."""
+
+WITHOUT_TEXT = {
+    "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
+    "RequestDream", "RotateKey", "SetAllowance", "SetBudgets", "SetHook", "SetKeyLimits",
+    "SetLimits", "SetLlm", "SetProject", "SetTenant",
+    "VaultPut",
+}  # fmt: skip
+"""Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
+
+
+def bodies() -> Iterator[type[RequestBody]]:
+    """Every request model of the contracts."""
+    for module in pkgutil.iter_modules(contracts.__path__):
+        found = importlib.import_module(f"{contracts.__name__}.{module.name}")
+        for value in vars(found).values():
+            if (
+                isinstance(value, type)
+                and issubclass(value, RequestBody)
+                and value is not RequestBody
+            ):
+                yield value
+
+
+def dirty(model: type[BaseModel], **given: Any) -> dict[str, Any]:
+    """A body whose text fields all hold a credential."""
+    body = {**FIXED.get(model, {}), **given}
+    for name, field in model.model_fields.items():
+        if (field.alias or name) not in body:
+            value = made(field.annotation)
+            if value is not NOTHING:
+                body[field.alias or name] = value
+    return body
+
+
+def made(annotation: Any) -> Any:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return made(inner[0])
+    if origin in {Union, types.UnionType}:
+        return next((v for v in map(made, inner) if v is not NOTHING), NOTHING)
+    if origin is list:
+        one = made(inner[0])
+        return NOTHING if one is NOTHING else [one]
+    if origin is dict:
+        return {"note": f"is {KEY}", KEY: [KEY]} if inner[1] is Any else NOTHING
+    if annotation is str:
+        return f"x {KEY}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return dirty(annotation)
+    return NOTHING
+
+
+def stored(admin_url: str) -> str:
+    """All rows of all tables, as text."""
+    with psycopg.connect(admin_url, options="-csearch_path=reverie,public") as connection:
+        names = [name for (name,) in rows(admin_url, TABLES, "reverie")]
+        return "\n".join(
+            str(row)
+            for name in names
+            for row in connection.execute(f'select t::text from "{name}" t'.encode()).fetchall()
+        )
+
+
+async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str, Any]]]:
+    """Each write door with a body full of credentials."""
+    one = (await stack.post("/v1/remember", {"content": "The gateway listens on one port"}))["id"]
+    two = (await stack.post("/v1/remember", {"content": "The store keeps rows by tenant"}))["id"]
+    session = (await stack.post("/v1/sessions/start", {"agent": "c"}))["session"]
+    remember = dirty(
+        RememberRequest,
+        edges=[dirty(RememberEdge, to=one)],
+        git={"branch": f"b {KEY}", "files": [f"{KEY}.py"]},
+    )
+    code = await stack.post("/v1/remember", {"content": "see a.py", "scope": "project/p"})
+    symbol = {"name": f"x {KEY}", "lines": [1, 2]}
+    place = {"branch": f"b {KEY}", "symbols": {f"{KEY}.py": [symbol], "a.py": [symbol]}}
+    anchors = {"project": "p", "anchors": [{"memory": code["id"], "git": place}]}
+    key = f"/v1/admin/keys/{(await stack.post('/v1/admin/keys', {'label': 'guest'}))['id']}"
+    return [
+        ("PATCH", key, UpdateKeyRequest, dirty(UpdateKeyRequest)),
+        ("POST", "/v1/git/anchors", AnchorMemoriesRequest, anchors),
+        ("POST", "/v1/remember", RememberRequest, remember),
+        (
+            "POST",
+            "/v1/remember/batch",
+            RememberRequest,
+            {"items": [{**remember, "key": f"other {KEY}"}]},
+        ),
+        ("PATCH", f"/v1/memories/{one}", EditMemoryRequest, dirty(EditMemoryRequest)),
+        ("POST", f"/v1/memories/{one}/feedback", FeedbackRequest, dirty(FeedbackRequest)),
+        ("POST", f"/v1/memories/{one}/rollback", RollbackRequest, dirty(RollbackRequest)),
+        (
+            "POST",
+            "/v1/links",
+            CreateLinkRequest,
+            dirty(CreateLinkRequest, **{"from": one, "to": two}),
+        ),
+        ("POST", "/v1/claims", AddFactRequest, dirty(AddFactRequest)),
+        ("POST", "/v1/sessions/start", StartSessionRequest, dirty(StartSessionRequest)),
+        ("POST", "/v1/turns", AppendTurnsRequest, dirty(AppendTurnsRequest, session=session)),
+        (
+            "POST",
+            f"/v1/sessions/{session}/adjust",
+            CorrectSessionRequest,
+            dirty(CorrectSessionRequest, diff=f"No longer x {KEY}, use {KEY}"),
+        ),
+        ("POST", f"/v1/sessions/{session}/end", EndSessionRequest, dirty(EndSessionRequest)),
+        ("POST", "/v1/git/changes", GitChange, dirty(GitChange)),
+        ("POST", "/v1/admin/keys", CreateKeyRequest, dirty(CreateKeyRequest)),
+        ("POST", "/v1/preflow", PreflowRequest, dirty(PreflowRequest, session=session)),
+    ]
+
+
+async def test_a_credential_in_any_text_field_of_any_door_reaches_no_row_no_log_and_no_reply(
+    alone: Stack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    doors = await calls(alone)
+    for method, path, _, body in doors:
+        assert KEY in json.dumps(body), path
+        reply = await alone.call(method, path, body)
+        assert reply.status < 300, (path, reply.body)
+        assert KEY not in json.dumps(reply.body), path
+        assert KEY not in stored(alone.admin_url), path
+    line = {"type": "memory", "content": f"imported {KEY}", "kind": "decision", "scope": "global"}
+    await alone.call("POST", "/v1/import", line)
+    await eventually(lambda: _quiet(alone))
+    assert KEY not in stored(alone.admin_url)
+    written = capfd.readouterr()
+    assert KEY not in written.out + written.err
+
+
+def packed(name: str, text: str) -> bytes:
+    """A tar with one file."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w") as archive:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(text.encode())
+        archive.addfile(entry, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+async def test_files_and_names_of_the_vault_bring_no_credential_in(
+    alone: Stack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    memory = f"# The gateway\n\nThe gateway uses {KEY} for staging.\n"
+    for kind, data in (
+        ("text/markdown", memory.encode()),
+        ("application/x-tar", packed("global/memory.md", memory)),
+        ("application/x-tar", packed(f"{KEY}/memory.md", memory)),
+        ("application/x-tar", packed(f"global/{KEY}.md", memory)),
+    ):
+        reply = await alone.call(
+            "POST", "/v1/import?scope=global", data=data, headers={"Content-Type": kind}
+        )
+        assert KEY not in json.dumps(reply.body), kind
+    reply = await alone.call("PUT", f"/v1/vault/{KEY}", {"value": 1})
+    assert reply.status == 422
+    assert KEY not in json.dumps(reply.body)
+    await eventually(lambda: _quiet(alone))
+    assert KEY not in stored(alone.admin_url)
+    written = capfd.readouterr()
+    assert KEY not in written.out + written.err
+
+
+async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: Stack) -> None:
+    for body in (
+        {"content": "x", "scope": f"team/{KEY}"},
+        {"content": "x", "kind": KEY},
+        {"content": "x", "session": KEY},
+        {"content": "x", "edges": [{"to": KEY, "type": "touches"}]},
+    ):
+        reply = await stack.call("POST", "/v1/remember", body)
+        assert reply.status == 422
+        assert KEY not in json.dumps(reply.body), body
+
+
+def test_every_request_model_with_text_is_sent_through_its_door() -> None:
+    inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit", "MovedLines", "SymbolChange"}
+    inner |= {"Anchor", "Symbol"}
+    sent = {model.__name__ for model in FIXED} | {
+        "Adjust",
+        "Anchors",
+        "AppendTurns",
+        "EndSession",
+        "StartSession",
+    }
+    unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
+    assert unsent == set(), "send them in `calls`, full of credentials"
+
+
+async def _quiet(stack: Stack) -> bool:
+    return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])

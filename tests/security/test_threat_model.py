@@ -1,0 +1,178 @@
+"""Attacks that no other test covers, and the tests named in docs/threat-model.md."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from reverie.domain.access.principals import hash_key
+from reverie.runtime.service import start_service
+from reverie.runtime.settings.settings import Settings
+from tests.runtime.sample_service import KEY, Sample, problem_of
+from tests.support.stack import Stack, eventually
+from tests.support.store_setup import admin_rows
+from tests.support.tables import idle
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "threat-model.md"
+HELD = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+INJECTIONS = (
+    "'; drop table memory; --",
+    "x' | 'y & !! <-> (",
+    ":* & !'",
+    "$1; select pg_sleep(5)",
+    "\\'); delete from api_key; --",
+    "a\\' OR '1'='1",
+    "\"); copy memory to program 'id'; --",
+)
+
+
+async def test_a_page_of_another_host_and_a_name_that_was_bound_anew_are_turned_away() -> None:
+    sample = Sample()
+    async with (
+        start_service(sample.service(), Settings()) as url,
+        start_service(sample.service(), Settings(allowed_hosts="memory.acme.test")) as named,
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as http,
+    ):
+        for base, headers, status in (
+            (url, {}, 200),
+            (url, {"Origin": "http://localhost:5173"}, 200),
+            (url, {"Origin": "https://evil.test"}, 403),
+            (url, {"Origin": "null"}, 403),
+            (url, {"Host": "evil.test"}, 403),
+            (url, {"Host": "evil.test", "Origin": "http://evil.test"}, 403),
+            (url, {"Host": "localhost:9"}, 200),
+            (url, {"Host": "memory.acme.test"}, 403),
+            (named, {"Host": "memory.acme.test"}, 200),
+            (named, {"Host": "memory.acme.test", "Origin": "https://memory.acme.test"}, 200),
+        ):
+            for path in ("/v1/notes", "/ready"):
+                async with http.get(f"{base}{path}", headers=headers) as answer:
+                    assert answer.status == status, (path, headers)
+                    if status == 403:
+                        assert (await problem_of(answer))["code"] == "forbidden"
+
+
+async def test_who_says_no_whole_request_is_hung_up_on_and_keeps_no_place() -> None:
+    sample = Sample()
+    tight = Settings(
+        header_timeout=0.2, request_timeout=0.5, max_concurrent_requests=1, max_connections=6
+    )
+    async with start_service(sample.service(), tight) as url:
+        port = int(url.rpartition(":")[2])
+        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for number, (_, writer) in enumerate(slow):
+            head = b"POST /v1/notes HTTP/1.1\r\nHost: localhost\r\n"
+            body = f"Authorization: Bearer {KEY}\r\nContent-Length: 9\r\n\r\n{{".encode()
+            writer.write(head + (body if number else b""))
+        headers = {"Authorization": f"Bearer {KEY}"}
+        async with (
+            aiohttp.ClientSession(url, headers=headers) as http,
+            http.get("/v1/notes") as answer,
+        ):
+            assert answer.status == 200, "those who dawdle keep no place"
+        nothing = await slow[0][0].read()
+        assert nothing == b"", "hung up without a word"
+        for reader, _ in slow[1:]:
+            assert b" 503 " in await reader.readline()
+        many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(9)]
+        ends = (reader.read(1) for reader, _ in many)
+        for end in await asyncio.gather(*ends, return_exceptions=True):
+            assert end == b"" or isinstance(end, ConnectionError)
+        for _, writer in (*slow, *many):
+            writer.close()
+
+
+async def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(stack: Stack) -> None:
+    bomb = gzip.compress(b'{"content": "' + b"a" * 40_000_000 + b'"}')
+    assert len(bomb) < 60_000
+    packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    for path in ("/v1/remember", "/v1/recall"):
+        answer = await stack.call("POST", path, data=bomb, headers=packed)
+        assert (answer.status, answer.body["code"]) == (413, "too_large")
+
+
+async def test_words_of_sql_and_of_its_text_search_are_words(stack: Stack) -> None:
+    for number, words in enumerate(INJECTIONS):
+        said = {"content": f"note {number} {words}", "tags": [words], "kind": "context"}
+        made = await stack.post("/v1/remember", said)
+        for query in (words, f"note {words}"):
+            found = await stack.post("/v1/recall", {"query": query, "limit": 50})
+            assert isinstance(found["memories"], list)
+        listed = await stack.call("GET", "/v1/memories", params={"tag": words})
+        assert listed.status == 200
+        assert [one["id"] for one in listed.body["items"]] == [made["id"]]
+    context = "select count(*) from reverie.memory where kind = 'context' and tenant = %s"
+    kept = admin_rows(stack.admin_url, context, stack.number())
+    assert kept == [(len(INJECTIONS),)]
+    assert admin_rows(stack.admin_url, "select count(*) > 0 from reverie.api_key") == [(True,)]
+
+
+async def test_a_key_is_kept_as_a_hash_and_found_by_it_alone(stack: Stack) -> None:
+    """Nothing is compared letter by letter: how long a look-up takes tells nothing of a key."""
+    made = await stack.post("/v1/admin/keys", {"label": "k"})
+    rows = admin_rows(stack.admin_url, "select hash, row_to_json(k)::text from reverie.api_key k")
+    assert hash_key(made["key"]) in {bytes(held) for held, _ in rows}
+    assert all(made["key"] not in text for _, text in rows)
+    near = made["key"][:-1] + ("A" if made["key"][-1] != "A" else "B")
+    assert (await stack.call("GET", "/v1/memories", key=near)).status == 401
+    sql = "select pg_get_functiondef('reverie.find_key(bytea)'::regprocedure)"
+    [(body,)] = admin_rows(stack.admin_url, sql)
+    assert "p_hash" in body
+    assert "like" not in body.lower()
+
+
+async def test_a_body_names_no_address_that_a_service_would_call(stack: Stack) -> None:
+    """What services call stands in their settings: nobody else can make them call anything."""
+    calls: list[str] = []
+
+    async def trap(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        calls.append((await reader.readline()).decode())
+        writer.close()
+
+    server = await asyncio.start_server(trap, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    lure = f"http://127.0.0.1:{port}/latest/meta-data"
+    sent: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("/v1/remember", {"content": f"see {lure} for more", "metadata": {"url": lure}}),
+        ("/v1/recall", {"query": lure}),
+        ("/v1/sessions/start", {"agent": "a", "project": lure}),
+        ("/v1/claims", {"topic": "t", "claim": lure, "confidence": "high",
+                        "verified": "2026-01-01", "source": lure}),
+    )  # fmt: skip
+    for path, body in sent:
+        await stack.call("POST", path, body)
+
+    async def settled() -> bool:
+        return idle(stack.admin_url, stack.number())
+
+    await eventually(settled)
+    server.close()
+    assert calls == []
+
+
+def test_every_threat_names_tests_that_exist() -> None:
+    """And every test of this module is named by a threat."""
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    named = set()
+    for row in rows:
+        found = HELD.findall(row)
+        assert found, row
+        for path, name in found:
+            assert re.search(rf"def {name}\(", (ROOT / path).read_text()), (path, name)
+            named.add(name)
+    own = re.findall(r"def (test_\w+)\(", Path(__file__).read_text())
+    assert set(own) - named == {"test_every_threat_names_tests_that_exist"}
+
+
+def test_the_parts_come_by_a_lock_file_with_hashes() -> None:
+    """What is installed is what was tried: each file of each part by its digest."""
+    locked = (ROOT / "uv.lock").read_text()
+    files = re.findall(r"\{ url = .*?\}", locked)
+    assert len(files) > 100
+    assert all('hash = "sha256:' in one for one in files)

@@ -1,0 +1,32 @@
+"""Stored anchors are read into the values that the staleness rules use."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from reverie.domain.staleness.grading import FileAnchor
+from reverie.store.staleness.stale_marks import TouchingMemory
+from reverie_services.staleness.marks.stored_records import parse_anchor
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def read(**meta: Any) -> FileAnchor:
+    memory = UUID(int=1)
+    return parse_anchor(
+        TouchingMemory(memory, UUID(int=2), "project/p", meta, None, None, "text", NOON, None),
+        "src/a.py",
+    )
+
+
+def test_a_memory_knows_a_file_from_when_its_session_wrote_it_or_its_lines_were_seen() -> None:
+    earlier, later = (NOON - HOUR).isoformat(), (NOON + HOUR).isoformat()
+    assert (read().known_at, read().written_at) == (NOON, None)
+    assert (read(wrote=earlier).known_at, read(wrote=earlier).written_at) == (NOON, NOON - HOUR)
+    assert read(wrote=later).known_at == NOON + HOUR
+    seen = read(since=earlier, wrote=later, lines=[[1, 2]])
+    assert (seen.known_at, seen.written_at) == (NOON - HOUR, NOON + HOUR)
+    assert (read(since="soon", wrote="x").known_at, read(wrote="x").written_at) == (NOON, None)

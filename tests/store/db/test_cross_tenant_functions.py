@@ -1,0 +1,399 @@
+"""The closed list of SQL functions that cross tenants, and what each one shows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import asyncpg
+import psycopg
+import pytest
+
+from reverie.contracts.events import dream_subject
+from reverie.contracts.git import GitChange
+from reverie.domain.access.principals import Principal
+from reverie.domain.core.consistency import IdempotencyClaim
+from reverie.domain.core.errors import Unavailable
+from reverie.domain.core.ids import new_id
+from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.platform.api_keys import (
+    ApiKeyStore,
+    NewApiKey,
+    create_key,
+    list_keys,
+    revoke_key,
+)
+from reverie.store.platform.background_work import LeaderLock, OutboxTable
+from reverie.store.platform.encryption import create_cipher
+from reverie.store.platform.idempotency import IdempotencyTable
+from reverie.store.platform.webhooks import WebhookStore
+from reverie.store.sessions.dreams import DreamStore, DueScope
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
+from reverie.store.staleness.git_changes import GitChangeStore
+from reverie.store.staleness.stale_marks import StaleMarkStore
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import (
+    Store,
+    admin_rows,
+    app_connection,
+    new,
+    open_store,
+    principal,
+    write,
+)
+
+ACROSS = {
+    "audit_sweep(interval)",
+    "changes_unprocessed(interval,integer)",
+    "dream_claim(text,interval)",
+    "dream_decisions_sweep(interval)",
+    "dream_queue()",
+    "dreams_overdue(interval,integer)",
+    "dreams_wanted(jsonb,integer)",
+    "find_key(bytea)",
+    "hook_find(text,text,text)",
+    "idempotency_sweep(interval)",
+    "memories_unenriched(interval,integer)",
+    "models_in_use(integer)",
+    "outbox_age()",
+    "outbox_claim(integer,interval)",
+    "outbox_done(uuid[])",
+    "ranks_due(integer)",
+    "recall_trace_sweep(interval)",
+    "scrub_claim(interval)",
+    "tenant_called(text)",
+    "tenant_end(integer)",
+    "tenant_limit(integer,jsonb)",
+    "tenant_names()",
+    "tend_claim(interval,interval)",
+    "tend_end(integer,bigint,interval)",
+    "tend_keep(integer,bigint,interval)",
+    "tend_waits(interval)",
+    "work_behind()",
+}
+FOR_OPERATORS = {"tenant_limit(integer,jsonb)", "tenant_names()"}
+READ = {
+    "api_key", "dream_run", "edge_change", "git_event", "git_hook", "memory", "project_setting",
+    "session",
+}  # fmt: skip
+CHANGED = {
+    "audit", "dream_decision", "dream_job", "idempotency", "outbox", "recall_trace", "tenant",
+    "vault_epoch",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+def _functions(database: DatabaseUrls, condition: str) -> set[str]:
+    found = admin_rows(
+        database.admin_url,
+        "select replace(p.oid::regprocedure::text, 'reverie.', '') from pg_proc p"
+        f" where p.pronamespace = 'reverie'::regnamespace and {condition}",
+    )
+    return {row[0] for row in found}
+
+
+def test_the_functions_that_cross_tenants_are_a_closed_list(database: DatabaseUrls) -> None:
+    assert _functions(database, "p.prosecdef") == ACROSS
+
+
+def test_they_belong_to_the_system_role_and_look_in_one_place(database: DatabaseUrls) -> None:
+    sound = (
+        "pg_get_userbyid(p.proowner) = 'reverie_system'"
+        " and p.proconfig = array['search_path=reverie, public, pg_temp']"
+    )
+    assert _functions(database, sound) == ACROSS
+
+
+def test_nobody_but_the_services_may_call_them(database: DatabaseUrls) -> None:
+    granted = admin_rows(
+        database.admin_url,
+        "select replace(p.oid::regprocedure::text, 'reverie.', ''),"
+        " array_agg(coalesce(r.rolname, 'public')::text order by 1)"
+        " from pg_proc p cross join lateral aclexplode(p.proacl) g"
+        " left join pg_roles r on r.oid = g.grantee"
+        " where p.pronamespace = 'reverie'::regnamespace and p.prosecdef"
+        " and g.grantee <> p.proowner and r.rolname is distinct from current_user group by p.oid",
+    )
+    assert dict(granted) == {name: ["reverie_app"] for name in ACROSS - FOR_OPERATORS}
+
+
+def test_the_system_role_sees_only_the_tables_that_they_need(database: DatabaseUrls) -> None:
+    found = admin_rows(
+        database.admin_url,
+        "select c.relname, string_agg(g.privilege_type, ' ' order by 1) from pg_class c"
+        " cross join lateral aclexplode(c.relacl) g"
+        " where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')"
+        " and g.grantee = 'reverie_system'::regrole group by 1",
+    )
+    rights = {table: set(privileges.split()) for table, privileges in found}
+    assert set(rights) == READ | CHANGED
+    assert all(rights[table] == {"SELECT"} for table in READ)
+    assert rights["tenant"] == {"SELECT", "UPDATE", "DELETE"}
+    assert rights["vault_epoch"] == {"SELECT", "UPDATE"}
+    swept = {"dream_decision", "audit"}
+    assert all(rights[table] == {"SELECT", "DELETE"} for table in swept)
+    others = CHANGED - {"tenant", "vault_epoch"} - swept
+    assert all(rights[table] == {"SELECT", "UPDATE", "DELETE"} for table in others)
+
+
+def test_policies_over_all_tenants_are_only_for_the_system_role(database: DatabaseUrls) -> None:
+    found = admin_rows(
+        database.admin_url,
+        "select tablename, array_to_string(roles, ' '), cmd from pg_policies"
+        " where schemaname = 'reverie' and qual = 'true'",
+    )
+    wide = {table: (roles, command) for table, roles, command in found}
+    assert set(wide) == READ | CHANGED
+    assert {roles for roles, _ in wide.values()} == {"reverie_system"}
+    assert all(wide[table][1] == "SELECT" for table in READ)
+
+
+def test_operators_are_told_the_names_of_tenants(database: DatabaseUrls) -> None:
+    create_key(database.admin_url, NewApiKey("one", tenant="one"))
+    create_key(database.admin_url, NewApiKey("two", tenant="two"))
+    names = admin_rows(database.admin_url, "select name from tenant_names() order by 1")
+    assert names == [("one",), ("two",)]
+
+
+async def test_a_tenant_is_ended_by_itself_only(store: Store) -> None:
+    names = "select name from tenant_names() order by 1"
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        await connection.fetch("select tenant_end($1)", store.other.tenant)
+        assert admin_rows(store.admin_url, names) == [("one",), ("two",)]
+        await connection.fetch("select tenant_end($1)", store.me.tenant)
+    assert admin_rows(store.admin_url, names) == [("two",)]
+
+
+async def test_the_services_are_not_told_the_names_of_tenants(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="tenant_names"):
+            await connection.execute("select * from tenant_names()")
+
+
+async def test_a_key_is_found_by_its_whole_hash_and_shows_its_holder_only(store: Store) -> None:
+    mine = create_key(store.admin_url, NewApiKey("a", tenant="one", reads=("global",), agent="ann"))
+    create_key(store.admin_url, NewApiKey("b", tenant="two"))
+    keys = ApiKeyStore(store.db)
+    found = await keys.find(hashlib.sha256(mine.encode()).digest())
+    assert isinstance(found, Principal)
+    assert (found.tenant, found.tenant_name) == (store.me.tenant, "one")
+    assert (found.reads, found.agent) == (("global",), "ann")
+    assert await keys.find(hashlib.sha256(b"guessed").digest()) is None
+    assert await keys.find(b"") is None
+
+
+async def test_a_webhook_is_found_by_all_of_its_address_and_its_secret_opens_nowhere_else(
+    store: Store,
+) -> None:
+    hooks = WebhookStore(store.db, create_cipher(base64.b64encode(b"k" * 32).decode()))
+    await hooks.put(store.me, "p", "github", "the secret")
+    found = await hooks.find("one", "p", "github")
+    assert found is not None
+    who, secret = found
+    assert (who.tenant, who.writes, secret) == (store.me.tenant, ("project/p",), "the secret")
+    for place in (("one", "p", "gitlab"), ("one", "q", "github"), ("two", "p", "github")):
+        assert await hooks.find(*place) is None
+    assert await hooks.find_tenant("one") == store.me.tenant
+    assert await hooks.find_tenant("One") is None
+    admin_rows(store.admin_url, "update git_hook set project = 'q' returning 1")
+    with pytest.raises(Unavailable):
+        await hooks.find("one", "q", "github")
+
+
+async def test_a_key_that_is_revoked_or_expired_is_not_found(store: Store) -> None:
+    keys = ApiKeyStore(store.db)
+    revoked = create_key(store.admin_url, NewApiKey("revoked", tenant="one"))
+    expired = create_key(store.admin_url, NewApiKey("expired", tenant="one"))
+    [row] = [row for row in list_keys(store.admin_url) if row.label == "revoked"]
+    revoke_key(store.admin_url, row.id)
+    admin_rows(store.admin_url, "update api_key set expires = now() where label = 'expired'")
+    for text in (revoked, expired):
+        assert await keys.find(hashlib.sha256(text.encode()).digest()) is None
+
+
+async def test_the_relay_claims_and_removes_events_of_all_tenants_but_young_ones(
+    store: Store,
+) -> None:
+    await write(store, new("of one"))
+    await write(store, new("of two"), who=store.other)
+    outbox = OutboxTable(store.db)
+    async with outbox.claim(10, 3600) as young:
+        assert young.rows == []
+    async with outbox.claim(10, 0) as claim:
+        subjects = [row.subject for row in claim.rows]
+        assert subjects == ["memory.one.remembered", "memory.two.remembered"]
+        await claim.done([claim.rows[0].id])
+    waiting, oldest = await outbox.age()
+    assert waiting == 1
+    assert oldest > 0
+    left = admin_rows(store.admin_url, "select subject from outbox")
+    assert left == [("memory.two.remembered",)]
+
+
+async def test_an_event_holds_ids_and_no_content(store: Store) -> None:
+    [memory] = await write(store, new("the vault opens at noon", tags=("vault",)))
+    async with OutboxTable(store.db).claim(10, 0) as claim:
+        [row] = claim.rows
+        assert "vault" not in row.model_dump_json()
+        assert str(memory) in row.payload
+
+
+async def test_a_writer_removes_only_events_of_its_own_tenant(store: Store) -> None:
+    await write(store, new("of one"))
+    await write(store, new("of two"), who=store.other)
+    ids = [row[0] for row in admin_rows(store.admin_url, "select id from outbox")]
+    await OutboxTable(store.db).delete(ids, store.me.tenant)
+    assert admin_rows(store.admin_url, "select tenant from outbox") == [(store.other.tenant,)]
+
+
+async def test_a_claim_shows_one_job_and_the_queue_only_lengths(store: Store) -> None:
+    dreams = DreamStore(store.db)
+    await dreams.request(store.me.tenant, "one", "global", "test", {})
+    await dreams.request(store.other.tenant, "two", "project/p", "test", {})
+    before = await dreams.load_queue_lengths()
+    assert (before.queued, before.running, before.parked) == (2, 0, 0)
+    lease = await dreams.claim("worker", 60)
+    assert lease is not None
+    assert (lease.tenant, lease.tenant_name, lease.scope) == (store.me.tenant, "one", "global")
+    after = await dreams.load_queue_lengths()
+    assert (after.queued, after.running, after.parked) == (1, 1, 0)
+
+
+async def test_overdue_dreams_are_named_with_their_tenant_and_nothing_else(store: Store) -> None:
+    dreams = DreamStore(store.db)
+    await dreams.request(store.me.tenant, "one", "global", "test", {})
+    await dreams.request(store.other.tenant, "two", "project/p", "test", {})
+    assert await dreams.list_overdue(3600) == []
+    await dreams.claim("worker", 60)
+    [ticket] = await dreams.list_overdue(0)
+    assert ticket.subject == dream_subject("two", "project/p")
+    assert json.loads(ticket.payload)["tenant"] == store.other.tenant
+
+
+async def test_what_the_slow_path_left_is_named_by_id(store: Store) -> None:
+    [mine] = await write(store, new("of one"))
+    [other] = await write(store, new("of two"), who=store.other)
+    await write(store, new("superseded", key="k"))
+    enrichment = EnrichmentStore(store.db)
+    assert await enrichment.list_overdue(3600) == []
+    found = await enrichment.list_overdue(0)
+    assert (store.me.tenant, "one", mine) in found
+    assert (store.other.tenant, "two", other) in found
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    assert await enrichment.list_overdue(0) == []
+
+
+async def test_what_always_fails_does_not_keep_the_slow_path_from_the_rest(store: Store) -> None:
+    await write(store, *(new(f"memory {n}") for n in range(8)))
+    enrichment = EnrichmentStore(store.db)
+    seen: set[UUID] = set()
+    for _ in range(200):
+        found = await enrichment.list_overdue(0, limit=5)
+        assert len(found) == 5
+        seen |= {memory for _, _, memory in found}
+        if len(seen) == 8:
+            return
+    raise AssertionError("some were never named")
+
+
+async def test_forgotten_memories_are_no_work_that_waits(store: Store) -> None:
+    [mine] = await write(store, new("to be forgotten"))
+    admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", mine)
+    assert await EnrichmentStore(store.db).list_overdue(0) == []
+    assert (await LeaderLock(store.db).count_backlog()).memories == 0
+
+
+async def test_work_behind_is_two_numbers_over_all_tenants(store: Store) -> None:
+    await write(store, new("of one"))
+    await write(store, new("of two"), who=store.other)
+    await GitChangeStore(store.db).add(store.me, _change(), {})
+    behind = await LeaderLock(store.db).count_backlog()
+    assert (behind.memories, behind.changes) == (2, 1)
+
+
+async def test_unapplied_changes_are_named_by_id_until_they_are_applied(store: Store) -> None:
+    changes = GitChangeStore(store.db)
+    change, known, _ = await changes.add(store.other, _change(), {})
+    stored = await changes.get(store.other.tenant, change)
+    assert stored is not None
+    assert (known, await changes.list_unprocessed(3600)) == (False, [])
+    assert await changes.list_unprocessed(0) == [(store.other.tenant, "two", change)]
+    async with StaleMarkStore(store.db).lock_project((store.other.tenant, "two"), "p") as project:
+        await project.mark_processed(stored)
+    assert await changes.list_unprocessed(0) == []
+
+
+async def test_silent_scopes_are_named_until_someone_asks_to_digest_them(store: Store) -> None:
+    dreams, sessions = DreamStore(store.db), SessionStore(store.db)
+    for who, scope in ((store.me, "global"), (store.other, "project/p")):
+        session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
+        await sessions.append(who, session, [TurnToAppend(new_id(), "user", "hello", "hello")])
+    assert await dreams.list_due_scopes(DreamThresholds()) == []
+    silent = DreamThresholds(idle_minutes=2**-20)
+    both = [
+        DueScope(store.me.tenant, "one", "global", "idle", 60 * 2**-20),
+        DueScope(store.other.tenant, "two", "project/p", "idle", 60 * 2**-20),
+    ]
+    assert sorted(await dreams.list_due_scopes(silent), key=lambda one: one.scope) == both
+    await dreams.request(store.me.tenant, "one", "global", "idle", {})
+    assert await dreams.list_due_scopes(silent) == both[1:]
+
+
+async def test_the_sweep_forgets_only_old_answers_of_all_tenants(store: Store) -> None:
+    table = IdempotencyTable(store.db)
+    for who in (store.me, store.other):
+        await table.begin(who.tenant, "old", "/r", b"b")
+        await table.begin(who.tenant, "new", "/r", b"b")
+    admin_rows(
+        store.admin_url, "update idempotency set at = now() - interval '25 h' where key = 'old'"
+    )
+    assert await table.sweep() == 2
+    assert admin_rows(store.admin_url, "select distinct key from idempotency") == [("new",)]
+
+
+async def test_a_claim_stands_as_long_as_the_table_is_told(store: Store) -> None:
+    patient, hasty = IdempotencyTable(store.db, 600), IdempotencyTable(store.db, 300)
+    await patient.begin(store.me.tenant, "k", "/r", b"b")
+    admin_rows(store.admin_url, "update idempotency set at = at - interval '400 s'")
+    assert await patient.begin(store.me.tenant, "k", "/r", b"b") is IdempotencyClaim.IN_PROGRESS
+    assert await hasty.begin(store.me.tenant, "k", "/r", b"b") is IdempotencyClaim.ACQUIRED
+
+
+async def test_the_services_cannot_act_as_the_system_role(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("set role reverie_system")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("create function reverie.mine() returns int return 1")
+
+
+async def test_calls_of_one_tenant_leave_the_other_as_it_was(store: Store) -> None:
+    """Functions that set their own tenant take ids of another as missing."""
+    [theirs] = await write(store, new("of two"), who=store.other)
+    stranger = principal(store.me.tenant, "one")
+    with pytest.raises(Exception, match="memory"):
+        await store.memories.get(stranger, theirs)
+    with psycopg.connect(store.service_url, options="-csearch_path=reverie,public") as connection:
+        connection.execute("set role reverie_app")
+        row = connection.execute(
+            "select append_turns(%s, %s, '[]', '{}'), dream_holds(%s, 'global', 1)",
+            [store.me.tenant, uuid4(), store.me.tenant],
+        ).fetchone()
+    assert row == ({"problem": "not_found"}, False)
+
+
+def _change() -> GitChange:
+    return GitChange.model_validate(
+        {"project": "p", "branch": "main", "before": "a" * 40, "after": "b" * 40}
+        | {"commits": [{"sha": "b" * 40, "committed_at": "2025-01-01T00:00:00Z"}]}
+        | {"files": [{"path": "a.py", "status": "modified"}]}
+    )

@@ -1,0 +1,209 @@
+"""Migrations: repeatable, concurrent, and by an owner without superuser rights."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from pathlib import Path
+from time import sleep
+
+import psycopg
+import pytest
+
+from reverie.domain.core.errors import Misconfigured, Unavailable
+from reverie.domain.core.memory import WriteResult
+from reverie.embedded import postgres
+from reverie.embedded.home import open_home
+from reverie.store.db import migrate as store_migrate
+from reverie.store.db.database import open_database
+from reverie.store.db.migrate import list_pending_migrations, migrate
+from reverie.store.memories.memories import MemoryStore
+from reverie.store.platform.api_keys import (
+    ApiKeyStore,
+    NewApiKey,
+    create_key,
+    list_keys,
+    revoke_key,
+)
+from reverie.testing.servers import UNSAFE_OPTIONS, DatabaseUrls, TestRun
+from tests.support.store_setup import admin_rows, new, principal
+
+ALL = sorted(
+    file.name.removesuffix(".sql")
+    for file in (files("reverie.store") / "migrations").iterdir()
+    if file.name.endswith(".sql")
+)
+OBJECTS = """
+select string_agg(x, ',' order by x) from (
+  select c.relname::text || c.relkind::text || coalesce(c.relacl::text, '') as x from pg_class c
+  where c.relnamespace = 'reverie'::regnamespace and c.relname !~ 'yoyo'
+  union all
+  select p.oid::regprocedure::text || coalesce(p.proacl::text, '') from pg_proc p
+  where p.pronamespace = 'reverie'::regnamespace
+) o (x)
+"""
+
+
+def test_migrating_twice_changes_nothing(empty_database: DatabaseUrls) -> None:
+    assert list_pending_migrations(empty_database.admin_url) == ALL
+    told: list[tuple[str, int, int]] = []
+    assert migrate(empty_database.admin_url, lambda *one: told.append(one)) == ALL
+    assert told == [(name, place + 1, len(ALL)) for place, name in enumerate(ALL)]
+    before = admin_rows(empty_database.admin_url, OBJECTS)
+    assert migrate(empty_database.admin_url) == []
+    assert admin_rows(empty_database.admin_url, OBJECTS) == before
+    assert list_pending_migrations(empty_database.admin_url) == []
+
+
+def test_asking_what_is_missing_writes_nothing(empty_database: DatabaseUrls) -> None:
+    assert list_pending_migrations(empty_database.admin_url) == ALL
+    found = admin_rows(
+        empty_database.admin_url,
+        "select table_name from information_schema.tables"
+        " where table_schema not in ('pg_catalog', 'information_schema')",
+    )
+    assert found == []
+
+
+def test_ten_at_once_apply_each_migration_once(empty_database: DatabaseUrls) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(lambda _: migrate(empty_database.admin_url), range(10)))
+    assert sorted(name for names in found for name in names) == ALL
+    assert list_pending_migrations(empty_database.admin_url) == []
+
+
+def test_the_lock_of_a_migration_that_was_killed_stops_nobody(empty_database: DatabaseUrls) -> None:
+    migrate(empty_database.admin_url)
+    admin_rows(
+        empty_database.admin_url,
+        "insert into yoyo_lock (locked, ctime, pid) values (1, now(), 999999)",
+    )
+    assert migrate(empty_database.admin_url) == []
+    assert admin_rows(empty_database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
+
+
+def test_a_table_in_use_puts_a_migration_off_and_nobody_waits_long_behind_it(
+    database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Path(str(files("reverie.store"))) / "migrations"
+    shutil.copytree(known, tmp_path / "migrations")
+    (tmp_path / "migrations" / "9999_more.sql").write_text("alter table memory add more int;")
+    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    monkeypatch.setattr(store_migrate, "LOCK_SECONDS", 0.2)
+    with psycopg.connect(database.admin_url) as busy:
+        busy.execute("select count(*) from reverie.memory")
+        with pytest.raises(Unavailable, match="stays in use"):
+            migrate(database.admin_url)
+        assert list_pending_migrations(database.admin_url) == ["9999_more"]
+    assert migrate(database.admin_url) == ["9999_more"]
+
+
+RING = """
+set local deadlock_timeout = '10ms';
+lock table memory in exclusive mode;
+do $$
+begin
+  while not exists (select from pg_locks l join pg_database d on d.oid = l.database
+                    where d.datname = current_database() and not l.granted
+                      and l.relation = 'memory'::regclass) loop
+    perform pg_sleep(0.01);
+  end loop;
+end $$;
+lock table session in exclusive mode;
+"""
+
+
+def test_a_migration_that_meets_a_writer_in_a_ring_is_put_off_and_the_writer_goes_on(
+    database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Path(str(files("reverie.store"))) / "migrations"
+    shutil.copytree(known, tmp_path / "migrations")
+    (tmp_path / "migrations" / "9999_ring.sql").write_text(RING)
+    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    held = (
+        "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
+        " where d.datname = current_database() and l.granted and l.mode = 'ExclusiveLock'"
+        " and l.relation = 'reverie.memory'::regclass"
+    )
+    with psycopg.connect(database.admin_url) as writer, ThreadPoolExecutor(1) as pool:
+        writer.execute("set deadlock_timeout = '60s'")
+        writer.execute("lock table reverie.session in row exclusive mode")
+        migrating = pool.submit(migrate, database.admin_url)
+        while writer.execute(held).fetchone() == (0,):
+            sleep(0.01)
+        writer.execute("lock table reverie.memory in row exclusive mode")
+        with pytest.raises(Unavailable, match="stays in use"):
+            migrating.result()
+
+
+def test_a_wrong_address_is_told_apart_from_a_wrong_server(postgres_server: str) -> None:
+    with pytest.raises(Unavailable):
+        migrate("postgresql://nobody:x@127.0.0.1:1/none")
+    with pytest.raises((Unavailable, Misconfigured)):
+        migrate(postgres_server.replace("/postgres", "/there_is_no_such_database"))
+
+
+@pytest.fixture
+def cluster(test_run: TestRun) -> Iterator[postgres.PostgresInstance]:
+    """A server of the test's own: roles belong to the whole of it."""
+    home = open_home(test_run.new_folder("cluster"))
+    server = postgres.start(postgres.PostgresSpec(home, options=UNSAFE_OPTIONS))
+    try:
+        yield server
+    finally:
+        postgres.stop(server)
+
+
+def _owner(server: postgres.PostgresInstance, name: str, database: str) -> str:
+    """The URL of an owner who may make roles and is no superuser."""
+    with psycopg.connect(server.admin_url("postgres"), autocommit=True) as connection:
+        connection.execute(f"create role {name} login createrole password 'own'".encode())
+        connection.execute(f"create database {database} owner {name}".encode())
+    return f"postgresql://{name}:own@{server.host}:{server.port}/{database}"
+
+
+async def test_an_owner_without_superuser_rights_migrates_and_runs_all_of_it(
+    cluster: postgres.PostgresInstance,
+) -> None:
+    url = _owner(cluster, "owner", "own")
+    with psycopg.connect(cluster.admin_url("own"), autocommit=True) as connection:
+        trusted = connection.execute(
+            "select trusted from pg_available_extension_versions where name = 'vector'"
+        ).fetchone()
+        if trusted != (True,):
+            connection.execute("create extension vector schema public")
+    assert migrate(url) == ALL
+    assert migrate(url) == []
+    key = create_key(url, NewApiKey("first", tenant="t"))
+    [row] = list_keys(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("create role service login password 'serve' in role reverie_app")
+    service = url.replace("owner:own@", "service:serve@")
+    async with open_database(service, size=2) as db:
+        found = await ApiKeyStore(db).find(hashlib.sha256(key.encode()).digest())
+        assert found is not None
+        who = principal(found.tenant, "t")
+        [written] = await MemoryStore(db).remember(who, [new("it works")], {})
+        assert isinstance(written, WriteResult)
+        assert (await MemoryStore(db).get(who, written.id)).content == "it works"
+    revoke_key(url, row.id)
+    assert list_keys(url)[0].revoked is not None
+
+
+def test_two_owners_on_one_server_each_migrate_their_database(
+    cluster: postgres.PostgresInstance,
+) -> None:
+    """The roles are there already, made by another."""
+    first, second = _owner(cluster, "ann", "a"), _owner(cluster, "bob", "b")
+    for name in ("a", "b"):
+        with psycopg.connect(cluster.admin_url(name), autocommit=True) as connection:
+            connection.execute("create extension if not exists vector schema public")
+    assert migrate(first) == ALL
+    with pytest.raises(Misconfigured, match="reverie_app"):
+        migrate(second)
+    with psycopg.connect(cluster.admin_url("b"), autocommit=True) as connection:
+        connection.execute("grant reverie_app, reverie_system to bob")
+    assert migrate(second) == ALL

@@ -1,0 +1,98 @@
+"""Every named SQL query is described, used, filters by tenant, and is accepted by Postgres."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reverie import store
+from reverie.store.db.connections import prepare_connection
+from reverie.store.db.queries import load_queries, parse
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import app_connection
+
+STORE = Path(store.__path__[0])
+RUNNERS = {"rows", "row", "value", "many", "call", "called_once", "_call", "query", "_corpus"}
+# Runs a query, or its twin that reads as of a moment.
+TWINS = {"_read"}
+
+
+def _names_asked_for() -> Iterator[str]:
+    """First text among the arguments of whatever runs a query by its name."""
+    for file in STORE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and _callee(node.func) in RUNNERS | TWINS:
+                texts = [a.value for a in node.args[:3] if isinstance(a, ast.Constant)]
+                names = [text for text in texts[:1] if isinstance(text, str)]
+                yield from names
+                if _callee(node.func) in TWINS:
+                    yield from (f"{name}_then" for name in names)
+
+
+def _callee(function: ast.expr) -> str | None:
+    match function:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return None
+
+
+async def test_every_query_is_accepted_by_the_database_for_the_services_role(
+    database: DatabaseUrls,
+) -> None:
+    refused = {}
+    async with app_connection(database.service_url) as connection:
+        await prepare_connection(connection)
+        for name, query in load_queries().items():
+            try:
+                await connection.prepare(query.sql)
+            except Exception as error:
+                refused[name] = repr(error)
+    assert refused == {}
+
+
+def test_every_query_says_what_it_is_for() -> None:
+    assert [q.name for q in load_queries().values() if len(q.description.split()) < 3] == []
+
+
+def test_the_code_asks_for_exactly_the_queries_that_there_are() -> None:
+    assert set(_names_asked_for()) == set(load_queries())
+
+
+def test_no_query_hides_a_second_statement() -> None:
+    assert [q.name for q in load_queries().values() if ";" in q.sql] == []
+
+
+def test_every_file_of_statements_begins_with_a_name() -> None:
+    for file in STORE.glob("sql/*.sql"):
+        assert file.read_text(encoding="utf-8").startswith("-- name: "), file
+
+
+def test_a_block_is_its_name_its_description_and_its_statement() -> None:
+    text = "-- name: one\n-- What it\n-- is for.\nselect 1;\n\n-- name: two\n-- Two.\nselect 2\n"
+    found = parse(text)
+    assert [(q.name, q.description, q.sql) for q in found.values()] == [
+        ("one", "What it is for.", "select 1"),
+        ("two", "Two.", "select 2"),
+    ]
+
+
+async def test_every_statement_names_its_tenant_for_every_table_it_touches(
+    database: DatabaseUrls,
+) -> None:
+    async with app_connection(database.service_url) as connection:
+        found = await connection.fetch(
+            "select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid"
+            " where a.attname = 'tenant' and c.relnamespace = 'reverie'::regnamespace"
+            " and c.relkind in ('r', 'p', 'v') and not c.relispartition"
+        )
+    tables = "|".join(row["relname"] for row in found)
+    touches = re.compile(rf"\b(?:from|join|update|into|using)\s+(?:{tables})\b(?!\()")
+    names = re.compile(r"\btenant = \$1|\(tenant, ")
+    counted = {
+        query.name: (len(touches.findall(query.sql)), len(names.findall(query.sql)))
+        for query in load_queries().values()
+    }
+    assert sum(tables for tables, _ in counted.values()) > 50
+    assert [name for name, (tables, said) in counted.items() if said < tables] == []

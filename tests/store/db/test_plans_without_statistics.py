@@ -1,0 +1,78 @@
+"""Query plans on a database without table statistics."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from reverie.store.db.connections import READER_SETUP, build_enter_sql
+from reverie.testing.servers import DatabaseUrls
+from tests.store.db.query_plans import kept_plan, nodes
+from tests.support.store_setup import PATH, add_tenants
+
+_FILL = """
+do $$
+declare t text;
+begin
+  for t in select c.oid::regclass from pg_class c
+           where c.relnamespace = 'reverie'::regnamespace
+             and c.relname ~ '^(memory|edge)_[0-9]+$' loop
+    execute format('alter table %s set (autovacuum_enabled = off)', t);
+  end loop;
+end $$;
+insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms, confidence, source,
+                    session)
+select TENANT, uuidv7(), 'global', 'decision', 'warm', n || repeat(' words', 20),
+       sha256(n::text::bytea), '', 0, 0.8, 'test', lpad(to_hex(n / 20), 32, '0')::uuid
+from generate_series(1, 3000) n;
+insert into edge (tenant, id, src, kind, dst)
+select a.tenant, gen_random_uuid(), a.id, 'relates_to', b.id
+from memory a cross join (values (7), (31), (97)) s (step)
+join memory b on b.tenant = a.tenant and b.doc = a.doc - s.step where a.tenant = TENANT;
+"""
+ASKED: dict[str, tuple[object, ...]] = {
+    "edges_around": (["*"], 8),
+    "recall_candidates": (["*"], ["active"], None, None, None, None),
+    "memories_by_ids": (["*"],),
+    "edges_among": (),
+}
+
+
+@pytest.fixture
+def filled(database: DatabaseUrls) -> Iterator[tuple[psycopg.Connection[Any], int, list[UUID]]]:
+    [tenant] = add_tenants(database.admin_url, "full")
+    with psycopg.connect(database.admin_url, options=PATH) as made:
+        made.execute(f"set reverie.tenant = '{tenant}'".encode())
+        made.execute(_FILL.replace("TENANT", str(tenant)).encode())
+        ids = [row[0] for row in made.execute("select id from memory order by id limit 120")]
+        made.execute(f"set role reverie_app; {READER_SETUP}; {build_enter_sql(tenant)}".encode())
+        yield made, tenant, ids
+
+
+def test_without_statistics_no_look_up_reads_the_whole_tenant(
+    filled: tuple[psycopg.Connection[Any], int, list[UUID]],
+) -> None:
+    connection, tenant, ids = filled
+    for name, args in ASKED.items():
+        for node in nodes(kept_plan(connection, name, tenant, ids, *args, ran=True)):
+            if re.match(r"(edge|memory)_\d+$", node.get("Relation Name", "")):
+                read = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+                assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
+
+
+def test_a_plan_kept_since_the_store_was_empty_reads_by_ids_too(database: DatabaseUrls) -> None:
+    [tenant] = add_tenants(database.admin_url, "empty")
+    with psycopg.connect(database.admin_url, options=PATH) as connection:
+        connection.execute(
+            f"set role reverie_app; {READER_SETUP}; {build_enter_sql(tenant)}".encode()
+        )
+        for name, args in ASKED.items():
+            plan = kept_plan(connection, name, tenant, [], *args)
+            kinds = {node["Node Type"] for node in nodes(plan)}
+            assert "Seq Scan" not in kinds, name

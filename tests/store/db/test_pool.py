@@ -1,0 +1,118 @@
+"""The connection pool: an unready database, spans, snapshots, and transient errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import asyncpg
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from reverie.domain.core.errors import Misconfigured
+from reverie.store.db import database as pool
+from reverie.store.db.connections import OUTAGE_ERRORS
+from reverie.store.db.database import open_database
+from reverie.store.platform.api_keys import ensure_tenant
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import admin_rows
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.DiskFullError,
+        asyncpg.OutOfMemoryError,
+        asyncpg.TooManyConnectionsError,
+        asyncpg.CannotConnectNowError,
+        asyncpg.InternalClientError,
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
+        ConnectionResetError,
+    ],
+)
+def test_a_server_without_room_or_on_its_way_back_or_a_race_that_was_lost_passes(
+    error: type[BaseException],
+) -> None:
+    assert issubclass(error, OUTAGE_ERRORS)
+
+
+@pytest.mark.parametrize("error", [asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError])
+def test_a_statement_that_is_wrong_does_not_get_right_by_waiting(error: type[Exception]) -> None:
+    assert not issubclass(error, OUTAGE_ERRORS)
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(pool, "_tracer", provider.get_tracer("test"))
+    return exporter
+
+
+async def test_a_database_that_was_never_migrated_is_said_to_be(
+    database: DatabaseUrls, empty_database: DatabaseUrls
+) -> None:
+    """The role stands already: another database of the server has been migrated."""
+    with pytest.raises(Misconfigured, match="reverie migrate"):
+        async with open_database(empty_database.admin_url):
+            pass
+
+
+async def test_a_database_with_pgvector_and_no_schema_is_not_ready(
+    database: DatabaseUrls, empty_database: DatabaseUrls
+) -> None:
+    admin_rows(empty_database.admin_url, "create extension vector schema public")
+    async with open_database(empty_database.admin_url) as db:
+        with pytest.raises(Misconfigured, match="reverie migrate"):
+            await db.check()
+    async with open_database(database.service_url) as db:
+        await db.check()
+
+
+async def test_a_home_folder_of_another_user_is_named_where_the_driver_looks_into_it(
+    database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks there for certificates, but not on the way to the embedded server."""
+
+    def closed(path: Path, *_: object, **__: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    async with open_database(database.service_url) as db:
+        await db.check()
+    with pytest.raises(Misconfigured, match=r"\.postgresql.* may not be read: set HOME"):
+        async with open_database(database.service_url.partition("?")[0]):
+            pass
+
+
+async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_nothing(
+    database: DatabaseUrls, spans: InMemorySpanExporter
+) -> None:
+    async with open_database(database.service_url) as db:
+        with pytest.raises(asyncpg.PostgresError, match="hunter2"):
+            await db.fetch_rows("remember", 1, "one", [{"id": "hunter2"}], {}, None, None, "")
+    [span] = spans.get_finished_spans()
+    assert span.name == "sql remember"
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.status.description == "InvalidTextRepresentationError"
+    assert span.events == ()
+    assert "hunter2" not in span.to_json()
+
+
+@pytest.mark.parametrize("readers", [0, 1])
+async def test_what_is_looked_at_in_several_statements_is_of_one_moment(
+    database: DatabaseUrls, readers: int
+) -> None:
+    tenant = ensure_tenant(database.admin_url, "one")
+    async with (
+        open_database(database.service_url, size=2, reader_size=readers) as db,
+        db.snapshot(tenant) as one,
+    ):
+        assert await one.fetch_value("tenant_name") == "one"
+        admin_rows(database.admin_url, "update reverie.tenant set name = 'another' returning 1")
+        assert await one.fetch_value("tenant_name") == "one"
+        assert await db.get_tenant_name(tenant) == "another"

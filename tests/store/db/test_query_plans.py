@@ -1,0 +1,403 @@
+"""Frequent statements read one partition by an index at 100,000 memories."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import numpy as np
+import psycopg
+import pytest
+from pgvector import HalfVector
+
+from reverie.domain.core.ids import new_id, short_id
+from reverie.store.db import row_mapping
+from reverie.store.db.connections import READER_SETUP, build_enter_sql, prepare_connection
+from reverie.store.db.database import TenantConnection, open_database
+from reverie.store.db.queries import get_query
+from reverie.store.memories.duplicates import DuplicateStore
+from reverie.store.memories.enrichment import EnrichmentStore
+from reverie.store.search.corpus_counts import COUNT_LIMIT, VectorCounts
+from reverie.store.search.search import SearchFilter, SearchStore
+from reverie.testing.servers import TestRun, fresh_database
+from tests.store.db.large_tenant import VECTORS, load_all
+from tests.store.db.query_plans import BIG_TABLES, check, kept_plan, nodes, relations
+from tests.support.store_setup import PATH, add_tenants, admin_rows, app_connection, new, principal
+
+QUESTION = "w60 w200 w900 w77"
+COMMON = "w1 w2 w3 w4 w5"
+HERE = ["project/p1/*", "global"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The database, the big tenant, and some of its rows."""
+
+    admin_url: str
+    service_url: str
+    tenant: int
+    small: int
+    ids: list[UUID]
+    session: UUID
+    vector: HalfVector
+
+
+@pytest.fixture(scope="module")
+def loaded(test_run: TestRun) -> Iterator[Loaded]:
+    with fresh_database(test_run) as database:
+        big, *small = add_tenants(database.admin_url, "big", *(f"small{n}" for n in range(8)))
+        load_all(database.admin_url, big, small)
+        ids = admin_rows(
+            database.admin_url,
+            "select id from memory where tenant = %s order by id desc limit 10",
+            big,
+        )
+        [(session,)] = admin_rows(
+            database.admin_url, "select id from session where tenant = %s limit 1", big
+        )
+        vector = HalfVector(np.random.default_rng(1).normal(size=384).astype(np.float32))
+        yield Loaded(
+            database.admin_url,
+            database.service_url,
+            big,
+            small[0],
+            [row[0] for row in ids],
+            session,
+            vector,
+        )
+
+
+@pytest.fixture
+async def connection(
+    loaded: Loaded,
+) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    async with app_connection(loaded.service_url, loaded.tenant) as made:
+        await prepare_connection(made)
+        await made.execute("set hnsw.iterative_scan = 'relaxed_order'")
+        yield made
+
+
+def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
+    """Hot statements and what they are asked; `name: why` for a second question."""
+    ids, active, everything = loaded.ids, ["active"], ["*"]
+    page = (None, None, None, active, None, None, 20, None, None)
+    return {
+        "memory_get": (ids[0], everything),
+        "memory_by_short_id": (short_id(ids[0]), ids[0], ids[0], everything),
+        "memories_by_ids": (ids, everything),
+        "memory_list": (everything, *page),
+        "memory_list: narrow key": (HERE, *page),
+        "memory_list: next page": (everything, ids[5], *page[1:]),
+        "memory_list: tag": (everything, None, None, None, active, "tag7", None, 20, None, None),
+        "memory_list: scope": (everything, None, "project/p3", *page[2:]),
+        "memory_list: kind": (everything, None, None, ["identity"], *page[3:]),
+        "memory_list: session": (
+            everything,
+            None,
+            None,
+            None,
+            active,
+            None,
+            loaded.session,
+            20,
+            None,
+            None,
+        ),
+        "memory_list: key": (everything, None, None, None, active, None, None, 20, None, "key7"),
+        "session_list": (everything, None, None, None, None, 20),
+        "corpus": (),
+        "search_words": (QUESTION, everything, active, 100_000.0, 10.0, 50, None, None, 200),
+        "search_words: narrow key": (QUESTION, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
+        "search_words: common words": (COMMON, HERE, active, 100_000.0, 10.0, 50, None, None, 200),
+        "vector_count": (COUNT_LIMIT,),
+        "search_vectors_index": (loaded.vector, everything, active, 50, None, None),
+        "search_vectors_index: narrow key": (loaded.vector, HERE, active, 50, None, None),
+        "search_vectors_candidates": (
+            loaded.vector,
+            everything,
+            active,
+            50,
+            [1, 2],
+            "9000000000",
+            "gone",
+            ids[:2],
+        ),
+        "posting_changes": (QUESTION, "9000000000", "gone", 1_001),
+        "documents_lookup": ([1, 2], everything, active, [2.0, 1.0], 50, None, None),
+        "edges_around": (ids, everything, 8),
+        "recall_candidates": (ids, everything, active, None, None, None, None),
+        "recall_facts: by name": (ids[:1], everything, active, None, None, ids[1:], ["name"]),
+        "edges_among": (ids,),
+        "memory_neighbours": (ids[0], everything, 50),
+        "turns_list": (loaded.session, -1, 50),
+        "dream_turns": (loaded.session, -1, 50),
+        "dream_sessions": ("project/p1", UUID(int=0), 900.0, 100),
+        "summary_input_memories": ("project/p1", 40),
+        "summary_changed_memories": (
+            "project/p1",
+            ids,
+            datetime(2026, 1, 1, tzinfo=UTC),
+            new_id(),
+            40,
+        ),
+        "summary_sources": (["project/p1"], None),
+        "summary_outdated_lines": (["project/p1", "global"],),
+        "dream_similar_memories": ("project/p1", COMMON, 12),
+        "stale_list": (everything, None, 20, everything),
+        "stale_list: narrow key": (HERE, None, 20, HERE),
+        "file_steps": ("p1", ["a.py"], datetime(2026, 1, 1, tzinfo=UTC)),
+        "context_memories": (["project/p1", "global"], ["lesson", "decision"], 51, 5, ["command"]),
+        "context_file_memories": (["project/p1", "global"], ["a.py"], ["src"], "p1", 80),
+        "context_stale_memories": (["project/p1", "global"], 10),
+        "context_sessions": (["project/p1", "global"], 1),
+        "text_embeddings": ([b"x" * 32],),
+    }
+
+
+NAMES = sorted(_statements(Loaded("", "", 0, 0, [new_id()] * 10, new_id(), HalfVector([0.0]))))
+
+
+async def _explain(
+    connection: asyncpg.Connection[asyncpg.Record], name: str, *args: object
+) -> dict[str, Any]:
+    found = await connection.fetchval(f"explain (format json) {get_query(name).sql}", *args)
+    plan: dict[str, Any] = json.loads(found)[0]["Plan"]
+    return plan
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_hot_statement_reads_one_partition_by_an_index(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record], name: str
+) -> None:
+    args = _statements(loaded)[name]
+    check(await _explain(connection, name.split(":")[0], loaded.tenant, *args))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by|words_", name)]
+)
+def test_a_plan_that_is_kept_for_all_tenants_is_no_worse_for_the_big_one_among_small_ones(
+    loaded: Loaded, nested: psycopg.Connection[Any], name: str
+) -> None:
+    nested.execute(f"{READER_SETUP}; {build_enter_sql(loaded.tenant)}".encode())
+    own, few = "vectors_index" in name, not re.match("search_(words|vectors_index)", name)
+    asked, args = name.split(":")[0], _statements(loaded)[name]
+    plan = kept_plan(nested, asked, loaded.tenant, *args, own=own, ran=few)
+    check(plan)
+    assert "_v_idx" in json.dumps(plan) or not own
+    if few:
+        read = [n["Actual Rows"] + n.get("Rows Removed by Filter", 0) for n in nodes(plan)]
+        times = [node["Actual Loops"] for node in nodes(plan)]
+        assert max(map(math.prod, zip(read, times, strict=True))) < 1_000
+
+
+async def test_statements_whose_plan_hangs_on_how_much_a_tenant_has_get_plans_of_its_own(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, bool] = {}
+    rows_of = TenantConnection.fetch_rows
+
+    async def noted(tenant: TenantConnection, name: str, *args: object) -> list[asyncpg.Record]:
+        asked[name] = tenant.plans_per_tenant
+        return await rows_of(tenant, name, *args)
+
+    monkeypatch.setattr(TenantConnection, "fetch_rows", noted)
+    who = principal(loaded.tenant, "big")
+    vector = np.asarray(loaded.vector.to_numpy(), np.float32)
+    async with open_database(loaded.service_url, size=2, reader_size=2) as db:
+        duplicates, enrichment = DuplicateStore(db), EnrichmentStore(db)
+        assert await SearchStore(db).search_vectors(
+            who, vector, SearchFilter(["*"], ["active"]), 10
+        )
+        near = await duplicates.load_candidates(loaded.tenant, loaded.ids[:2])
+        await duplicates.find_similar(loaded.tenant, near, 8)
+        raws = await enrichment.load_all(loaded.tenant, loaded.ids[:2])
+        await enrichment.find_cause_candidates(loaded.tenant, raws, [[], []], 8)
+    own = {name for name, is_own in asked.items() if is_own}
+    assert own == {"search_vectors_index", "duplicate_candidates", "cause_candidates"}
+
+
+async def test_plans_kept_for_all_show_one_tenant_nothing_of_another(loaded: Loaded) -> None:
+    """On the one connection that both read through."""
+    only, vector = SearchFilter(["*"], ["active"]), np.asarray(loaded.vector.to_numpy(), np.float32)
+
+    async def seen(search: SearchStore, tenant: int) -> list[object]:
+        who = principal(tenant, "one of them")
+        around = await search.load_edges_around(who, loaded.ids, ["*"], 8)
+        known = await search.load_candidates(who, loaded.ids, only)
+        near = await search.search_vectors(who, vector, only, 10)
+        return [await search.search_words(who, COMMON, only, 10), around, sorted(known), near]
+
+    async with open_database(loaded.service_url, size=1, reader_size=1) as db:
+        search = SearchStore(db)
+        first = await seen(search, loaded.tenant)
+        assert all(first)
+        others = await seen(search, loaded.small)
+        assert not any(others[1:3])
+        for _ in range(3):
+            assert await seen(search, loaded.tenant) == first
+            assert await seen(search, loaded.small) == others
+
+
+async def test_exact_vectors_look_up_only_the_memories_that_they_return(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    """All vectors of the tenant are read, from narrow tables; the wide one is not."""
+    args = (loaded.vector, ["*"], ["active"], 50, None, None, 200)
+    plan = await _explain(connection, "search_vectors_exact", loaded.tenant, *args)
+    check(plan, frozenset({"vec_bge_small_en_v1_5"}))
+
+
+async def test_of_a_common_word_only_the_latest_memories_are_read(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    args = ("project/p1", COMMON, 12)
+    plan = await _explain(connection, "dream_similar_memories", loaded.tenant, *args)
+    read = [n for n in nodes(plan) if n.get("Index Name", "").startswith("posting_entry")]
+    assert [node["Scan Direction"] for node in read] == ["Backward"]
+
+
+async def test_many_vectors_are_found_through_the_vector_index(
+    loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
+) -> None:
+    args = (loaded.vector, ["*"], ["active"], 50, None, None)
+    plan = await _explain(connection, "search_vectors_index", loaded.tenant, *args)
+    used = {node.get("Index Name", "") for node in nodes(plan)}
+    assert any(re.fullmatch(r"vec_bge_small_en_v1_5_\d+_v_idx", name) for name in used), used
+
+
+async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_search(
+    loaded: Loaded,
+) -> None:
+    assert not VectorCounts(VECTORS).prefers_exact_search
+    who = principal(loaded.tenant, "big")
+    vector = np.asarray(loaded.vector.to_numpy(), dtype=np.float32)
+    async with open_database(loaded.service_url, size=2) as db:
+        for scopes in (["*"], HERE):
+            found = await SearchStore(db).search_vectors(
+                who, vector, SearchFilter(scopes, ["active"]), 20
+            )
+            async with db.tenant_transaction(loaded.tenant) as tenant:
+                asked = (loaded.vector, scopes, ["active"], VECTORS, None, None, 2 * VECTORS)
+                exact = await tenant.fetch_rows("search_vectors_exact", *asked)
+            scores = {row["id"]: row["score"] for row in exact}
+            assert len({one.id for one in found}) == 20
+            assert [one.score for one in found] == sorted((o.score for o in found), reverse=True)
+            assert all(one.score == pytest.approx(scores[one.id], abs=1e-6) for one in found)
+
+
+@pytest.fixture
+def nested(loaded: Loaded) -> Iterator[psycopg.Connection[Any]]:
+    """A session as the services have it that reports the plans inside functions."""
+    with psycopg.connect(loaded.admin_url, options=PATH) as made:
+        made.execute("load 'auto_explain'")
+        for name, value in {
+            "auto_explain.log_min_duration": "0",
+            "auto_explain.log_nested_statements": "on",
+            "auto_explain.log_format": "json",
+            "plan_cache_mode": "force_custom_plan",
+            "client_min_messages": "log",
+            "role": "reverie_app",
+        }.items():
+            made.execute("select set_config(%s, %s, false)", [name, value])
+        yield made
+        made.rollback()
+
+
+def _plans(connection: psycopg.Connection[Any], sql: str, *args: object) -> list[dict[str, Any]]:
+    """Every plan that a statement ran, also within functions."""
+    said: list[str] = []
+
+    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+        said.append(diagnostic.message_primary or "")
+
+    connection.add_notice_handler(note)
+    connection.execute(sql.encode(), args)
+    connection.remove_notice_handler(note)
+    texts = [text.partition("plan:\n")[2] for text in said if "plan:\n" in text]
+    return [json.loads(text)["Plan"] for text in texts]
+
+
+@pytest.mark.parametrize("case", ["fresh", "duplicate", "conflict", "supersede", "linked"])
+def test_a_write_looks_up_its_key_and_content_by_an_index(
+    loaded: Loaded, nested: psycopg.Connection[Any], case: str
+) -> None:
+    known = admin_rows(
+        loaded.admin_url,
+        "select scope, key, encode(hash, 'hex') from memory where tenant = %s"
+        " and (key is null) = %s limit 1",
+        loaded.tenant,
+        case == "duplicate",
+    )
+    scope, key, hashed = known[0]
+    fields: dict[str, dict[str, Any]] = {
+        "fresh": {"tags": ("a", "b")},
+        "duplicate": {"scope": scope, "content_hash": hashed},
+        "conflict": {"scope": scope, "key": key},
+        "supersede": {"scope": scope, "key": key, "supersede_reason": "newer"},
+        "linked": {},
+    }
+    item = row_mapping.encode_memory(new(f"something {case}", **fields[case]), ["*"])
+    if case == "linked":
+        ends = [(loaded.ids[0], "led_to"), (loaded.ids[1], "relates_to")]
+        item["reads"] = ["*"]
+        item["edges"] = [
+            {"id": str(new_id()), "to": str(to), "type": kind, "weight": 1, "metadata": {}}
+            for to, kind in ends
+        ]
+    plans = _plans(
+        nested,
+        "select * from remember_all(%s, 'big', %s, '{}')",
+        loaded.tenant,
+        json.dumps([item]),
+    )
+    reading = [plan for plan in plans if relations(plan)]
+    assert reading
+    for plan in reading:
+        check(plan)
+
+
+def test_a_relay_claims_from_a_long_outbox_by_its_index(
+    loaded: Loaded, nested: psycopg.Connection[Any]
+) -> None:
+    plans = _plans(nested, "select id from outbox_claim(100, interval '1 minute')")
+    reading = [plan for plan in plans if relations(plan)]
+    assert reading
+    for plan in reading:
+        check(plan)
+        assert any(node.get("Index Name") == "outbox_at" for node in nodes(plan))
+
+
+@pytest.mark.parametrize("name", ["enrichment_overdue", "work_backlog", "changes_unprocessed"])
+def test_the_clock_looks_for_work_by_an_index(
+    loaded: Loaded, nested: psycopg.Connection[Any], name: str
+) -> None:
+    args = "" if name == "work_backlog" else "interval '0', 100"
+    plans = _plans(nested, f"select * from {name}({args})")
+    reading = [plan for plan in plans if relations(plan)]
+    assert reading
+    for plan in reading:
+        big = [(table, kind) for table, kind, _ in relations(plan) if table in BIG_TABLES]
+        assert ("memory", "Seq Scan") not in [
+            (table, kind) for table, kind in big if _rows_of(loaded, plan, table)
+        ]
+
+
+def _rows_of(loaded: Loaded, plan: dict[str, Any], table: str) -> bool:
+    """Whether the plan reads the big tenant's partition of a table from end to end."""
+    [(part,)] = admin_rows(
+        loaded.admin_url,
+        f"select tableoid::regclass::text from {table} where tenant = %s limit 1",
+        loaded.tenant,
+    )
+    return any(
+        node["Node Type"] == "Seq Scan" and node.get("Relation Name") == part.split(".")[-1]
+        for node in nodes(plan)
+    )

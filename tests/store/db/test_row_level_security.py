@@ -1,0 +1,208 @@
+"""Row-level security on every table of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import (
+    Store,
+    add_tenants,
+    admin_rows,
+    app_connection,
+    new,
+    open_store,
+    write,
+)
+
+TABLES = """
+select c.relname, c.relrowsecurity, c.relforcerowsecurity,
+       (select count(*) from pg_policy p where p.polrelid = c.oid),
+       exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant')
+from pg_class c
+where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+  and c.relname not like '%%yoyo%%'
+order by 1
+"""
+KEPT = {"audit": "permission denied for table audit"}
+"""Notes of who did what may not be changed at all."""
+FILL = """
+select format('insert into %%I (%%s) values (%%s)', c.relname,
+  string_agg(quote_ident(a.attname), ', ' order by a.attnum),
+  string_agg(case
+    when a.attname = 'tenant' then '{tenant}'
+    when pg_get_constraintdef(k.oid) is not null
+      then quote_literal((regexp_match(pg_get_constraintdef(k.oid), '''(\\w+)'''))[1])
+    when t.typname = 'uuid' then 'gen_random_uuid()'
+    when t.typname in ('int2', 'int4', 'int8', 'float4', 'float8') then '1'
+    when t.typname = 'bytea' then 'uuid_send(gen_random_uuid())'
+    when t.typname = 'jsonb' then '''{{}}'''
+    when t.typname in ('timestamptz', 'date') then 'now()'
+    when t.typname = 'bool' then 'false'
+    when t.typcategory = 'A' then '''{{}}'''
+    when t.typname = 'halfvec' then 'array_fill(0.5::real, array[384])::halfvec'
+    when t.typname = 'sparsevec' then '''{{1:1}}/30522'''
+    else '''x''' end, ', ' order by a.attnum))
+from pg_class c
+join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  and a.attgenerated = '' and (a.attnotnull or a.attname = 'tenant') and a.attidentity = ''
+join pg_type t on t.oid = a.atttypid
+left join pg_constraint k on k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]
+  and t.typname = 'text'
+where c.relnamespace = 'reverie'::regnamespace and c.relname = %s
+group by c.relname
+"""
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+def _tables(admin_url: str) -> list[str]:
+    return [name for name, *_, has_tenant in admin_rows(admin_url, TABLES) if has_tenant]
+
+
+def _insert(admin_url: str, table: str, tenant: int) -> str:
+    """A statement that adds a row, made from the catalogue: no table can be forgotten.
+
+    Where another row brought it about already, as the count of changes, it stays one.
+    """
+    statement: str = admin_rows(admin_url, FILL, table)[0][0]
+    return f"{statement.format(tenant=tenant)} on conflict do nothing"
+
+
+def test_every_table_has_a_tenant_or_is_the_table_of_tenants(database: DatabaseUrls) -> None:
+    without = [name for name, *_, has in admin_rows(database.admin_url, TABLES) if not has]
+    assert without == ["tenant"]
+
+
+def test_every_table_has_its_security_enabled_and_forced_and_a_policy(
+    database: DatabaseUrls,
+) -> None:
+    found = admin_rows(database.admin_url, TABLES)
+    assert len(found) > 20
+    assert [row for row in found if not (row[1] and row[2] and row[3])] == []
+
+
+async def test_no_table_answers_to_a_session_without_its_tenant(store: Store) -> None:
+    tables = _tables(store.admin_url)
+    for table in tables:
+        admin_rows(store.admin_url, _insert(store.admin_url, table, store.me.tenant))
+    seen: dict[tuple[str, Any], int] = {}
+    for said in (None, "", store.other.tenant, 999_999, store.me.tenant):
+        async with app_connection(store.service_url, said) as connection:
+            for table in [*tables, "tenant"]:
+                seen[table, said] = await connection.fetchval(f"select count(*) from {table}")
+    mine = {table for table, said in seen if said == store.me.tenant and seen[table, said] == 1}
+    assert mine == {*tables, "tenant"}
+    shown = {key: n for key, n in seen.items() if n and key[1] != store.me.tenant}
+    assert shown == {("tenant", store.other.tenant): 1}
+
+
+async def test_no_table_takes_a_row_of_another_tenant(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        for table in _tables(store.admin_url):
+            statement = _insert(store.admin_url, table, store.other.tenant)
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
+                await connection.execute(statement)
+
+
+async def test_no_row_can_be_moved_to_another_tenant(store: Store) -> None:
+    tables = _tables(store.admin_url)
+    for table in tables:
+        admin_rows(store.admin_url, _insert(store.admin_url, table, store.me.tenant))
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        for table in tables:
+            refused = KEPT.get(table, "row-level security")
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match=refused):
+                await connection.execute(f"update {table} set tenant = {store.other.tenant}")
+
+
+async def test_the_services_cannot_make_change_or_drop_tenants(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        for statement in (
+            "insert into tenant (name) values ('third')",
+            "update tenant set served_at = now()",
+            "delete from tenant",
+        ):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError, match="permission denied"):
+                await connection.execute(statement)
+
+
+def test_partitions_carry_no_grant(database: DatabaseUrls) -> None:
+    granted = admin_rows(
+        database.admin_url,
+        """
+        select c.relname, r.rolname from pg_class c
+        cross join lateral aclexplode(c.relacl) g left join pg_roles r on r.oid = g.grantee
+        where c.relnamespace = 'reverie'::regnamespace and c.relispartition
+          and c.relkind in ('r', 'p') and g.grantee <> c.relowner
+        """,
+    )
+    parts = admin_rows(database.admin_url, "select count(*) from pg_class where relispartition")
+    assert parts[0][0] > 100
+    assert granted == []
+
+
+async def test_a_partition_queried_by_itself_is_refused(store: Store) -> None:
+    async with app_connection(store.service_url, store.me.tenant) as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="memory_0"):
+            await connection.execute("select * from memory_0")
+
+
+def test_the_roles_cannot_bypass_the_security(database: DatabaseUrls) -> None:
+    found = admin_rows(
+        database.admin_url,
+        """
+        select rolname, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication
+        from pg_roles where rolname in ('reverie_app', 'reverie_system', 'reverie_service')
+        order by 1
+        """,
+    )
+    names = ["reverie_app", "reverie_service", "reverie_system"]
+    assert found == [(name, False) for name in names]
+
+
+def test_the_services_are_no_member_of_a_role_that_sees_more(database: DatabaseUrls) -> None:
+    found = admin_rows(
+        database.admin_url,
+        """
+        select rolname from pg_roles
+        where pg_has_role('reverie_service', oid, 'member') and rolname <> 'reverie_service'
+        """,
+    )
+    assert found == [("reverie_app",)]
+
+
+def test_every_view_asks_with_the_rights_of_its_reader(database: DatabaseUrls) -> None:
+    views = admin_rows(
+        database.admin_url,
+        """
+        select relname from pg_class where relnamespace = 'reverie'::regnamespace
+          and relkind in ('v', 'm')
+          and coalesce(reloptions::text, '') !~ 'security_invoker=(true|on)'
+        """,
+    )
+    assert views == []
+
+
+async def test_a_tenant_that_forgets_itself_in_a_transaction_sees_nothing_after_it(
+    store: Store,
+) -> None:
+    await write(store, new("only mine"))
+    async with app_connection(store.service_url) as connection:
+        async with connection.transaction():
+            await connection.execute(f"set local reverie.tenant = '{store.me.tenant}'")
+            assert await connection.fetchval("select count(*) from memory") == 1
+        assert await connection.fetchval("select count(*) from memory") == 0
+
+
+def test_a_new_tenant_needs_a_plain_name(database: DatabaseUrls) -> None:
+    with pytest.raises(Exception, match="tenant_name_check"):
+        add_tenants(database.admin_url, "Not A Name")

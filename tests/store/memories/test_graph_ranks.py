@@ -1,0 +1,269 @@
+"""Stored graph ranks follow changes of edges, and large walks stay bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from graphlib import TopologicalSorter
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reverie.domain.core.errors import Conflict
+from reverie.domain.core.kinds import CAUSAL_EDGE_KINDS, EdgeKind, Kind
+from reverie.domain.core.memory import WriteResult
+from reverie.domain.graph.pagerank import rank_nodes
+from reverie.store.db.database import open_database
+from reverie.store.db.queries import get_query
+from reverie.store.memories.edits import EditStore, MemoryChange
+from reverie.store.memories.graph import GraphStore, ImpactRecords, SubgraphRequest
+from reverie.store.memories.links import LinkRequest, LinkStore
+from reverie.store.memories.memories import MemoryStore
+from reverie.store.memories.ranking_signals import RankStore
+from reverie.store.sessions.context import CENTRAL_MEMORY_LIMIT, ContextStore
+from reverie.testing.servers import DatabaseUrls, TestRun, fresh_database
+from tests.support.networkx_reference import networkx_ranks
+from tests.support.store_setup import (
+    PATH,
+    Store,
+    add_tenants,
+    admin_rows,
+    app_connection,
+    new,
+    open_store,
+    principal,
+    write,
+)
+
+FEW = 8
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+async def _ranked(store: Store) -> dict[UUID, float]:
+    ranks = RankStore(store.db)
+    for tenant in await ranks.list_due_tenants(10):
+        standing = await ranks.load_edges(tenant)
+        await ranks.put(tenant, rank_nodes(standing.edges), standing.changes)
+    found = admin_rows(
+        store.admin_url,
+        "select memory, rank::float8 from memory_rank where tenant = %s",
+        store.me.tenant,
+    )
+    return dict(found)
+
+
+async def test_ranks_are_stored_as_networkx_has_them_and_follow_each_change(store: Store) -> None:
+    ids = await write(store, *(new(f"bug {n}", kind=Kind.BUG) for n in range(12)))
+    links, ranks = LinkStore(store.db), RankStore(store.db)
+    made = [
+        (await links.put(store.me, LinkRequest(one, ids[0], EdgeKind.CAUSED_BY), {}))[0]
+        for one in ids[1:]
+    ]
+    await links.put(store.me, LinkRequest(ids[3], ids[4], EdgeKind.DEPENDS_ON, 0.5), {})
+    assert await ranks.list_due_tenants(10) == [store.me.tenant]
+    cast = [(one, ids[0], 1.0) for one in ids[1:]] + [(ids[3], ids[4], 0.5)]
+    stored, theirs = await _ranked(store), networkx_ranks(cast)
+    assert stored == pytest.approx(theirs, abs=1e-6)
+    assert await ranks.list_due_tenants(10) == []
+    shown = (await ContextStore(store.db).load(store.me, ["global"])).memories
+    assert len(shown) == CENTRAL_MEMORY_LIMIT
+    assert ids[0] in [memory.id for memory in shown]
+    await links.close(store.me, made[-1], {})
+    assert await ranks.list_due_tenants(10) == [store.me.tenant]
+    assert ids[-1] not in await _ranked(store)
+
+
+async def test_what_is_archived_restored_or_forgotten_is_ranked_no_more_or_again(
+    store: Store,
+) -> None:
+    a, b, lone = await write(store, new("one"), new("two"), new("three"))
+    await LinkStore(store.db).put(store.me, LinkRequest(a, b, EdgeKind.DEPENDS_ON), {})
+    assert set(await _ranked(store)) == {a, b}
+    for status, left in (("archived", set()), ("active", {a, b}), ("superseded", {a, b})):
+        sql = "update memory set status = %s where id = any(%s)"
+        admin_rows(store.admin_url, sql, status, [b, lone])
+        due = [] if status == "superseded" else [store.me.tenant]
+        assert await RankStore(store.db).list_due_tenants(10) == due
+        assert set(await _ranked(store)) == left
+    change = MemoryChange({"status": "deleted"}, "forgotten", "forgotten", 1)
+    await EditStore(store.db).change(store.me, a, change, {})
+    assert await _ranked(store) == {}
+
+
+async def test_links_are_told_in_the_outbox_with_their_ends(store: Store) -> None:
+    a, b = await write(store, new("one"), new("two"))
+    links = LinkStore(store.db)
+    edge, event = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
+    closed = await links.close(store.me, edge, {})
+    rows = admin_rows(
+        store.admin_url,
+        "select id, subject, payload from outbox where subject like 'memory.one.%%linked'"
+        " order by subject",
+    )
+    told = {"v": 1, "version": 1, "tenant": store.me.tenant, "id": str(edge)}
+    ends = {"from": str(a), "to": str(b), "type": "led_to"}
+    assert event is not None
+    assert rows == [
+        (event.id, "memory.one.linked", told | ends),
+        (closed.id, "memory.one.unlinked", told | ends),
+    ]
+    assert all(json.loads(one.payload) == told | ends for one in (event, closed))
+
+
+places = st.integers(0, FEW - 1)
+storms = st.lists(
+    st.tuples(places, st.sampled_from(sorted(CAUSAL_EDGE_KINDS)), places).filter(
+        lambda t: t[0] != t[2]
+    ),
+    min_size=8,
+    max_size=20,
+)
+
+
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(picks=storms)
+def test_random_links_at_once_never_close_a_causal_cycle(
+    database: DatabaseUrls, picks: list[tuple[int, EdgeKind, int]]
+) -> None:
+    [tenant] = add_tenants(database.admin_url, f"t{uuid4().hex[:12]}")
+    asyncio.run(_storm(database, tenant, picks))
+    order: TopologicalSorter[UUID] = TopologicalSorter()
+    sql = "select src, kind, dst from edge where tenant = %s and known_to is null"
+    for src, kind, dst in admin_rows(database.admin_url, sql, tenant):
+        order.add(*((dst, src) if kind == "led_to" else (src, dst)))
+    order.prepare()
+
+
+async def _storm(
+    database: DatabaseUrls, tenant: int, picks: list[tuple[int, EdgeKind, int]]
+) -> None:
+    """Tells all the links at once; those that would close a ring are refused."""
+    who = principal(tenant, "any")
+    async with open_database(database.service_url, size=8) as db:
+        told = await MemoryStore(db).remember(who, [new(f"node {n}") for n in range(FEW)], {})
+        ids = [one.id for one in told if isinstance(one, WriteResult)]
+        links = [LinkRequest(ids[a], ids[b], kind) for a, kind, b in picks]
+        found = await asyncio.gather(
+            *(LinkStore(db).put(who, link, {}) for link in links), return_exceptions=True
+        )
+    assert {type(one) for one in found if isinstance(one, BaseException)} <= {Conflict}
+
+
+@pytest.fixture(scope="module")
+def crowded(test_run: TestRun) -> Iterator[tuple[DatabaseUrls, int]]:
+    """10,000 memories, 50,000 open edges and 5,000 closed ones; and 50,000 to one memory."""
+    with fresh_database(test_run) as database:
+        [tenant] = add_tenants(database.admin_url, "one")
+        with psycopg.connect(database.admin_url, options=PATH, autocommit=True) as connection:
+            connection.execute(
+                "insert into memory (tenant, id, scope, kind, tier, content, hash, words, terms,"
+                " confidence, source, session) select %s, md5(n::text)::uuid, 'global', 'bug',"
+                " 'warm', n::text, sha256(n::text::bytea), '', 1, 1, 'test',"
+                " md5('s' || n / 10)::uuid from generate_series(1, 10000) n",
+                [tenant],
+            )
+            connection.execute(
+                "insert into edge (tenant, id, src, kind, dst, known_to) select %s,"
+                " gen_random_uuid(), md5((1 + n %% 10000)::text)::uuid, 'relates_to',"
+                " md5((1 + (n * 7 + n / 10000 + 1) %% 10000)::text)::uuid,"
+                " case when n > 50000 then now() end from generate_series(1, 55000) n"
+                " where 1 + n %% 10000 <> 1 + (n * 7 + n / 10000 + 1) %% 10000"
+                " on conflict do nothing",
+                [tenant],
+            )
+            # The hub is a file that all touch, and that all hang together with in four more ways.
+            connection.execute(
+                "update memory set kind = 'file', content = 'src/hub.py' where id = md5('1')::uuid"
+            )
+            connection.execute(
+                "insert into anchor (tenant, node, project, path, name)"
+                " values (%s, md5('1')::uuid, 'p', 'src/hub.py', 'hub.py')",
+                [tenant],
+            )
+            connection.execute(
+                "insert into edge (tenant, id, src, kind, dst) select %s, gen_random_uuid(),"
+                " md5(n::text)::uuid, kind, md5('1')::uuid from generate_series(2, 10000) n,"
+                " unnest('{touches,relates_to,depends_on,part_of,contradicts}'::text[]) kind"
+                " on conflict do nothing",
+                [tenant],
+            )
+            connection.execute("vacuum analyze")
+        yield database, tenant
+
+
+def _scans(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    here = [(str(plan["Relation Name"]), str(plan["Node Type"]))] if "Relation Name" in plan else []
+    return here + [scan for child in plan.get("Plans", []) for scan in _scans(child)]
+
+
+@pytest.mark.parametrize("then", [False, True])
+async def test_a_walk_over_fifty_thousand_edges_reads_them_by_their_indexes(
+    crowded: tuple[DatabaseUrls, int], then: bool
+) -> None:
+    database, tenant = crowded
+    ids = admin_rows(database.admin_url, "select id from memory order by id limit 20")
+    nodes = [row[0] for row in ids]
+    async with app_connection(database.service_url, tenant) as connection:
+        [(moment,)] = admin_rows(database.admin_url, "select now()")
+        for name, args in {
+            "graph_neighbours": (nodes, ["*"], 11, ["active"]),
+            "graph_edges": (nodes, 100),
+            "graph_nodes": (nodes, ["*"]),
+            "graph_follows": (nodes, ["*"], ["active"]),
+        }.items():
+            full = f"{name}_then" if then else name
+            asked = (tenant, *args, *([moment] if then else []))
+            text = await connection.fetchval(f"explain (format json) {get_query(full).sql}", *asked)
+            scans = _scans(json.loads(text)[0]["Plan"])
+            big = [one for one in scans if one[0].startswith(("edge_", "memory_"))]
+            assert big, full
+            assert "Seq Scan" not in {
+                kind for table, kind in big if not table.startswith("memory_version")
+            }, (full, scans)
+
+
+async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(
+    crowded: tuple[DatabaseUrls, int],
+) -> None:
+    database, tenant = crowded
+    [(root,)] = admin_rows(database.admin_url, "select id from memory order by id limit 1")
+    who = principal(tenant, "one")
+    async with open_database(database.service_url, size=2) as db:
+        ask = SubgraphRequest(5, 10, 300, ["active"])
+        picture = await GraphStore(db).load_subgraph(who, root, ask)
+        assert (len(picture.depths), picture.truncated_by & {"nodes"}) == (300, {"nodes"})
+        late = await GraphStore(db).load_subgraph(
+            who, root, SubgraphRequest(5, 50, 500, ["active"], seconds=0.001)
+        )
+        assert "time" in late.truncated_by
+
+
+async def test_a_hub_of_fifty_thousand_edges_gives_as_much_as_is_asked_for(
+    crowded: tuple[DatabaseUrls, int],
+) -> None:
+    database, tenant = crowded
+    hub = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")
+    who = principal(tenant, "one")
+    async with open_database(database.service_url, size=2) as db:
+        picture = await GraphStore(db).load_subgraph(
+            who, hub, SubgraphRequest(1, 10, 100, ["active"])
+        )
+        assert (len(picture.depths), picture.truncated_by) == (11, {"fan_out"})
+        found = await GraphStore(db).find_file_impact(who, "src/hub.py", "p", 50)
+        assert (found.names, len(found.rows), found.truncated) == (["src/hub.py"], 50, True)
+        assert len(found.affected) == 51
+        assert await GraphStore(db).find_file_impact(
+            who, "src/hub.py", "other", 50
+        ) == ImpactRecords([], {}, [], False)

@@ -1,0 +1,380 @@
+"""Concurrent writes of one key or one content in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from reverie.domain.core.consistency import IdempotencyClaim
+from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import EdgeKind, Kind
+from reverie.domain.core.memory import MemoryStatus, NewEdge, WriteOutcome, WriteResult
+from reverie.store.memories.memories import ListFilter, build_events
+from reverie.store.platform.idempotency import IdempotencyTable
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import Store, admin_rows, new, open_store, principal, write
+
+LOSING = """
+create sequence tried;
+grant usage on tried to reverie_app;
+create function lose() returns trigger language plpgsql as $$
+begin
+  if nextval('tried') = 1 then
+    raise exception using errcode = '{}', message = 'another was first';
+  end if;
+  return new;
+end $$;
+create trigger lose before insert on memory for each row execute function lose()
+"""
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+async def test_a_memory_comes_back_as_it_was_written(store: Store) -> None:
+    session, turn = uuid4(), uuid4()
+    item = new(
+        "Use the pool, never a bare connection",
+        kind=Kind.CONVENTION,
+        scope="project/p",
+        key="pool",
+        summary="Use the pool",
+        tags=("db", "pool"),
+        confidence=0.75,
+        pinned=True,
+        session=session,
+        turns=(turn,),
+        agent="ann",
+        git={"branch": "main", "files": ["a.py"]},
+        metadata={"a": [1, None, "x"]},
+    )
+    [written] = await store.memories.remember(store.me, [item], {})
+    assert isinstance(written, WriteResult)
+    assert (written.outcome, written.version, written.id) == (WriteOutcome.CREATED, 1, item.id)
+    found = await store.memories.get(store.me, item.id)
+    for name in (
+        *("scope", "kind", "content", "content_hash", "tier", "confidence", "pinned", "key"),
+        *("summary", "tags", "session", "agent", "source", "turns", "git", "metadata"),
+    ):
+        assert getattr(found, name) == getattr(item, name), name
+    assert (found.status, found.version, found.staleness) == (MemoryStatus.ACTIVE, 1, 0.0)
+
+
+async def test_ten_writers_of_one_key_leave_one_memory_and_nine_conflicts(store: Store) -> None:
+    found = await asyncio.gather(
+        *(store.memories.remember(store.me, [new(f"value {n}", key="k")], {}) for n in range(10))
+    )
+    answers = [one for [one] in found]
+    [won] = [one for one in answers if isinstance(one, WriteResult)]
+    lost = [one for one in answers if isinstance(one, Conflict)]
+    assert won.outcome is WriteOutcome.CREATED
+    assert len(lost) == 9
+    rows = admin_rows(store.admin_url, "select id, status, version from memory")
+    assert rows == [(won.id, "active", 1)]
+    assert admin_rows(store.admin_url, "select count(*) from outbox") == [(1,)]
+
+
+async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
+    store: Store,
+) -> None:
+    found = await asyncio.gather(
+        *(
+            store.memories.remember(
+                store.me, [new(f"value {n}", key="k", supersede_reason=f"because {n}")], {}
+            )
+            for n in range(10)
+        )
+    )
+    outcomes = Counter(one.outcome for [one] in found if isinstance(one, WriteResult))
+    assert outcomes == {WriteOutcome.CREATED: 1, WriteOutcome.SUPERSEDED: 9}
+    rows = admin_rows(store.admin_url, "select id, status, superseded_by, version from memory")
+    after = {memory: successor for memory, _, successor, _ in rows}
+    [last] = [memory for memory, status, _, _ in rows if status == "active"]
+    assert Counter(status for _, status, _, _ in rows) == {"active": 1, "superseded": 9}
+    [first] = set(after) - set(after.values())
+    chain = [first]
+    while successor := after[chain[-1]]:
+        chain.append(successor)
+    assert len(chain) == 10
+    assert chain[-1] == last
+    edges = admin_rows(store.admin_url, "select src, dst from edge where kind = 'supersedes'")
+    assert {old: by for by, old in edges} == {old: by for old, by in after.items() if by}
+    kept = admin_rows(
+        store.admin_url,
+        "select v.memory, v.version, v.why like 'because %%', v.content = m.content"
+        " from memory_version v join memory m on m.id = v.memory",
+    )
+    assert sorted(kept) == sorted((memory, 1, True, True) for memory in chain[:-1])
+
+
+@pytest.mark.parametrize("lost", ["serialization_failure", "deadlock_detected"])
+async def test_a_write_that_lost_a_race_is_tried_again_and_lands(store: Store, lost: str) -> None:
+    admin_rows(store.admin_url, LOSING.format(lost))
+    [one] = await write(store, new("Written at the second try"))
+    assert (await store.memories.get(store.me, one)).content == "Written at the second try"
+
+
+async def test_a_write_that_loses_every_race_may_be_tried_again_later(store: Store) -> None:
+    admin_rows(store.admin_url, LOSING.format("deadlock_detected").replace("= 1", "> 0"))
+    with pytest.raises(Unavailable, match="many writers"):
+        await write(store, new("Never written"))
+
+
+async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
+    store: Store,
+) -> None:
+    git = {"branch": "main", "files": ["a.py"]}
+    first, other = await write(
+        store, new("said", summary="kept", metadata={"a": 1}, git=git), new("the cause")
+    )
+    again = new(
+        "said",
+        summary="other",
+        pinned=True,
+        metadata={"a": 2, "b": 3},
+        git={"branch": "x"},
+        edges=(NewEdge(other, EdgeKind.CAUSED_BY),),
+    )
+    [written] = await store.memories.remember(store.me, [again], {})
+    assert written == WriteResult(first, WriteOutcome.DUPLICATE, 1, None)
+    assert build_events(store.me, written, {}) == []
+    found = await store.memories.get(store.me, first)
+    assert (found.summary, found.pinned, found.git) == ("kept", True, git)
+    assert found.metadata == {"a": 1, "b": 3}
+    _, near = await store.memories.get_with_neighbours(store.me, first)
+    assert [(n.id, n.type, n.direction) for n in near] == [(other, "led_to", "in")]
+    await write(store, new("said"))
+    assert (await store.memories.get(store.me, first)).pinned
+
+
+async def test_a_memory_whose_place_in_git_becomes_known_is_enriched_again(store: Store) -> None:
+    [first] = await write(store, new("said"))
+    admin_rows(store.admin_url, "delete from outbox")
+    admin_rows(store.admin_url, "update memory set enriched_version = version")
+    git = {"branch": "main", "files": ["a.py"]}
+    [written] = await store.memories.remember(store.me, [new("said", git=git, summary="short")], {})
+    assert isinstance(written, WriteResult)
+    assert (written.id, written.outcome, written.version) == (first, WriteOutcome.DUPLICATE, 2)
+    [event] = build_events(store.me, written, {})
+    [(id_, payload)] = admin_rows(store.admin_url, "select id, payload from outbox")
+    assert (id_, payload) == (event.id, json.loads(event.payload))
+    found = await store.memories.get(store.me, first)
+    assert (found.git, found.summary, found.enriched, found.version) == (git, "short", False, 2)
+    kept = admin_rows(store.admin_url, "select version, content from memory_version")
+    assert kept == [(1, "said")]
+
+
+async def test_an_edge_of_a_memory_said_again_may_not_go_round(store: Store) -> None:
+    [first] = await write(store, new("said"))
+    effect = new("the effect", edges=(NewEdge(first, EdgeKind.CAUSED_BY),))
+    [last] = await write(store, effect)
+    for to, reason in ((last, "cycle"), (first, "itself")):
+        edges = (NewEdge(to, EdgeKind.CAUSED_BY),)
+        [answer] = await store.memories.remember(
+            store.me, [new("said", pinned=True, edges=edges)], {}
+        )
+        assert isinstance(answer, InvalidInput)
+        assert reason in answer.reason
+    assert not (await store.memories.get(store.me, first)).pinned
+
+
+async def test_a_conflict_with_what_a_key_may_not_read_shows_nothing_of_it(store: Store) -> None:
+    await write(store, new("secret", key="k", scope="project/p"))
+    blind = principal(store.me.tenant, "one", reads=("global",))
+    good, bad = new("sound"), new("mine", key="k", scope="project/p")
+    [written, answer] = await store.memories.remember(blind, [good, bad], {})
+    assert isinstance(written, WriteResult)
+    assert isinstance(answer, Conflict)
+    assert answer.current is None
+    assert "secret" not in str(answer)
+
+
+async def test_ten_writers_of_one_content_leave_one_memory_they_are_surer_of(
+    store: Store,
+) -> None:
+    found = await asyncio.gather(
+        *(
+            store.memories.remember(store.me, [new("one and the same", confidence=0.5)], {})
+            for _ in range(10)
+        )
+    )
+    outcomes = Counter(one.outcome for [one] in found if isinstance(one, WriteResult))
+    assert outcomes == {WriteOutcome.CREATED: 1, WriteOutcome.DUPLICATE: 9}
+    assert len({one.id for [one] in found if isinstance(one, WriteResult)}) == 1
+    [(count, confidence)] = admin_rows(
+        store.admin_url, "select count(*), max(confidence)::float8 from memory"
+    )
+    assert count == 1
+    assert confidence == pytest.approx(0.95, abs=1e-6)
+
+
+async def test_confidence_never_passes_one(store: Store) -> None:
+    for _ in range(4):
+        await write(store, new("certain", confidence=0.97))
+    [(confidence,)] = admin_rows(store.admin_url, "select confidence from memory")
+    assert confidence == 1
+
+
+async def test_a_duplicate_gives_its_tags_and_makes_no_event(store: Store) -> None:
+    [first] = await write(store, new("twice", tags=("a",)))
+    [again] = await store.memories.remember(store.me, [new("twice", tags=("b",))], {})
+    assert isinstance(again, WriteResult)
+    assert (again.id, again.outcome, again.event) == (first, WriteOutcome.DUPLICATE, None)
+    assert build_events(store.me, again, {}) == []
+    assert (await store.memories.get(store.me, first)).tags == ("a", "b")
+
+
+async def test_the_same_content_stands_once_in_each_scope_and_tenant(store: Store) -> None:
+    await write(store, new("shared"))
+    await write(store, new("shared", scope="project/p"))
+    await write(store, new("shared"), who=store.other)
+    assert admin_rows(store.admin_url, "select count(*) from memory") == [(3,)]
+
+
+async def test_the_events_told_are_the_events_stored(store: Store) -> None:
+    headers = {"traceparent": "00-1-2-01"}
+    for one in (new("told", key="k"), new("newer", key="k", supersede_reason="it changed")):
+        [written] = await store.memories.remember(store.me, [one], headers)
+        assert isinstance(written, WriteResult)
+        told = build_events(store.me, written, headers)
+        stored = admin_rows(
+            store.admin_url, "delete from outbox returning id, subject, payload, headers"
+        )
+        assert sorted(stored) == sorted(
+            (event.id, event.subject, json.loads(event.payload), event.headers) for event in told
+        )
+    assert [event.subject for event in told] == ["memory.one.superseded", "memory.one.remembered"]
+
+
+async def test_batches_that_meet_in_opposite_order_all_land(store: Store) -> None:
+    keys = [f"k{n}" for n in range(6)]
+    await write(store, *(new(f"first {key}", key=key) for key in keys))
+
+    async def batch(n: int) -> None:
+        order = keys if n % 2 else keys[::-1]
+        items = [new(f"{n} of {key}", key=key, supersede_reason="newer") for key in order]
+        await write(store, *items)
+
+    for round_ in range(5):
+        await asyncio.gather(*(batch(round_ * 8 + n) for n in range(8)))
+    active = admin_rows(
+        store.admin_url, "select key, count(*) from memory where status = 'active' group by key"
+    )
+    assert dict(active) == dict.fromkeys(keys, 1)
+
+
+async def test_a_batch_answers_each_item_in_order(store: Store) -> None:
+    await write(store, new("old", key="taken"))
+    found = await store.memories.remember(
+        store.me,
+        [
+            new("fresh"),
+            new("other", key="taken"),
+            new("linked", edges=(NewEdge(uuid4(), EdgeKind.RELATES_TO),)),
+            new("fresh"),
+        ],
+        {},
+    )
+    first, conflict, missing, duplicate = found
+    assert isinstance(first, WriteResult)
+    assert isinstance(conflict, Conflict)
+    assert isinstance(missing, InvalidInput)
+    assert isinstance(duplicate, WriteResult)
+    assert (duplicate.id, duplicate.outcome) == (first.id, WriteOutcome.DUPLICATE)
+    assert admin_rows(store.admin_url, "select count(*) from memory") == [(2,)]
+
+
+async def test_an_edge_to_a_memory_out_of_reach_is_as_one_to_none(store: Store) -> None:
+    [theirs] = await write(store, new("of two"), who=store.other)
+    [hidden] = await write(store, new("hidden", scope="agent/bob"))
+    narrow = principal(store.me.tenant, "one", reads=("global",))
+    for target in (theirs, hidden):
+        edges = (NewEdge(target, EdgeKind.RELATES_TO),)
+        [answer] = await store.memories.remember(narrow, [new(f"to {target}", edges=edges)], {})
+        assert isinstance(answer, InvalidInput)
+    assert admin_rows(store.admin_url, "select count(*) from edge") == [(0,)]
+
+
+async def test_a_memory_out_of_scope_or_tenant_is_not_found(store: Store) -> None:
+    [mine] = await write(store, new("mine", scope="project/p"))
+    narrow = principal(store.me.tenant, "one", reads=("project/q/*", "global"))
+    for who in (narrow, store.other):
+        with pytest.raises(NotFound):
+            await store.memories.get(who, mine)
+        with pytest.raises(NotFound):
+            await store.memories.get_with_neighbours(who, mine)
+        assert await store.memories.page(who, None, 10, ListFilter()) == []
+
+
+async def test_a_short_id_finds_its_memory_and_two_of_them_are_refused(store: Store) -> None:
+    [mine] = await write(store, new("mine"))
+    short = str(mine)[-8:]
+    assert await store.memories.resolve(store.me, short) == mine
+    await write(store, new("twin", id=UUID(str(new_id())[:-8] + short)))
+    with pytest.raises(InvalidInput):
+        await store.memories.resolve(store.me, short)
+    with pytest.raises(NotFound):
+        await store.memories.resolve(store.other, short)
+
+
+async def test_pages_follow_one_another_without_gap_or_double(store: Store) -> None:
+    ids = await write(store, *(new(f"memory {n}") for n in range(25)))
+    seen, below = [], None
+    while page := await store.memories.page(store.me, below, 7, ListFilter()):
+        seen += [one.id for one in page]
+        below = page[-1].id
+    assert seen == sorted(ids, reverse=True)
+
+
+async def test_a_list_is_narrowed_by_scope_kind_tag_and_session(store: Store) -> None:
+    session = uuid4()
+    [wanted] = await write(
+        store,
+        new("wanted", scope="project/p", kind=Kind.BUG, tags=("t",), session=session),
+    )
+    await write(store, new("plain"), new("other", scope="project/q", tags=("u",)))
+    for only in (
+        ListFilter(scope="project/p"),
+        ListFilter(kinds=["bug"]),
+        ListFilter(tag="t"),
+        ListFilter(session=session),
+    ):
+        found = await store.memories.page(store.me, None, 10, only)
+        assert [one.id for one in found] == [wanted], only
+
+
+async def test_what_a_request_wrote_is_found_when_it_is_sent_again_whatever_came_between(
+    store: Store,
+) -> None:
+    table, me = IdempotencyTable(store.db, 0.0), store.me
+
+    async def sent(
+        text: str, request: str, why: str | None = "it moved"
+    ) -> WriteResult | Exception:
+        assert await table.begin(me.tenant, request, "/r", b"a") is IdempotencyClaim.ACQUIRED
+        item = new(text, key="port", supersede_reason=why)
+        return (await store.memories.remember(me, [item], {}, request))[0]
+
+    first, other = await sent("It listens on 80.", "k/1"), await sent("It listens on 81.", "k/2")
+    # Its connection broke after the commit, so that it was taken for failed.
+    await table.abandon(me.tenant, "k/1")
+    assert await table.begin(me.tenant, "k/1", "/r", b"b") is IdempotencyClaim.KEY_REUSED
+    assert await sent("It listens on 80.", "k/1") == first
+    assert isinstance(first, WriteResult)
+    assert isinstance(other, WriteResult)
+    assert (await store.memories.get(me, other.id)).status is MemoryStatus.ACTIVE
+    found = admin_rows(store.admin_url, "select id from memory")
+    assert {id for (id,) in found} == {first.id, other.id}
+    # What changed nothing may be tried again.
+    assert isinstance(await sent("It is 82.", "k/3", None), Conflict)
+    await table.abandon(me.tenant, "k/3")
+    assert isinstance(await sent("It is 82.", "k/3"), WriteResult)

@@ -1,0 +1,62 @@
+"""The redaction backfill covers every text column."""
+
+from __future__ import annotations
+
+from reverie.store.platform.redaction_backfill import ANSWER_TABLE, MEMORY_TABLE, TABLES
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import admin_rows
+
+COLUMNS = """
+select c.relname, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p')
+  and not c.relispartition and a.attnum > 0 and not a.attisdropped
+  and a.atttypid::regtype::text in ('text', 'text[]', 'jsonb', 'bytea')
+  and exists (select from pg_attribute t where t.attrelid = c.oid and t.attname = 'tenant')
+"""
+OF_MEMORIES = {"content", "summary", "key", "git", "metadata"}
+SLUGS_AND_STATES = (
+    {"scope", "project", "agent", "user_name", "kind", "tier", "status", "state", "role", "source"}
+    | {"grade", "change", "part", "place", "reason", "parked", "worker", "error", "who", "route"}
+    | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
+)
+"""Columns of names that were made safe, of fixed words, and of who did something."""
+HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
+HOLD_NONE = {
+    "anchor": {"name", "path"},
+    "anchor_alias": {"name", "path"},
+    "stale_mark": {"via", "lines"},
+    ANSWER_TABLE: {"key", "effect"},
+    "git_event": {"merging"},
+    "git_hook": {"sealed"},
+    "meter": {"name"},
+    "api_key": {"limits"},
+    "vault": {"key", "sealed", "value"},
+    "recall_trace": {"told"},
+    "audit": {"key", "service", "action", "problem", "subjects", "trace", "client"},
+    "project_setting": {"name", "value"},
+    "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
+    "dream_decision": {"outcome"},
+    "review": {"verdict", "made_by"},
+    "tend_pass": {"pass"},
+    "session_adjust": {"said"},
+}
+"""An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
+ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
+those of passes; branches that were merged are slugs; of a turn that corrected something its hash is
+kept; of a call its names, which were gone through before."""
+
+
+def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(
+    database: DatabaseUrls,
+) -> None:
+    columns = {tuple(row) for row in admin_rows(database.admin_url, COLUMNS)}
+    searched = {
+        tuple(row) for row in admin_rows(database.admin_url, "select * from scrub_columns()")
+    }
+    assert {table for table, _ in searched} == set(TABLES) - {MEMORY_TABLE, ANSWER_TABLE}
+    assert searched <= columns
+    of_memories = {(MEMORY_TABLE, name) for name in OF_MEMORIES} | {("memory_tag", "tag")}
+    silent = {(table, name) for table, names in HOLD_NONE.items() for name in names}
+    left = columns - searched - of_memories - silent
+    left = {place for place in left if place[1] not in SLUGS_AND_STATES | HASHES}
+    assert left == {(ANSWER_TABLE, "body")}

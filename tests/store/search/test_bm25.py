@@ -1,0 +1,203 @@
+"""The full-text arm's scores equal BM25 computed in the test."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
+
+import pytest
+
+from reverie.domain.core.ids import new_id
+from reverie.domain.core.kinds import Kind
+from reverie.domain.text.index_terms import index_text, query_text
+from reverie.store.search.search import SearchFilter, SearchStore
+from reverie.store.sessions.sessions import SessionStore, TurnToAppend
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import Store, admin_rows, new, open_store_apart, write
+
+K1, B = 1.2, 0.75
+TEXTS = (
+    "The connection pool is exhausted when workers hold connections across model calls",
+    "Use a pool of eight connections for each worker",
+    "pool pool pool pool",
+    "Redis is the cache, Postgres is the store",
+    "Restart the workers after the migration of Postgres",
+    "getUserById reads src/middleware/auth.ts before the cache",
+    "连接池 holds eight connections",
+    "A note without any of the words that are asked for",
+    "worker " * 40 + "pool",
+    "worker " * 90 + "pool of connections",
+    "eight workers restart " * 30,
+    "Postgres",
+)
+QUESTIONS = (
+    "connection pool",
+    "which workers restart?",
+    "Postgres cache store",
+    "pool",
+    "auth.ts",
+    "连接池",
+    "getUserById migration eight",
+    "worker worker workers",
+)
+ANY = SearchFilter(["*"], ["active"])
+
+
+@pytest.fixture
+async def store(shared_database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store_apart(shared_database) as made:
+        yield made
+
+
+def _lexemes(store: Store, text: str) -> dict[str, int]:
+    """Lexeme and how often, as Postgres makes them."""
+    rows = admin_rows(
+        store.admin_url,
+        "select lexeme, cardinality(positions) from unnest(to_tsvector('english', %s))",
+        text,
+    )
+    return dict(rows)
+
+
+def _bm25(documents: Sequence[dict[str, int]], asked: Sequence[str]) -> list[float]:
+    """Robertson & Zaragoza 2009, with the idf that is never negative (Lucene's), and lengths that
+    differ little up to 20 words."""
+    mean = _counted(sum(sum(d.values()) for d in documents) / len(documents))
+    df = Counter(word for d in documents for word in d)
+    return [
+        sum(
+            math.log(1 + (len(documents) - df[word] + 0.5) / (df[word] + 0.5))
+            * d[word]
+            * (K1 + 1)
+            / (d[word] + K1 * (1 - B + B * _counted(sum(d.values())) / mean))
+            for word in asked
+            if word in d
+        )
+        for d in documents
+    ]
+
+
+def _counted(length: float) -> float:
+    return max(length, 18 + length / 10)
+
+
+async def test_scores_are_those_of_the_formula(store: Store) -> None:
+    ids = await write(store, *(new(text) for text in TEXTS))
+    documents = [_lexemes(store, index_text(text)) for text in TEXTS]
+    search = SearchStore(store.db)
+    for question in QUESTIONS:
+        words = query_text(question)
+        expected = dict(zip(ids, _bm25(documents, list(_lexemes(store, words))), strict=True))
+        found = await search.search_words(store.me, words, ANY, 100)
+        assert {one.id: one.score for one in found} == {
+            one: pytest.approx(score, abs=1e-6) for one, score in expected.items() if score
+        }, question
+        assert [one.score for one in found] == sorted((o.score for o in found), reverse=True)
+
+
+async def test_turns_are_scored_by_the_same_formula(store: Store) -> None:
+    sessions = SessionStore(store.db)
+    session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
+    turns = [TurnToAppend(new_id(), "user", text, index_text(text)) for text in TEXTS]
+    await sessions.append(store.me, session, turns)
+    documents = [_lexemes(store, index_text(text)) for text in TEXTS]
+    for question in QUESTIONS:
+        words = query_text(question)
+        scores = _bm25(documents, list(_lexemes(store, words)))
+        expected = {t.id: s for t, s in zip(turns, scores, strict=True) if s}
+        found = await SearchStore(store.db).search_turns(store.me, None, words, ["*"], 100)
+        assert {hit.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
+
+
+async def test_a_short_text_is_hardly_better_for_being_shorter(store: Store) -> None:
+    said = "the pool of the gateway holds eight connections, which the workers share by turns"
+    long = said + ", as was decided after the outage of May: " + "eight rows of a table, " * 40
+    ids = await write(store, new("a pool"), new(said), new(long))
+    found = await SearchStore(store.db).search_words(store.me, "pool", ANY, 9)
+    least, short, most = (one.score for one in sorted(found, key=lambda one: ids.index(one.id)))
+    assert short < least < 1.1 * short
+    assert most < 0.8 * short
+
+
+async def test_a_word_in_every_memory_still_ranks_and_breaks_nothing(store: Store) -> None:
+    await write(store, *(new(f"common word {n}") for n in range(30)))
+    [rare] = await write(store, new("common rare"))
+    found = await SearchStore(store.db).search_words(store.me, "common rare", ANY, 50)
+    assert len(found) == 31
+    assert found[0].id == rare
+    assert all(one.score > 0 for one in found)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["the and of is", "🦀🦀", "", "   ", "& | ! <-> :*", "''; drop table memory; --", "\\", "%_"],
+)
+async def test_a_question_without_words_finds_nothing_and_fails_nowhere(
+    store: Store, question: str
+) -> None:
+    await write(store, new("the crab 🦀 is here"))
+    for text in {question, query_text(question)}:
+        found = await SearchStore(store.db).search_words(store.me, text, ANY, 10)
+        assert found == [], text
+        assert await SearchStore(store.db).search_turns(store.me, None, text, ["*"], 10) == []
+
+
+async def test_an_empty_tenant_finds_nothing(store: Store) -> None:
+    assert await SearchStore(store.db).search_words(store.me, "anything", ANY, 10) == []
+
+
+async def test_equal_scores_keep_the_order_of_writing(store: Store) -> None:
+    ids = await write(store, *(new("equal words", scope=f"project/p{n}") for n in range(20)))
+    orders = [
+        [one.id for one in await SearchStore(store.db).search_words(store.me, "equal", ANY, 7)]
+        for _ in range(3)
+    ]
+    assert orders == [ids[:7]] * 3
+
+
+async def test_words_are_found_only_where_the_question_may_look(store: Store) -> None:
+    ids: dict[str, UUID] = {}
+    for name, fields in {
+        "here": {"scope": "project/p"},
+        "below": {"scope": "project/p/feature/f"},
+        "beside": {"scope": "project/pp"},
+        "bug": {"scope": "project/p", "kind": Kind.BUG},
+    }.items():
+        [ids[name]] = await write(store, new(f"needle {name}", **fields))
+    [ids["theirs"]] = await write(store, new("needle"), who=store.other)
+    admin_rows(
+        store.admin_url, "update memory set status = 'superseded' where id = %s", ids["below"]
+    )
+    names = {one: name for name, one in ids.items()}
+
+    async def found(*scopes: str, **fields: object) -> set[str]:
+        only = SearchFilter(scopes, **{"status": ["active"], **fields})  # type: ignore[arg-type]
+        hits = await SearchStore(store.db).search_words(store.me, "needle", only, 50)
+        return {names[hit.id] for hit in hits}
+
+    assert await found("project/p") == {"here", "bug"}
+    assert await found("project/p/*") == {"here", "bug"}
+    assert await found("project/p/*", status=["active", "superseded"]) == {"here", "bug", "below"}
+    assert await found("project/*", kinds=["bug"]) == {"bug"}
+    assert await found("*") == {"here", "bug", "beside"}
+    assert await found() == set()
+
+
+async def test_turns_are_found_by_their_own_agent_and_tool_output_by_none(store: Store) -> None:
+    sessions = SessionStore(store.db)
+    session, _ = await sessions.start(store.me, new_id(), "project/p", {"agent": "ann"})
+    user = TurnToAppend(new_id(), "user", "needle", "needle")
+    tool = TurnToAppend(new_id(), "tool", "needle", "needle")
+    await sessions.append(store.me, session, [user, tool])
+    search = SearchStore(store.db)
+    for agent, scopes, expected in (
+        (None, ["*"], [user.id]),
+        ("ann", ["project/p"], [user.id]),
+        ("bob", ["*"], []),
+        ("ann", ["global"], []),
+    ):
+        found = await search.search_turns(store.me, agent, "needle", scopes, 9)
+        assert [hit.id for hit in found] == expected
+    assert await search.search_turns(store.other, None, "needle", ["*"], 9) == []

@@ -1,0 +1,127 @@
+"""The bounded in-memory cache of tenants' search data."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from reverie.domain.core.errors import Unavailable
+from reverie.store.search import tenant_cache
+from reverie.store.search.tenant_cache import CacheKey, TenantCache
+
+MB = 1_000_000
+
+
+class Sized:
+    """So many bytes."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class Sizes(TenantCache[Sized]):
+    """Reads what it is told of each tenant."""
+
+    def __init__(self, megabytes: int, sizes: dict[CacheKey, int]) -> None:
+        super().__init__(megabytes)
+        self.sizes = sizes
+
+    async def _load(self, name: CacheKey) -> Sized | None:
+        return Sized(self.sizes[name])
+
+    async def asked(self, name: CacheKey) -> bool:
+        """Asks for it, and reads what is wanted; whether it is there then."""
+        self._lookup(name)
+        await self.load_pending()
+        return name in self._entries
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+        monkeypatch.setattr(tenant_cache, pause, 0.0)
+
+
+async def test_what_is_larger_than_all_the_room_drives_nobody_out() -> None:
+    small, large = (1, "table"), (2, "table")
+    kept = Sizes(2, {small: MB, large: 3 * MB})
+    assert await kept.asked(small)
+    assert not await kept.asked(large)
+    assert small in kept._entries
+    # Nor does what has grown so stay as it was.
+    kept.sizes[small] = 3 * MB
+    kept._request(small)
+    await kept.load_pending()
+    assert small not in kept._entries
+
+
+async def test_those_that_asked_last_stay() -> None:
+    names = [(number, "table") for number in range(3)]
+    kept = Sizes(2, dict.fromkeys(names, MB))
+    for name in names[:2]:
+        assert await kept.asked(name)
+    kept._lookup(names[0])
+    assert await kept.asked(names[2])
+    assert list(kept._entries) == [names[0], names[2]]
+
+
+async def test_what_there_is_no_room_for_is_read_a_small_part_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [(number, "table") for number in range(5)]
+    kept = Sizes(2, dict.fromkeys(names, MB) | {names[4]: 3 * MB})
+    monkeypatch.setattr(tenant_cache, "LOAD_SHARE", 1e6)
+    monkeypatch.setattr(Sizes, "_rests", lambda *_: None)
+    assert [await kept.asked(name) for name in names[:3]] == [True] * 3
+    # Now others wait; what is kept may be read anew, and all once there is room.
+    assert not await kept.asked(names[0])
+    assert not kept._pending
+    kept._request(names[2])
+    assert kept._pending
+    await kept.load_pending()
+    kept._drop(names[2])
+    assert await kept.asked(names[0])
+    # What is too large to stay has the others wait as well.
+    kept._drop(names[0])
+    assert not await kept.asked(names[4])
+    assert not await kept.asked(names[3])
+
+
+async def test_what_is_asked_for_while_it_is_read_is_read_once() -> None:
+    name, times = (1, "table"), []
+
+    class Slow(Sizes):
+        async def _load(self, name: CacheKey) -> Sized | None:
+            times.append(name)
+            await asyncio.sleep(0.05)
+            return await super()._load(name)
+
+    kept = Slow(2, {name: MB})
+    reading = asyncio.create_task(kept.run())
+    for _ in range(20):
+        kept._lookup(name)
+        await asyncio.sleep(0.01)
+    reading.cancel()
+    assert times == [name]
+
+
+async def test_reading_goes_on_after_one_that_fails() -> None:
+    bad, good = (1, "table"), (2, "table")
+
+    class Failing(Sizes):
+        async def _load(self, name: CacheKey) -> Sized | None:
+            if name == bad:
+                raise Unavailable("Postgres", "try again")
+            return await super()._load(name)
+
+    kept = Failing(2, {good: MB})
+    reading = asyncio.create_task(kept.run())
+    kept._lookup(bad)
+    kept._lookup(good)
+    for _ in range(500):
+        await asyncio.sleep(0.01)
+        if good in kept._entries:
+            break
+    reading.cancel()
+    assert good in kept._entries

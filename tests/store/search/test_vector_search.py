@@ -1,0 +1,274 @@
+"""Vector search and neighbour expansion, compared with numpy and the stored edges."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reverie.domain.core.kinds import EdgeKind
+from reverie.domain.core.memory import NewEdge
+from reverie.domain.retrieval.score_boosts import compute_name_factor
+from reverie.store.memories.duplicates import DuplicateStore
+from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
+from reverie.store.search import corpus_counts
+from reverie.store.search import embedding_models as models_module
+from reverie.store.search.corpus_counts import EXACT_SEARCH_LIMIT, VectorCounts
+from reverie.store.search.embedding_models import EmbeddingModelStore, TenantModel
+from reverie.store.search.search import NamedCandidates, SearchFilter, SearchStore
+from reverie.testing.servers import DatabaseUrls
+from tests.support.store_setup import (
+    Store,
+    admin_rows,
+    derived,
+    files_of,
+    new,
+    open_store,
+    principal,
+    write,
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "around", "exact"),
+    [
+        (0, 0, True),
+        (EXACT_SEARCH_LIMIT, EXACT_SEARCH_LIMIT, True),
+        (EXACT_SEARCH_LIMIT + 1, EXACT_SEARCH_LIMIT, False),
+        (EXACT_SEARCH_LIMIT + 1, -1, False),
+        (EXACT_SEARCH_LIMIT + 1, 150_000, True),
+        (100_000, 150_000, False),
+        (100_000, 5_000_000, True),
+        (200_000, 9_000_000, False),
+    ],
+)
+def test_the_index_is_walked_where_the_tenant_is_much_of_what_it_meets(
+    own: int, around: float, exact: bool
+) -> None:
+    assert VectorCounts(own, around).prefers_exact_search is exact
+
+
+ANY = SearchFilter(["*"], ["active"])
+Vector = NDArray[np.float32]
+
+
+@pytest.fixture
+async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
+    async with open_store(database) as made:
+        yield made
+
+
+@pytest.fixture
+def vectors() -> Vector:
+    made = np.random.default_rng(5).normal(size=(40, 384))
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
+
+
+async def _embed(store: Store, memory: UUID, *chunks: Vector) -> None:
+    """The slow path's write for a memory of `one`, with a vector for each chunk."""
+    slow = EnrichmentStore(store.db)
+    raw = await slow.load(store.me.tenant, memory)
+    assert raw is not None
+    pieces = [EmbeddedChunk(n, n + 1, bytes([n]) * 32, v) for n, v in enumerate(chunks)]
+    told = await derived(slow, store.me.tenant, DerivedData(raw, pieces, {}))
+    assert told == ["memory.one.enriched"]
+
+
+async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk(
+    store: Store, vectors: Vector
+) -> None:
+    ids = await write(store, *(new(f"memory {n}") for n in range(12)))
+    for n, memory in enumerate(ids):
+        await _embed(store, memory, *vectors[n * 3 : n * 3 + 3])
+    asked = vectors[39]
+    nearest = [float(max(vectors[n * 3 : n * 3 + 3] @ asked)) for n in range(12)]
+    found = await SearchStore(store.db).search_vectors(store.me, asked, ANY, 5)
+    best = sorted(zip(nearest, ids, strict=True), reverse=True)[:5]
+    assert [one.id for one in found] == [memory for _, memory in best]
+    assert [one.score for one in found] == pytest.approx([s for s, _ in best], abs=2e-3)
+
+
+async def test_vectors_of_a_large_tenant_are_found_before_and_after_they_come_into_the_index(
+    store: Store, vectors: Vector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_counts, "EXACT_SEARCH_LIMIT", 5)
+    monkeypatch.setattr(corpus_counts, "INDEX_WALK_COST", 0)
+    ids = await write(store, *(new(f"memory {n}") for n in range(12)))
+    for n, memory in enumerate(ids):
+        await _embed(store, memory, vectors[n])
+    models, tenant = EmbeddingModelStore(store.db), store.me.tenant
+    nearest = sorted(range(12), key=lambda n: -float(vectors[n] @ vectors[39]))
+    likest = [ids[n] for n in nearest[:5]]
+    for put in (0, 4, 8):
+        assert await models.index_vectors(tenant, TenantModel(), put) == put
+        found = await SearchStore(store.db).search_vectors(store.me, vectors[39], ANY, 5)
+        assert [one.id for one in found] == likest, put
+    assert await models.index_vectors(tenant, TenantModel(), 8) == 0
+    assert await models.index_vectors(store.other.tenant, TenantModel(), 8) == 0
+    near = await DuplicateStore(store.db).load_candidates(tenant, likest[:1])
+    [alike] = await DuplicateStore(store.db).find_similar(tenant, near, 3)
+    assert max(one.cosine or 0 for one in alike) == alike[0].cosine
+
+
+async def test_a_memory_of_many_chunks_does_not_crowd_out_the_others(
+    store: Store, vectors: Vector
+) -> None:
+    long, short = await write(store, new("long"), new("short"))
+    await _embed(store, long, *([vectors[0]] * 30))
+    await _embed(store, short, vectors[1])
+    found = await SearchStore(store.db).search_vectors(store.me, vectors[0], ANY, 2)
+    assert [one.id for one in found] == [long, short]
+
+
+async def test_vectors_are_found_only_where_the_question_may_look(
+    store: Store, vectors: Vector
+) -> None:
+    here, there = await write(store, new("a", scope="project/p"), new("b", scope="project/q"))
+    for memory in (here, there):
+        await _embed(store, memory, vectors[0])
+    search = SearchStore(store.db)
+    for only, expected in (
+        (SearchFilter(["project/p"], ["active"]), [here]),
+        (SearchFilter(["project/*"], ["active"], ["bug"]), []),
+        (SearchFilter(["project/*"], ["superseded"]), []),
+    ):
+        assert [
+            one.id for one in await search.search_vectors(store.me, vectors[0], only, 9)
+        ] == expected
+    assert await search.search_vectors(store.other, vectors[0], ANY, 9) == []
+
+
+async def test_enriching_again_replaces_what_was_derived(store: Store, vectors: Vector) -> None:
+    [memory] = await write(store, new("twice"))
+    for count in (3, 1):
+        await _embed(store, memory, *vectors[:count])
+        admin_rows(store.admin_url, "update memory set version = version + 1 returning 1")
+    corpus_counts = admin_rows(
+        store.admin_url,
+        "select (select count(*) from chunk), (select count(*) from vec_bge_small_en_v1_5)",
+    )
+    assert corpus_counts == [(1, 1)]
+
+
+async def test_a_memory_that_changed_meanwhile_is_not_enriched_from_its_old_text(
+    store: Store, vectors: Vector
+) -> None:
+    slow = EnrichmentStore(store.db)
+    [memory] = await write(store, new("old", key="k"))
+    raw = await slow.load(store.me.tenant, memory)
+    assert raw is not None
+    await write(store, new("new", key="k", supersede_reason="newer"))
+    pieces = [EmbeddedChunk(0, 1, b"x" * 32, vectors[0])]
+    assert await derived(slow, store.me.tenant, DerivedData(raw, pieces, {})) == []
+    assert admin_rows(store.admin_url, "select count(*) from chunk") == [(0,)]
+
+
+async def test_vectors_that_stand_are_known_by_the_hash_of_their_text(
+    store: Store, vectors: Vector
+) -> None:
+    [memory] = await write(store, new("known"))
+    await _embed(store, memory, vectors[0])
+    slow = EnrichmentStore(store.db)
+    known = await slow.load_embeddings(store.me.tenant, [bytes(32), b"?" * 32], TenantModel())
+    assert list(known) == [bytes(32)]
+    assert known[bytes(32)].vector == pytest.approx(vectors[0], abs=1e-3)
+    assert await slow.load_embeddings(store.other.tenant, [bytes(32)], TenantModel()) == {}
+
+
+async def _star(store: Store, weights: Sequence[float], **fields: str) -> tuple[UUID, list[UUID]]:
+    """A memory with one relation of each weight to another memory."""
+    far = await write(store, *(new(f"far {n} {fields}", **fields) for n in range(len(weights))))
+    edges = tuple(
+        NewEdge(to, EdgeKind.RELATES_TO, weight) for to, weight in zip(far, weights, strict=True)
+    )
+    [near] = await write(store, new(f"near {fields}", edges=edges))
+    return near, far
+
+
+async def test_the_strongest_neighbours_are_kept_where_there_are_many(store: Store) -> None:
+    weights = [round(0.02 * n, 2) for n in range(1, 31)]
+    near, far = await _star(store, weights)
+    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 5)
+    assert [link.far for link in links] == far[:-6:-1]
+    back = await SearchStore(store.db).load_edges_around(store.me, [far[0]], ["*"], 5)
+    assert [(link.near, link.far, link.kind) for link in back] == [(far[0], near, "relates_to")]
+    assert back[0].weight == pytest.approx(0.02)
+
+
+async def test_neighbours_that_may_not_be_read_take_no_place(store: Store) -> None:
+    near, hidden = await _star(store, [1.0] * 6, scope="agent/bob")
+    [open_] = await write(store, new("open", edges=(NewEdge(near, EdgeKind.RELATES_TO, 0.5),)))
+    admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", hidden[0])
+    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["global"], 3)
+    assert [link.far for link in links] == [open_]
+
+
+async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
+    store: Store,
+) -> None:
+    near, far = await _star(store, [0.3])
+    slow = EnrichmentStore(store.db)
+    raw = await slow.load(store.me.tenant, near)
+    assert raw is not None
+    raw = replace(raw, scope="project/p")
+    nodes = await files_of(slow, store.me.tenant, raw, *(f"src/{n}.py" for n in range(10)))
+    touches: dict[UUID, dict[str, str]] = {node: {} for node in nodes.values()}
+    await derived(slow, store.me.tenant, DerivedData(raw, None, touches))
+    links = await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 4)
+    assert [link.far for link in links] == far
+
+
+async def test_neighbours_are_the_same_each_time(store: Store) -> None:
+    near, _ = await _star(store, [0.5] * 20)
+    asked = [
+        await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 7) for _ in range(3)
+    ]
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) == 7
+    assert await SearchStore(store.db).load_edges_around(store.other, [near], ["*"], 7) == []
+
+
+async def test_edges_among_memories_are_those_with_both_ends_in_the_list(store: Store) -> None:
+    near, far = await _star(store, [0.5, 0.6])
+    found = await SearchStore(store.db).load_edges_among(store.me, [near, far[0], uuid4()])
+    assert [(src, dst, kind) for _, src, dst, kind, _ in found] == [(near, far[0], "relates_to")]
+
+
+async def test_loading_leaves_out_what_may_not_be_read(store: Store) -> None:
+    mine, hidden = await write(store, new("mine"), new("hidden", scope="agent/bob"))
+    narrow = principal(store.me.tenant, "one")
+    found = await SearchStore(store.db).load_memories(narrow, [mine, hidden, uuid4()], ["global"])
+    assert set(found) == {mine}
+
+
+async def test_what_is_wanted_for_a_name_alone_is_left_out_where_it_holds_none(
+    store: Store,
+) -> None:
+    """Whatever `compute_name_factor` counts as holding one is there; little else is."""
+    names = ("retrypolicy", "retrypolicyof", "poolsize")
+    holding = ["set retry_policy to 3", "The RetryPolicy", "POOL_SIZE=4", "\u212a retrypolicyof it"]
+    lacking = ["retry the policy", "pool and size", "nothing of it"]
+    ids = await write(store, *(new(text) for text in [*holding, *lacking, "of other letters: é"]))
+    search = SearchStore(store.db)
+    found = await search.load_candidates(store.me, [], ANY, NamedCandidates(ids, names))
+    assert {found[one].content for one in found} == {*holding, "of other letters: é"}
+    assert all(compute_name_factor(text, names) > 1 for text in holding)
+    some = await search.load_candidates(
+        store.me, ids[1:4], ANY, NamedCandidates([ids[0], ids[4]], names)
+    )
+    assert set(some) == set(ids[:4])
+    assert set(await search.load_candidates(store.me, ids, ANY)) == set(ids)
+
+
+async def test_a_process_knows_the_models_of_the_tenants_that_it_looked_up_last(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models_module, "CACHE_SIZE", 1)
+    models, tenants = EmbeddingModelStore(store.db), (store.me.tenant, store.other.tenant)
+    for tenant in (*tenants, *tenants):
+        assert (await models.get(tenant)).name == TenantModel().name
+        assert list(models._cache) == [tenant]

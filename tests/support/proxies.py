@@ -1,0 +1,141 @@
+"""A Postgres proxy that can stop at a named statement, and URLs of servers behind a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import StreamReader, StreamWriter
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from reverie.store.db.queries import load_queries
+from reverie.testing.chaos_proxy import ChaosProxy
+from reverie.testing.servers import DatabaseUrls
+
+
+def port_of(url: str) -> int:
+    """The port that a URL names."""
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+def at_port(url: str, port: int) -> str:
+    """The same URL with another port."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.replace(f":{parts.port}", f":{port}")).geturl()
+
+
+def behind_port(database: DatabaseUrls, port: int) -> DatabaseUrls:
+    """The same database, reached by services at another port."""
+    services, reader = (at_port(url, port) for url in (database.service_url, database.reader_url))
+    return replace(database, service_url=services, reader_url=reader)
+
+
+SSL = (80_877_103).to_bytes(4, "big")
+READY = b"Z"
+Step = tuple[str, int]
+"""The name of a statement, or of one whose transaction was committed, and how often it came."""
+
+
+@dataclass
+class _Talk:
+    """One connection: its prepared statements, what waits for its answer, what came last."""
+
+    prepared: dict[bytes, str] = field(default_factory=dict)
+    bound: str = ""
+    last: str = ""
+    asked: list[str] = field(default_factory=list)
+
+
+class StepProxy(ChaosProxy):
+    """Notes in `steps` each named statement that Postgres has answered, in order.
+
+    `reached(step)` is called before the answer is passed on: what it cuts off was done, and nobody
+    was told. A statement inside a transaction comes twice, the second time as `NAME, committed`.
+    """
+
+    def __init__(self, host: str, port: int, reached: Callable[[Step], None]) -> None:
+        super().__init__(host, port)
+        self.steps: list[Step] = []
+        self._reached = reached
+        self._counts: Counter[str] = Counter()
+        self._names = {one.sql: name for name, one in load_queries().items()}
+
+    def anew(self) -> None:
+        """Forgets what was done, for the next that is watched."""
+        self.steps.clear()
+        self._counts.clear()
+
+    async def _link(
+        self, task: asyncio.Task[None], reader: StreamReader, writer: StreamWriter
+    ) -> None:
+        talk = _Talk()
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._target)
+            self._links[task] = (writer, far_writer)
+            await _greet(reader, writer, far_reader, far_writer)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._asks(reader, far_writer, talk))
+                group.create_task(self._answers(far_reader, writer, talk))
+        except* (OSError, asyncio.IncompleteReadError):
+            pass  # one end is gone: the caller resets the other
+
+    async def _asks(self, reader: StreamReader, writer: StreamWriter, talk: _Talk) -> None:
+        while True:
+            kind, message = await _message(reader)
+            self._note(talk, kind, message[5:])
+            writer.write(message)
+            await writer.drain()
+
+    def _note(self, talk: _Talk, kind: bytes, body: bytes) -> None:
+        match kind:
+            case b"P":
+                name, sql, _ = body.split(b"\0", 2)
+                talk.prepared[name] = self._names.get(sql.decode(), "")
+            case b"B":
+                talk.bound = talk.prepared.get(body.split(b"\0", 2)[1], "")
+            case b"E":
+                talk.last = talk.bound
+                talk.asked.append(talk.bound)
+            case b"Q":
+                commits = body.rstrip(b"\0") == b"commit" and talk.last
+                talk.asked.append(f"{talk.last}, committed" if commits else "")
+            case _:
+                pass
+
+    async def _answers(self, reader: StreamReader, writer: StreamWriter, talk: _Talk) -> None:
+        while True:
+            kind, message = await _message(reader)
+            if kind == READY:
+                self._done(talk)
+            writer.write(message)
+            await writer.drain()
+
+    def _done(self, talk: _Talk) -> None:
+        done, talk.asked = [name for name in talk.asked if name], []
+        for name in done:
+            self._counts[name] += 1
+            step = (name, self._counts[name])
+            self.steps.append(step)
+            self._reached(step)
+
+
+async def _message(reader: StreamReader) -> tuple[bytes, bytes]:
+    """The kind of the next message, and all of it."""
+    head = await reader.readexactly(5)
+    return head[:1], head + await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+
+
+async def _greet(
+    reader: StreamReader, writer: StreamWriter, far_reader: StreamReader, far_writer: StreamWriter
+) -> None:
+    """Passes on the first message, and before it the question for TLS with its answer."""
+    while True:
+        size = await reader.readexactly(4)
+        body = await reader.readexactly(int.from_bytes(size, "big") - 4)
+        far_writer.write(size + body)
+        if body[:4] != SSL:
+            return
+        writer.write(await far_reader.readexactly(1))

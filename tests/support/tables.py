@@ -1,0 +1,169 @@
+"""Reads and counts database rows as an administrator, past row-level security."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, LiteralString, TypeAlias
+
+import psycopg
+from psycopg import sql
+
+from reverie.store.db.migrate import SCHEMA
+
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+
+# Ranks follow the edges in their own time, whatever a test does.
+TABLES: LiteralString = """
+select relname from pg_class
+where relnamespace = %s::regnamespace and relkind in ('r', 'p') and not relispartition
+  and relname not like '%%yoyo%%' and relname not in ('edge_change', 'memory_rank')
+"""
+FILLED: LiteralString = """
+select c.relname, coalesce(p.relname, c.relname) from pg_class c
+left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
+where c.relnamespace = %s::regnamespace and c.relkind = 'r' and pg_relation_size(c.oid) > 0
+"""
+"""Tables that hold pages, and those whose parts they are: most parts of a test's hold none."""
+BUSY: LiteralString = """
+select count(*) from (
+  select tenant from outbox
+  union all select tenant from dream_job where parked is null
+  union all select tenant from memory where enriched_version < version
+  union all select tenant from git_event where processed is null
+) busy where %s::int is null or tenant = %s
+"""
+
+
+_kept: dict[str, Connection] = {}
+"""The connection over which the main thread asked last: to be let in takes longer than to ask."""
+
+
+def asked(admin_url: str, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
+    """What a superuser sees, or does: each statement is a transaction."""
+    if threading.current_thread() is not threading.main_thread():
+        # One that waits for a lock there holds up nobody here.
+        with _connect(admin_url) as connection:
+            return _answer(connection, query, args)
+    try:
+        return _answer(_kept.get(admin_url) or _keep(admin_url), query, args)
+    except psycopg.OperationalError:
+        if not _kept[admin_url].broken:
+            raise
+        # The server was away since.
+        return _answer(_keep(admin_url), query, args)
+
+
+def _answer(connection: Connection, query: bytes, args: Sequence[object]) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(query, args)
+    return cursor.fetchall() if cursor.description else []
+
+
+def _keep(admin_url: str) -> Connection:
+    hang_up()
+    _kept[admin_url] = _connect(admin_url)
+    _kept[admin_url].autocommit = True
+    return _kept[admin_url]
+
+
+def hang_up() -> None:
+    """Ends the connection that is kept."""
+    while _kept:
+        _kept.popitem()[1].close()
+
+
+def rows(admin_url: str, query: LiteralString, *args: object) -> list[tuple[Any, ...]]:
+    """The rows of a statement, as a superuser sees them: of every tenant."""
+    return asked(admin_url, query.encode(), args)
+
+
+def value(admin_url: str, query: LiteralString, *args: object) -> Any:
+    """The first column of the first row."""
+    return rows(admin_url, query, *args)[0][0]
+
+
+@contextmanager
+def holding(admin_url: str, *statements: LiteralString) -> Iterator[None]:
+    """Holds the locks that the statements take; nothing of them is kept."""
+    connection = _connect(admin_url)
+    try:
+        for statement in statements:
+            connection.execute(statement)
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+async def blocked(admin_url: str) -> bool:
+    """Whether some statement waits for a lock."""
+    query: LiteralString = (
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return bool(value(admin_url, query))
+
+
+def run(admin_url: str, statement: LiteralString, *args: object) -> None:
+    """Changes what stands, past every policy."""
+    asked(admin_url, statement.encode(), args)
+
+
+class Tables:
+    """Counts the rows of all tables, again and again over one connection; close it.
+
+    With a tenant only its own rows are counted.
+    """
+
+    def __init__(self, admin_url: str, tenant: int | None = None) -> None:
+        self._connection = _connect(admin_url)
+        self._connection.autocommit = True
+        self._tenant = tenant
+        self._names = [name for (name,) in self._connection.execute(TABLES, (SCHEMA,)).fetchall()]
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each table holds."""
+        found = dict.fromkeys(self._names, 0)
+        filled = self._connection.execute(FILLED, (SCHEMA,)).fetchall()
+        parts = [(part, table) for part, table in filled if table in found]
+        query = sql.SQL(" union all ").join(
+            sql.SQL("select {}, count(*) from {} {}").format(
+                table, sql.Identifier(SCHEMA, part), _of(table, self._tenant)
+            )
+            for part, table in parts
+        )
+        for table, many in self._connection.execute(query).fetchall():
+            found[table] += many
+        return found
+
+    def idle(self) -> bool:
+        """Whether nothing waits for the bus, the slow path, a dream or the staleness service."""
+        of = (self._tenant, self._tenant)
+        return self._connection.execute(BUSY, of).fetchall() == [(0,)]
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+
+def _of(table: str, tenant: int | None) -> sql.Composable:
+    column = "id" if table == "tenant" else "tenant"
+    return (
+        sql.SQL("where {} = {}").format(sql.Identifier(column), tenant) if tenant else sql.SQL("")
+    )
+
+
+def idle(admin_url: str, tenant: int | None = None) -> bool:
+    """Whether nothing waits, as `Tables.idle`."""
+    return bool(value(admin_url, BUSY, tenant, tenant) == 0)
+
+
+def counts(admin_url: str, tenant: int | None = None) -> dict[str, int]:
+    """How many rows each table holds, or how many of them are a tenant's."""
+    with closing(Tables(admin_url, tenant)) as tables:
+        return tables.counts()
+
+
+def _connect(admin_url: str) -> Connection:
+    return psycopg.connect(admin_url, options=f"-csearch_path={SCHEMA},public")

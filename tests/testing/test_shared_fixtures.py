@@ -1,0 +1,106 @@
+"""The shared test servers, and resources kept open in a background event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import psycopg
+import pytest
+
+from reverie.embedded.probe import fetch_nats_info
+from reverie.testing.servers import DatabaseUrls, NatsServer
+from tests.support.background_loop import held_beside
+from tests.support.stack import eventually
+
+
+@asynccontextmanager
+async def _ticking(ends: list[str]) -> AsyncIterator[list[int]]:
+    """A list that grows for as long as its loop runs."""
+    ticks = [0]
+
+    async def tick() -> None:
+        while True:
+            ticks.append(len(ticks))
+            await asyncio.sleep(0.001)
+
+    task = asyncio.create_task(tick())
+    yield ticks
+    task.cancel()
+    ends.append("in order")
+
+
+async def test_it_goes_on_beside_the_loop_of_a_test_and_stands_still_between_tests() -> None:
+    ends: list[str] = []
+    with held_beside(_ticking(ends)) as held:
+        for _ in range(2):
+            with held.used() as ticks:
+                before = len(ticks)
+                await eventually(lambda now=before: _longer(ticks, now))  # type: ignore[misc]
+            rested = len(ticks)
+            await asyncio.sleep(0.02)
+            assert len(ticks) == rested
+        assert ends == []
+    assert ends == ["in order"]
+
+
+async def test_who_used_it_for_no_time_leaves_it_at_rest_and_ready_for_the_next() -> None:
+    with held_beside(_ticking([])) as held:
+        for _ in range(20):
+            with held.used():
+                pass
+        with held.used() as ticks:
+            before = len(ticks)
+            await eventually(lambda: _longer(ticks, before))
+
+
+async def _longer(ticks: list[int], than: int) -> bool:
+    return len(ticks) > than + 3
+
+
+def test_what_cannot_be_opened_says_why_and_holds_up_nobody() -> None:
+    @asynccontextmanager
+    async def broken() -> AsyncIterator[None]:
+        raise OSError("no room")
+        yield
+
+    with pytest.raises(OSError, match="no room"), held_beside(broken()):
+        raise AssertionError("nothing was opened")
+
+
+def _port(url: str) -> int:
+    return int(url.rsplit(":", 1)[1])
+
+
+def test_the_shared_postgres_takes_queries_and_has_pgvector(postgres_server: str) -> None:
+    with psycopg.connect(postgres_server) as db:
+        found = db.execute(
+            "select default_version from pg_available_extensions where name = 'vector'"
+        ).fetchone()
+    assert found is not None
+    assert tuple(map(int, found[0].split(".")))[:2] >= (0, 8)
+
+
+def test_an_empty_database_is_the_tests_own(empty_database: DatabaseUrls) -> None:
+    with psycopg.connect(empty_database.admin_url) as db:
+        assert db.execute("select current_database()").fetchone() == (empty_database.name,)
+
+
+def test_the_service_role_cannot_bypass_row_level_security(database: DatabaseUrls) -> None:
+    with psycopg.connect(database.service_url) as db:
+        found = db.execute(
+            "select rolsuper, rolbypassrls, rolcreaterole from pg_roles"
+            " where rolname = current_user"
+        ).fetchone()
+    assert found == (False, False, False)
+
+
+def test_nats_comes_back_on_the_same_port_after_a_kill(nats_server: NatsServer) -> None:
+    url = nats_server.url
+    nats_server.kill()
+    with pytest.raises(OSError):
+        fetch_nats_info("127.0.0.1", _port(url))
+    nats_server.start()
+    assert nats_server.url == url
+    assert fetch_nats_info("127.0.0.1", _port(url))["jetstream"] is True

@@ -1,0 +1,145 @@
+"""The chaos run's consistency checker finds planted violations and no others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import aiohttp
+import pytest
+
+from chaos.clients import Client, Log, _Mine
+from chaos.history import Act, Deed, Kept, Outcome, Sight, State, violations
+
+A1, A2, A3, SAID, OTHER = "mkax0x1", "mkax0x2", "mkax0x3", "mkax0x4", "mkbx0x1"
+COMMIT = "c0ffee"
+DEEDS = [
+    Deed(Act.REMEMBER, "a", A1, Outcome.DONE, memory="m1", path="src/a.py", ended=1.0),
+    Deed(Act.REMEMBER, "a", A2, Outcome.DONE, memory="m2", ended=2.0),
+    Deed(Act.EDIT, "a", A3, Outcome.DONE, memory="m2", ended=3.0),
+    Deed(Act.LINK, "a", "mkax0x5", Outcome.DONE, memory="m1", other="m2"),
+    Deed(Act.SAY, "a", SAID, Outcome.DONE),
+    Deed(Act.REPLACE, "a", "mkax0x6", Outcome.DONE, memory="m3", key="shared"),
+    Deed(Act.CHANGE, "a", COMMIT, Outcome.DONE, path="src/a.py", began=4.0, ended=5.0),
+    Deed(Act.REMEMBER, "a", "mkax0x7", Outcome.UNKNOWN),
+    Deed(Act.REMEMBER, "a", "mkax0x8", Outcome.REFUSED),
+    Deed(Act.REMEMBER, "a", "mkax0x9", Outcome.DONE, memory="m4"),
+    Deed(Act.FORGET, "a", "mkax0x10", Outcome.DONE, memory="m4"),
+    Deed(Act.JUDGE, "a", "mkax0x11", Outcome.DONE, memory="m2"),
+    Deed(Act.JUDGE, "a", "mkax0x12", Outcome.DONE, memory="m2", changed=False),
+    Deed(Act.START, "a", "mkax0x13", Outcome.DONE),
+    Deed(Act.KEEP, "a", "mkax0x14", Outcome.DONE, key="last-0"),
+    Deed(Act.KEEP, "a", "mkax0x15", Outcome.DONE, key="last-0"),
+    Deed(Act.KEEP, "a", "mkax0x16", Outcome.REFUSED, key="last-0"),
+]
+STATE = State(
+    {
+        "m1": Kept("active", A1, (A1,)),
+        "m2": Kept("active", A3, (A2, A3)),
+        "m3": Kept("active", "mkax0x6", ("mkax0x6",), "shared"),
+        "m9": Kept("active", f"made of {SAID}", (SAID,)),
+    },
+    Counter({("m1", "m2"): 1}),
+    Counter({SAID: 1}),
+    frozenset(),
+    Counter({("m1", COMMIT, "src/a.py"): 1}),
+    Counter({COMMIT: 1}),
+    Counter({"mkax0x11": 1}),
+    Counter({"mkax0x13": 1}),
+    {"last-0": (2, "mkax0x15")},
+)
+
+
+def _found(state: State = STATE, *sights: Sight) -> list[str]:
+    return [violation.rule for violation in violations(DEEDS, sights, {"a": state})]
+
+
+def test_a_history_that_holds_is_found_to_hold() -> None:
+    landed = STATE.memories | {"m5": Kept("active", "mkax0x7", ("mkax0x7",))}
+    told_anew = STATE.memories | {"m9": Kept("active", SAID, (SAID, "what came after", SAID))}
+    assert _found() == []
+    assert _found(replace(STATE, memories=landed)) == []
+    assert _found(replace(STATE, memories=told_anew)) == []
+    assert _found(STATE, Sight("a", frozenset({A1, A2}), A1)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed"),
+    [
+        ("lost", {"m1": None}),
+        ("lost", {"m2": Kept("active", A3, (A3,))}),
+        ("undone", {"m2": Kept("active", A2, (A2, A3, A2))}),
+        ("not forgotten", {"m4": Kept("active", "mkax0x9", ("mkax0x9",))}),
+        ("doubled", {"m6": Kept("active", f"again {A1}", (f"again {A1}",))}),
+        ("doubled", {"m6": Kept("active", f"made of {SAID}", (SAID,))}),
+        ("written again", {"m2": Kept("active", A3, (A2, A3, "another's", A3))}),
+        ("invented", {"m6": Kept("active", "mkax0x8", ("mkax0x8",))}),
+        ("invented", {"m6": Kept("active", "mkax7x7", ("mkax7x7",))}),
+        ("kept by another tenant", {"m6": Kept("active", OTHER, (OTHER,))}),
+        ("key", {"m3": Kept("superseded", "mkax0x6", ("mkax0x6",), "shared")}),
+    ],
+)
+def test_a_memory_that_is_not_as_it_must_be_is_found(
+    rule: str, changed: dict[str, Kept | None]
+) -> None:
+    memories = {**STATE.memories, **changed}
+    left = {memory: kept for memory, kept in memories.items() if kept}
+    assert rule in _found(replace(STATE, memories=left))
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed"),
+    [
+        ("link", {"links": Counter()}),
+        ("link", {"links": Counter({("m1", "m2"): 2})}),
+        ("turn", {"turns": Counter()}),
+        ("turn", {"turns": Counter({SAID: 2})}),
+        ("undigested", {"undigested": frozenset({SAID})}),
+        ("change", {"changes": Counter()}),
+        ("not doubted", {"marks": Counter()}),
+        ("mark", {"marks": Counter({("m1", COMMIT, "src/a.py"): 2})}),
+        ("judgement", {"reasons": Counter()}),
+        ("judgement", {"reasons": Counter({"mkax0x11": 2})}),
+        ("session", {"sessions": Counter()}),
+        ("session", {"sessions": Counter({"mkax0x13": 2})}),
+        ("vault", {"vault": {}}),
+        ("vault", {"vault": {"last-0": (3, "mkax0x15")}}),
+        ("vault", {"vault": {"last-0": (2, "mkax0x14")}}),
+    ],
+)
+def test_links_turns_changes_judgements_sessions_and_entries_count_once(
+    rule: str, changed: dict[str, Any]
+) -> None:
+    assert rule in _found(replace(STATE, **changed))
+
+
+def test_the_newest_change_of_a_file_must_be_marked_and_stands_for_those_before_it() -> None:
+    later = Deed(Act.CHANGE, "a", "decade", Outcome.DONE, path="src/a.py", began=6.0, ended=7.0)
+    of_later = Counter({("m1", later.marker, later.path): 1})
+    changes = Counter({COMMIT: 1, later.marker: 1})
+    for marks, found in ((of_later, []), (STATE.marks, ["not doubted"])):
+        state = replace(STATE, marks=marks, changes=changes)
+        told = violations([*DEEDS, later], [], {"a": state})
+        assert [violation.rule for violation in told] == found
+
+
+def test_what_another_tenant_saw_or_a_client_did_not_read_back_is_found() -> None:
+    assert _found(STATE, Sight("b", frozenset({A1}))) == ["seen by another tenant"]
+    assert _found(STATE, Sight("a", frozenset({A2}), A1)) == ["not read back"]
+
+
+class _Unheard(Client):
+    async def _patient(self, *asked: Any, **more: Any) -> tuple[int, dict[str, Any]]:
+        return 0, {}
+
+
+async def test_an_edit_that_is_never_answered_is_unknown_and_nothing_is_expected_of_it() -> None:
+    async with aiohttp.ClientSession() as http:
+        client = _Unheard(http, "", "", "a", 0, Log(), Random(1), [_Mine("m1", A1, 1)])
+        await client.edit()
+        await client.read()
+    [deed] = client.log.deeds
+    assert (deed.act, deed.outcome, deed.memory) == (Act.EDIT, Outcome.UNKNOWN, "m1")
+    assert client.log.sights == []
