@@ -1,4 +1,9 @@
-"""Draws one trace over all four services into docs/pictures/trace.svg."""
+"""Draws one trace over all four services into docs/pictures/trace.svg.
+
+`python -m benchmarks.trace_picture` runs `reverie up` on a fresh folder with `otlp_endpoint` set,
+does what an agent does around a turn and a push, and draws the spans that the four processes and
+the agent itself exported over OTLP.
+"""
 
 from __future__ import annotations
 

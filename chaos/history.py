@@ -1,4 +1,10 @@
-"""The recorded history of client calls, and the consistency checks on it."""
+"""The recorded history of client calls, and the consistency checks on it.
+
+In the manner of Jepsen: every call is noted as done (acknowledged), refused (answered with an
+error that changes nothing) or unknown (no answer). In the end the whole state is read and held
+against the notes: what was acknowledged is there, once; what was refused is not; what is unknown
+may be there, once; and nothing of one tenant is ever seen by another.
+"""
 
 from __future__ import annotations
 

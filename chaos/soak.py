@@ -1,4 +1,12 @@
-"""Runs the system for a long time and reports what grows."""
+"""Runs the system for a long time and reports what grows.
+
+    python -m chaos.soak --minutes 30 --page
+
+Clients of several tenants do what they do under `chaos.run`, without faults and at an even
+pace. Prints for each process its memory, open files, threads and tasks over the time with the slope
+of the memory, and the connections at Postgres, and with --page puts it into docs/chaos.md; ends
+with 1 where something grows, or where a deed did not last.
+"""
 
 from __future__ import annotations
 

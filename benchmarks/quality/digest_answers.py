@@ -1,4 +1,11 @@
-"""Compares answers from digested memories with answers from raw turns, at equal tokens."""
+"""Compares answers from digested memories with answers from raw turns, at equal tokens.
+
+Run from the root of the project: `python -m benchmarks.quality.digest_answers`. Needs
+DevMemBench. Its sessions are handed over as turns and digested without a language model in one
+project, and remembered turn by turn in another; every question is asked of both. `any` and `all`:
+at least one, or every one, of the sessions that answer is in the provenance of the first ten
+hits. `words`: the share of the answer's own words that stand in their texts.
+"""
 
 from __future__ import annotations
 

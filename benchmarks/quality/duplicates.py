@@ -1,4 +1,7 @@
-"""Prints how well duplicates and contradictions are told apart with the real embedder."""
+"""Prints how well duplicates and contradictions are told apart with the real embedder.
+
+Run from the root of the project: `python -m benchmarks.quality.duplicates`.
+"""
 
 from __future__ import annotations
 

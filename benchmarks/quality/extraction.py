@@ -1,4 +1,8 @@
-"""Counts and samples of what the rules extract from real sessions."""
+"""Counts and samples of what the rules extract from real sessions.
+
+Run from the root of the project: `python -m benchmarks.quality.extraction [--samples N]
+[FOLDER]`, where the folder holds SpecStory files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Prints how well files and entities are recognised in labelled texts."""
+"""Prints how well files and entities are recognised in labelled texts.
+
+Run from the root of the project: `python -m benchmarks.quality.mentions`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Loads the question sets that recall is judged on."""
+"""Loads the question sets that recall is judged on.
+
+Public sets are read where they lie and never copied; the others are in `benchmarks/sets`.
+"""
 
 from __future__ import annotations
 

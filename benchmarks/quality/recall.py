@@ -1,4 +1,9 @@
-"""Measures recall quality through REST, next to BM25 over the same documents."""
+"""Measures recall quality through REST, next to BM25 over the same documents.
+
+Run from the root of the project: `python -m benchmarks.quality.recall identifiers chinese`.
+`any@k`: at least one of the documents that answer is among the first k; `all@k`: every one;
+`share@k`: what share of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Measures recall on labelled questions about real sessions, next to BM25 over the turns."""
+"""Measures recall on labelled questions about real sessions, next to BM25 over the turns.
+
+Run from the root of the project: `python -m benchmarks.quality.recall_on_sessions`. Needs the
+real transcripts.
+"""
 
 from __future__ import annotations
 

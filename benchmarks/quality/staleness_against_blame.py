@@ -1,4 +1,7 @@
-"""Compares stale marks by line with `git blame` over many edited repositories."""
+"""Compares stale marks by line with `git blame` over many edited repositories.
+
+python -m benchmarks.quality.staleness_against_blame 40
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Staleness marks along a real history, and their cost for a large tenant."""
+"""Staleness marks along a real history, and their cost for a large tenant.
+
+    python -m benchmarks.quality.staleness_on_history [--memories 100000] [--files 20000]
+
+The first part reads the history and the transcripts that lie beside the repository; without them it
+is left out.
+"""
 
 from __future__ import annotations
 

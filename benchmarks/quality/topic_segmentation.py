@@ -1,4 +1,9 @@
-"""Measures topic segmentation of conversations, by words and by vectors."""
+"""Measures topic segmentation of conversations, by words and by vectors.
+
+Run from the root of the project: `python -m benchmarks.quality.topic_segmentation`. Needs
+DevMemBench: its sessions are joined to one, and each place where the user asks for something is
+to be a cut where a session began, and none elsewhere.
+"""
 
 from __future__ import annotations
 

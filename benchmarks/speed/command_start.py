@@ -1,4 +1,9 @@
-"""Measures the processor and wall-clock time of starting a command."""
+"""Measures the processor and wall-clock time of starting a command.
+
+    python -m benchmarks.speed.command_start [RUNS]
+
+`recall` needs a running system, as `REVERIE_HOME` or `REVERIE_GATEWAY_URL` name it.
+"""
 
 from __future__ import annotations
 

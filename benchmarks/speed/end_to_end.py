@@ -1,4 +1,13 @@
-"""Measures writes, enrichment, recall and dreams over HTTP, next to their baselines."""
+"""Measures writes, enrichment, recall and dreams over HTTP, next to their baselines.
+
+Run from the root of the project: `python -m benchmarks.speed.end_to_end`; takes a few minutes.
+This process makes the load; `reverie up` and the floor's server are its children. Postgres syncs
+every commit, as it does for users. `--sizes 1000 10000 100000 --tenants 100` asks larger stores
+too: the last is a hundred tenants of 10,000 memories, a million, which takes ten minutes to fill.
+`--kept FOLDER` keeps what was filled, so that it can be measured again. `--only recall` leaves
+the writes out,
+`--only fill` measures nothing, `--only drain` the slow path alone.
+"""
 
 from __future__ import annotations
 

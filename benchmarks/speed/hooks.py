@@ -1,4 +1,11 @@
-"""Measures how long an agent waits for its hooks."""
+"""Measures how long an agent waits for its hooks.
+
+    python -m benchmarks.speed.hooks [--calls N] [--pause SECONDS]
+
+Each hook is the command that an agent runs, one after another, against a running system with
+memories in it. What a hook leaves to a process beside goes on while the next one runs, unless a
+pause lets it end: messages of a user are seconds apart, edits may follow at once.
+"""
 
 from __future__ import annotations
 

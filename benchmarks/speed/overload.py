@@ -1,4 +1,17 @@
-"""Measures latency and refusals at five times the machine's capacity."""
+"""Measures latency and refusals at five times the machine's capacity.
+
+`python -m benchmarks.speed.overload [--only writes] [--seconds 12]` brings up a Reverie of its
+own and asks it, from a process of its own,
+
+- unloaded: one client, one request at a time, 20 a second at most; the p99 of 400 of them by
+  nearest rank, so the fourth slowest: half of them before the rest, half after it, for a machine
+  that others use is not as fast in each minute,
+- what it holds: eight clients, each as fast as it is answered; the good answers a second,
+- five times that rate, at random moments, whatever is answered. The first two seconds do not count.
+  Of what is sent beside recalls, one in twenty is a write: those must not starve.
+
+Each is timed from the moment at which it was due.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Measures recall latency at several sizes, next to embedding and one bare statement."""
+"""Measures recall latency at several sizes, next to embedding and one bare statement.
+
+The floors are the embedding of the question alone, on one thread as the gateway has it, and one
+bare statement through asyncpg that brings the candidates of both arms.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Measures deleting a scope of 95,000 memories, and how long other calls wait meanwhile."""
+"""Measures deleting a scope of 95,000 memories, and how long other calls wait meanwhile.
+
+How long the calls take one by one, and how long others wait meanwhile: each 50 ms one memory is
+written into another scope of the tenant, and one into another tenant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The baseline for writes: an aiohttp POST that does one bare INSERT."""
+"""The baseline for writes: an aiohttp POST that does one bare INSERT.
+
+A server for `benchmarks.speed.end_to_end`: `python -m benchmarks.support.baseline_server
+DATABASE_URL` prints its address.
+"""
 
 from __future__ import annotations
 

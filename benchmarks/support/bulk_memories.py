@@ -1,4 +1,11 @@
-"""Loads made-up memories with vectors straight into the tables."""
+"""Loads made-up memories with vectors straight into the tables.
+
+A vector is that of one of `CENTRES` real texts with noise added, so that a real question has near
+and far neighbours as it would among real ones. What else a memory has is what its slow path would
+have left: words, postings, a chunk, three relations, a session of twenty memories. Of several
+tenants of one size all but the first are copies of it, with ids and numbers of their own. What is
+there already stays: a filling that was broken off goes on where it was.
+"""
 
 from __future__ import annotations
 

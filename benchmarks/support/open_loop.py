@@ -1,4 +1,9 @@
-"""An open-loop load generator: requests leave at fixed times, whatever came back."""
+"""An open-loop load generator: requests leave at fixed times, whatever came back.
+
+What measures must not take the time that it measures: one thread, sockets and epoll, nothing more.
+How long an answer took is counted from the moment at which its request was due, so that a load that
+comes late is not taken for a service that answers soon.
+"""
 
 from __future__ import annotations
 

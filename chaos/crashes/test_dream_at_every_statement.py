@@ -1,4 +1,10 @@
-"""A dream worker killed at any statement is followed by one that finishes."""
+"""A dream worker killed at any statement is followed by one that finishes.
+
+A worker changes nothing between two statements that it sends to Postgres, so it is killed when
+Postgres has answered one and before it hears of it: at each statement, and at each commit. What is
+walked is what a worker that nobody killed did. By default a few steps are; all of them with
+`REVERIE_TEST_STEPS=all`, as `make chaos` sets it.
+"""
 
 from __future__ import annotations
 

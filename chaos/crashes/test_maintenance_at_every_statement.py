@@ -1,4 +1,7 @@
-"""A maintenance worker killed at any statement is followed by one that finishes."""
+"""A maintenance worker killed at any statement is followed by one that finishes.
+
+As the walk over a dream, which see; each step has a tenant of its own, all with the same memories.
+"""
 
 from __future__ import annotations
 

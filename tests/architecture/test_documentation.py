@@ -1,4 +1,8 @@
-"""Links, commands and generated tables in the documentation are correct."""
+"""Links, commands and generated tables in the documentation are correct.
+
+`python -m tests.architecture.test_documentation` writes the table of settings into
+docs/operations.md anew.
+"""
 
 from __future__ import annotations
 

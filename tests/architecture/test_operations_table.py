@@ -1,4 +1,8 @@
-"""The operations table covers every route, and gRPC messages carry what REST does."""
+"""The operations table covers every route, and gRPC messages carry what REST does.
+
+A new route is a line in `reverie.contracts.operations`, a call and its messages in `reverie.proto`
+(`python -m tests.contracts.test_grpc_stubs` makes the stubs), and a case in `tests/doors`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Creates NATS operator, account and user credentials files, as `nsc` does."""
+"""Creates NATS operator, account and user credentials files, as `nsc` does.
+
+See the JWT of NATS: a header, claims and a signature by the key of whoever vouches.
+"""
 
 from __future__ import annotations
 

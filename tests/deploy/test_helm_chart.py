@@ -1,4 +1,7 @@
-"""The Helm chart: linting, rendering, schemas of the rendered manifests."""
+"""The Helm chart: linting, rendering, schemas of the rendered manifests.
+
+`python -m tests.deploy.test_helm_chart` writes the rendered manifests into deploy/snapshots anew.
+"""
 
 from __future__ import annotations
 

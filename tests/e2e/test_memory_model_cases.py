@@ -1,4 +1,49 @@
-"""The numbered cases of the memory model: an index of their tests, and those kept here."""
+"""The numbered cases of the memory model: an index of their tests, and those kept here.
+
+Held elsewhere: the number of the case, then the file and the test. What is not listed is below.
+
+1 e2e/test_main_scenario.py::test_the_same_content_twice_is_one_memory_with_more_confidence
+2 recall/test_graph_routes.py::test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_is_not
+3 recall/test_graph_routes.py::test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_is_not
+4 ingest/enrich/test_duplicates.py::test_a_later_choice_contradicts_the_earlier_one_which_is_doubted
+5 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
+10 interfaces/test_invalid_fields.py::test_a_wrong_field_of_a_memory_isnames
+10 interfaces/test_invalid_requests.py::test_content_may_be_as_long_as_the_limit_and_no_byte_longer
+11 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept
+11 ingest/export_import/test_jsonl_files.py::test_forgotten_memories_are_in_no_export
+12 ingest/test_memory_changes.py::test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_words
+13 ingest/test_memory_changes.py::test_feedback_approves_edits_and_discards
+14 dream/test_confidence_lifecycle.py::test_a_memory_two_half_lives_old_is_a_quarter_as_sure_and_a_lesson_unchanged
+15 dream/test_confidence_lifecycle.py::test_fresh_and_pinned_memories_survive_and_faded_ones_come_only_when_asked_for
+16 recall/test_recall_behaviour.py::test_16_a_500_token_budget_gives_an_answer_of_at_most_500_counted_tokens
+17 recall/test_recall_behaviour.py::test_17_a_why_when_who_how_what_or_which_question_has_its_intent_named_in_the_trace
+18 recall/test_graph_routes.py::test_what_cannot_be_linked_is_refused_by_the_field
+18 interfaces/test_invalid_requests.py::test_a_body_over_the_limit_is_too_large
+19 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
+20 recall/test_graph_routes.py::test_of_forty_raced_opposite_pairs_never_both_land
+21 recall/test_graph_routes.py::test_a_superseding_memory_is_linked_and_all_services_stay_ready
+22 security/test_permissions.py::test_what_lies_behind_the_fence_is_nowhere_to_be_seen
+23 recall/test_recall_behaviour.py::test_23_the_same_recall_ten_times_gives_the_same_order
+25 recall/test_graph_routes.py::test_statistics_count_eleven_hundred_memories_exactly
+25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_as_eleven_hundred
+26 ingest/test_memory_changes.py::test_an_edit_carrying_a_secret_is_redacted_everywhere
+26 ingest/export_import/test_jsonl_files.py::test_a_file_is_taken_in_once_and_bad_lines_are_named
+26 e2e/test_main_scenario.py::test_secrets_are_replaced_in_every_text_field
+28 interfaces/test_invalid_requests.py::test_what_does_not_exist_is_not_found
+30 recall/test_recall_behaviour.py::test_30_a_memory_in_chinese_about_a_connection_pool_is_found_by_a_part_of_its_words
+31 recall/test_recall_behaviour.py::test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts
+34 security/test_permissions.py::test_two_tenants_with_the_same_words_know_nothing_of_each_other
+35 recall/test_recall_behaviour.py::test_35_a_superseded_memory_is_still_found_marked_and_ranked_under_its_successor
+36 ingest/test_administration.py::test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream
+37 recall/test_graph_routes.py::test_a_fact_told_from_both_ends_is_one_and_its_opposite_is_refused
+38 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept
+38 ingest/test_memory_changes.py::test_a_roll_back_onto_the_content_of_another_active_memory_names_it
+39 ingest/enrich/test_duplicates.py::test_a_merged_memorys_id_answers_with_the_memory_it_went_into
+41 ingest/test_tasks_skills_and_facts.py::test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_is_over
+42 ingest/test_memory_changes.py::test_as_of_answers_with_what_was_known_then
+42 recall/test_time_travel.py::test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_as_it_was
+42 recall/test_graph_routes.py::test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -33,9 +78,9 @@ async def _published(stack: Stack) -> bool:
 
 
 def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
-    held = re.findall(r"^\d+ (\w+\.py)::(\w+)$", __doc__ or "", re.MULTILINE)
+    held = re.findall(r"^\d+ ([\w/]+\.py)::(\w+)$", __doc__ or "", re.MULTILINE)
     assert len(held) > 30
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     missing = [
         f"{file}::{name}" for file, name in held if f"def {name}(" not in (here / file).read_text()
     ]

@@ -1,4 +1,8 @@
-"""The OpenAPI document covers every route with examples; run as a module, it writes it."""
+"""The OpenAPI document covers every route with examples; run as a module, it writes it.
+
+`python -m tests.interfaces.test_openapi_document` writes the document that the gateway answers
+with.
+"""
 
 from __future__ import annotations
 

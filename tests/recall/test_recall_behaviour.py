@@ -1,4 +1,7 @@
-"""Recall's numbered cases: token budget, intents, stable order, Chinese, identifiers."""
+"""Recall's numbered cases: token budget, intents, stable order, Chinese, identifiers.
+
+All of them share one system; each keeps to a project of its own.
+"""
 
 from __future__ import annotations
 

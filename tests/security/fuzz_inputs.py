@@ -1,4 +1,8 @@
-"""Hypothesis strategies for malformed texts and JSON; REVERIE_TEST_EXAMPLES sets how many."""
+"""Hypothesis strategies for malformed texts and JSON; REVERIE_TEST_EXAMPLES sets how many.
+
+`EXAMPLES`: how many a property is tried with; more with REVERIE_TEST_EXAMPLES, as `make fuzz` sets
+it, and then each time others.
+"""
 
 from __future__ import annotations
 

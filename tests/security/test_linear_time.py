@@ -1,4 +1,7 @@
-"""Parsers of foreign text take time proportional to its length."""
+"""Parsers of foreign text take time proportional to its length.
+
+Each of these texts once took minutes, or would where time grew with the square of the length.
+"""
 
 from __future__ import annotations
 

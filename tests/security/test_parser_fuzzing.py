@@ -1,4 +1,8 @@
-"""Parsers accept any input or raise a typed error, in linear time and memory."""
+"""Parsers accept any input or raise a typed error, in linear time and memory.
+
+Never another exception, in time and memory that grow with the text as it does. `make fuzz` tries
+thousands of texts in place of a few.
+"""
 
 from __future__ import annotations
 

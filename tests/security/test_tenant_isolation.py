@@ -1,4 +1,8 @@
-"""One tenant's key on another tenant's data, through every route and the bus."""
+"""One tenant's key on another tenant's data, through every route and the bus.
+
+The routes are read from the services. Variables of a path and well-known parameters are filled
+with what belongs to the other tenant; a route that takes a body needs a line in `BODIES`.
+"""
 
 from __future__ import annotations
 

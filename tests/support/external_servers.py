@@ -1,4 +1,7 @@
-"""Starts a Postgres 16 and a NATS cluster of three by the configurations in deploy/."""
+"""Starts a Postgres 16 and a NATS cluster of three by the configurations in deploy/.
+
+They run by the configurations in deploy/, on loopback.
+"""
 
 from __future__ import annotations
 

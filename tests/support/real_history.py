@@ -1,4 +1,8 @@
-"""The commit history of a public project as git-change events, where the data is present."""
+"""The commit history of a public project as git-change events, where the data is present.
+
+The data is no part of the repository: it is looked for beside it, in `../shared/data`, or where
+`PYTEST_REVERIE_DATA` says.
+"""
 
 from __future__ import annotations
 

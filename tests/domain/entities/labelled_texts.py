@@ -1,4 +1,10 @@
-"""Loads texts labelled with the files and entities they mention, and scores the rules on them."""
+"""Loads texts labelled with the files and entities they mention, and scores the rules on them.
+
+`tests/unit/anchor_texts.json` holds two lists, `dev` and `held` (not looked at while the rules
+were made), each of [text, label ...], a label being a sort and a normalised name. Names of
+libraries and languages in prose (React, Python) are no entities: only what is imported, installed
+or called a package is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The held-out redaction set, written before the rules that it measures."""
+"""The held-out redaction set, written before the rules that it measures.
+
+Two files hold a text a line (`⏎` for a line break). In the file of texts with a credential
+`«shape»` stands where it is; in the other `~shape` stands for what only looks like one. Values
+are made when the module loads: no file of the project holds a credential.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""The third redaction set, in the manner of public repositories, written without the rules."""
+"""The third redaction set, in the manner of public repositories, written without the rules.
+
+It follows the manner of public corpora of real repositories: sources of many languages, settings,
+logs and documents, with ordinary weak passwords as people write them, and with what stands beside
+credentials there: placeholders, names, checksums, ids. Its two files are written as those of
+`redaction_held_out`, with more shapes.
+
+Words that promise nothing (`changeme`, `password`, `your-password`, `dummy`, `test-token`) are
+placeholders and are to stay; a word with a number (`sunshine12`) is a password. A hash of a
+password is to go: it can be tried out elsewhere. What is encrypted for one reader stays.
+"""
 
 from __future__ import annotations
 

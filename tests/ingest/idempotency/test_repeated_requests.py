@@ -1,4 +1,7 @@
-"""Repeated and concurrent requests take effect once; paging during writes."""
+"""Repeated and concurrent requests take effect once; paging during writes.
+
+Each test is a tenant of its own.
+"""
 
 from __future__ import annotations
 

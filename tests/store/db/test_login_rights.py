@@ -1,4 +1,7 @@
-"""What the database logins of services may read, change and not touch."""
+"""What the database logins of services may read, change and not touch.
+
+Tables, sequences and functions come from the catalogue, so that none can be forgotten.
+"""
 
 from __future__ import annotations
 

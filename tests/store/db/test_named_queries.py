@@ -28,7 +28,7 @@ def _names_asked_for() -> Iterator[str]:
                 names = [text for text in texts[:1] if isinstance(text, str)]
                 yield from names
                 if _callee(node.func) in TWINS:
-                    yield from (f"{name}_then" for name in names)
+                    yield from (f"{name}_as_of" for name in names)
 
 
 def _callee(function: ast.expr) -> str | None:

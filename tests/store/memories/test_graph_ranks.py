@@ -223,7 +223,7 @@ async def test_a_walk_over_fifty_thousand_edges_reads_them_by_their_indexes(
             "graph_nodes": (nodes, ["*"]),
             "graph_follows": (nodes, ["*"], ["active"]),
         }.items():
-            full = f"{name}_then" if then else name
+            full = f"{name}_as_of" if then else name
             asked = (tenant, *args, *([moment] if then else []))
             text = await connection.fetchval(f"explain (format json) {get_query(full).sql}", *asked)
             scans = _scans(json.loads(text)[0]["Plan"])

@@ -244,7 +244,7 @@ async def _fetch_rows(
     """The rows of a query, or of its twin that reads as of a moment."""
     if request.as_of is None:
         return await connection.fetch_rows(name, *args)
-    return await connection.fetch_rows(f"{name}_then", *args, request.as_of)
+    return await connection.fetch_rows(f"{name}_as_of", *args, request.as_of)
 
 
 def _add_neighbours(
