@@ -1,9 +1,7 @@
-"""Helpers to write and edit memories through the Postgres store and its in-memory twin."""
+"""Helpers to write, read and edit memories through the store."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -28,9 +26,7 @@ from reverie.store.memories.edits import (
     MemoryVersion,
 )
 from reverie.store.memories.memories import ListFilter, MemoryNeighbour, MemoryStore
-from reverie.testing.in_memory_edits import InMemoryEdits
-from reverie.testing.in_memory_memories import InMemoryMemories
-from tests.support.store_setup import new
+from tests.support.store_setup import admin_rows, new
 
 SHOP, HOME = "project/shop", "user/ann"
 ALL = ListFilter(status=tuple(status.value for status in MemoryStatus))
@@ -46,20 +42,23 @@ def worded(content: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Side:
-    """One store of memories, and a principal in each of two tenants."""
+class MemoryAccess:
+    """The stores of memories and edits, and a principal in each of two tenants."""
 
-    memories: MemoryStore | InMemoryMemories
-    edits: EditStore | InMemoryEdits
+    memories: MemoryStore
+    edits: EditStore
     me: Principal
     other: Principal
-    outbox: Callable[[], list[tuple[str, str]]]
-    """Subjects and payloads of the events that were left to be published."""
+    admin_url: str
 
     def events(self) -> list[tuple[str, str, int]]:
-        """Which event was left for which version of a memory, in order of these."""
-        left = [(subject, json.loads(payload)) for subject, payload in self.outbox()]
-        return sorted((subject, body["id"], body["version"]) for subject, body in left)
+        """Subject, memory and version of each event in the outbox, sorted."""
+        rows = admin_rows(
+            self.admin_url,
+            "select subject, payload from outbox where tenant = %s",
+            self.me.tenant,
+        )
+        return sorted((str(subject), body["id"], body["version"]) for subject, body in rows)
 
     @property
     def of_shop(self) -> Principal:
