@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from reverie.inference.model_catalogue import DEFAULT_MODEL, ModelSpec, get_model_spec
@@ -132,10 +132,9 @@ _MAX_KEY_CHARS = 4096
 
 
 class CachedEmbedder:
-    """An embedder that keeps the vectors of the texts used last.
+    """Caches the vectors of the `size` texts used last (1.5 KiB each at 384 dimensions).
 
-    Holds at most `size` texts with their vectors (1.5 KiB each at 384 dimensions); texts over
-    4,096 characters pass by. A text already known gets the very same vector again.
+    Texts over 4,096 characters are not cached.
     """
 
     def __init__(
@@ -146,8 +145,7 @@ class CachedEmbedder:
     ) -> None:
         self._inner = inner
         self._metrics = metrics
-        self._size = size
-        self._vectors: OrderedDict[str, Vectors] = OrderedDict()
+        self._vectors: LRUCache[str, Vectors] = LRUCache(size)
 
     @property
     def name(self) -> str:
@@ -160,28 +158,15 @@ class CachedEmbedder:
         return self._inner.dims
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """As the inner embedder does, which sees only the texts not known."""
-        cached = {text: vector for text in texts if (vector := self._lookup(text)) is not None}
-        self._metrics.count_cached(self.name, len(cached))
-        missing = list(dict.fromkeys(text for text in texts if text not in cached))
-        if missing:
-            computed = dict(zip(missing, await self._inner.embed(missing), strict=True))
-            for text, vector in computed.items():
-                self._store(text, vector)
-            cached |= computed
+        """As the inner embedder, which gets only the texts that are not cached."""
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
-        return np.stack([cached[text] for text in texts])
-
-    def _lookup(self, text: str) -> Vectors | None:
-        vector = self._vectors.get(text)
-        if vector is not None:
-            self._vectors.move_to_end(text)
-        return vector
-
-    def _store(self, text: str, vector: Vectors) -> None:
-        if len(text) > _MAX_KEY_CHARS:
-            return
-        self._vectors[text] = vector.copy()
-        while len(self._vectors) > self._size:
-            self._vectors.popitem(last=False)
+        vectors = {text: self._vectors[text] for text in texts if text in self._vectors}
+        self._metrics.count_cached(self.name, len(vectors))
+        missing = list(dict.fromkeys(text for text in texts if text not in vectors))
+        if missing:
+            vectors |= zip(missing, await self._inner.embed(missing), strict=True)
+            for text in missing:
+                if len(text) <= _MAX_KEY_CHARS:
+                    self._vectors[text] = vectors[text].copy()
+        return np.stack([vectors[text] for text in texts])

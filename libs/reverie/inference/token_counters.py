@@ -6,11 +6,10 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from reverie.domain.text.text_cache import TextCache
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -20,8 +19,6 @@ UNKNOWN_TOKENS = ("[UNK]", "<unk>")
 _LONG_WORD = 100
 _MAX_CACHED_WORDS = 4_096
 _WORD_PATTERN = re.compile(r"[^ \t\r\n]+")
-_MAX_CACHED_CHARS = 131_072
-"""Characters of texts whose counts are kept: the same memories are answered again and again."""
 _LONG_WORD_CHARS_PER_TOKEN = 3
 
 
@@ -52,8 +49,8 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
-class _WordTokens(NamedTuple):
-    """What a text between two spaces takes: `tokens` for a budget, of `pieces` some `unknown`."""
+class _TokenTotals(NamedTuple):
+    """Tokens of a text or a word: `tokens` for a budget; of its `pieces`, some are `unknown`."""
 
     tokens: int
     pieces: int
@@ -63,36 +60,31 @@ class _WordTokens(NamedTuple):
 class ModelTokenCounter:
     """Counts with a model's own tokenizer.
 
-    A word too long for the vocabulary (over 100 characters: base64, a minified line) is one
-    unknown token to the tokenizer, but many to whoever reads it: a token per 3 characters.
-    A tokenizer of the BERT family takes what stands between spaces by itself, so each such word
-    is read once, and known from then on.
+    A word over 100 characters (base64, a minified line) is one unknown token to the tokenizer but
+    many to a language model: it counts as one token per 3 characters. A tokenizer of the BERT
+    family splits texts at spaces first, so the tokens of single words are cached.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         ids = map(tokenizer.token_to_id, UNKNOWN_TOKENS)
         self._unknown_ids = [token_id for token_id in ids if token_id is not None]
-        self._by_word = type(tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
-        self._words: dict[str, _WordTokens] = {}
-        self._cached_count = TextCache(self._count, _MAX_CACHED_CHARS)
+        self._splits_at_spaces = type(tokenizer.pre_tokenizer).__name__ == "BertPreTokenizer"
+        self._encode_word = lru_cache(_MAX_CACHED_WORDS)(self._encode)
 
     @classmethod
     def load(cls, folder: Path) -> ModelTokenCounter:
-        """The counter of the model whose files `resolve` placed in that folder."""
+        """The counter of the model whose files are in that folder."""
         return cls(load_tokenizer(folder))
 
     def count(self, text: str) -> int:
         """Tokens of the text, special tokens not counted."""
-        return self._cached_count(text)
-
-    def _count(self, text: str) -> int:
-        return sum([word.tokens for word in self._split_words(text)])
+        return sum([word.tokens for word in self._encode_words(text)])
 
     def cut(self, text: str, limit: int) -> str:
         """The longest start of the text that takes at most `limit` tokens."""
         remaining = limit
-        for start, end in self._token_spans(text):
+        for start, end in self._tokenizer.encode(text, add_special_tokens=False).offsets:
             remaining -= _count_word_tokens(end - start)
             if remaining < 0:
                 return text[:start].rstrip()
@@ -100,40 +92,25 @@ class ModelTokenCounter:
 
     def vocabulary_share(self, text: str) -> float:
         """The share of its tokens, 0..1, that the vocabulary has; 1 of a text without any."""
-        words = self._split_words(text)
+        words = self._encode_words(text)
         pieces = sum([word.pieces for word in words])
         return 1 - sum([word.unknown for word in words]) / pieces if pieces else 1.0
 
-    def _split_words(self, text: str) -> list[_WordTokens]:
-        """The words of a text, or all of it as one where they cannot be told apart, or are long."""
-        words = _WORD_PATTERN.findall(text) if self._by_word else [text]
-        if not self._by_word or max(map(len, words), default=0) > _LONG_WORD:
-            return self._encode_words([text])
-        cached = self._words
-        missing = [word for word in dict.fromkeys(words) if word not in cached]
-        if len(cached) + len(missing) > _MAX_CACHED_WORDS:
-            # Another one: who is counting meanwhile goes on with theirs.
-            cached, missing = {}, list(dict.fromkeys(words))
-            self._words = cached
-        if missing:
-            cached.update(zip(missing, self._encode_words(missing), strict=True))
-        return [cached[word] for word in words]
+    def _encode_words(self, text: str) -> list[_TokenTotals]:
+        """Totals of each word; of the whole text where words depend on each other or are long."""
+        if self._splits_at_spaces:
+            words = _WORD_PATTERN.findall(text)
+            if max(map(len, words), default=0) <= _LONG_WORD:
+                return [self._encode_word(word) for word in words]
+        return [self._encode(text)]
 
-    def _encode_words(self, texts: list[str]) -> list[_WordTokens]:
-        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [
-            _WordTokens(
-                sum(_count_word_tokens(end - start) for start, end in encoding.offsets),
-                len(encoding.ids),
-                sum(map(encoding.ids.count, self._unknown_ids)),
-            )
-            for encoding in encodings
-        ]
-
-    def _token_spans(self, text: str) -> list[tuple[int, int]]:
+    def _encode(self, text: str) -> _TokenTotals:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        spans: list[tuple[int, int]] = encoding.offsets
-        return spans
+        return _TokenTotals(
+            sum(_count_word_tokens(end - start) for start, end in encoding.offsets),
+            len(encoding.ids),
+            sum(map(encoding.ids.count, self._unknown_ids)),
+        )
 
 
 class EstimatingTokenCounter:
