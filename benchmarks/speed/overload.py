@@ -32,124 +32,132 @@ from benchmarks.support.common import Measured, Running, running, show
 from benchmarks.support.open_loop import Answer, Load, Make, alone, flood, load_on, together
 from benchmarks.support.resource_usage import postgres_of, processes
 
-TIMES = 5
-ALONE, PAUSE = 400, 0.05
-HELD_SECONDS, HELD_CLIENTS = 5.0, 8
-WARM_SECONDS = 2.0
+OVERLOAD_FACTOR = 5
+UNLOADED_REQUESTS, UNLOADED_PAUSE = 400, 0.05
+CAPACITY_SECONDS, CAPACITY_CLIENTS = 5.0, 8
+WARM_UP_SECONDS = 2.0
 PARTS = ("writes", "recalls")
-EVERY = 20
-TITLE = """Five times what it holds; 'let in' as a share of what it holds, 'times': the p99 of what
-is let in by the unloaded p99"""
-
-
-COLUMNS = ("", "p50 ms", "p99 ms", "held/s", "sent/s", "let in", "p50 ms", "p99 ms", "times")
+WRITE_EVERY = 20
+TITLE = """Five times the capacity; 'succeed' as a share of the capacity; 'ratio': the p99 of what
+succeeds by the unloaded p99"""
+COLUMNS = ("", "p50 ms", "p99 ms", "capacity/s", "sent/s", "succeed", "p50 ms", "p99 ms", "ratio")
 
 
 @dataclass(frozen=True)
 class Result:
-    """One kind of request: alone, as fast as it goes, and five times that."""
+    """One kind of request: alone, at capacity, and under overload."""
 
     path: str
-    alone: Measured
-    held: float
+    unloaded: Measured
+    capacity: float
     flood: list[Answer]
-    beside: list[Answer]
+    writes_beside: list[Answer]
     seconds: float
     lateness: Measured
-    taken: dict[str, float]
-
-    @property
-    def let_in(self) -> Measured:
-        """What was answered as asked."""
-        return Measured([one.taken for one in self.flood if one.good], self.seconds)
+    processor_shares: dict[str, float]
 
     def row(self) -> list[str]:
-        """As it is shown."""
+        """The line of the table."""
+        succeeded = Measured([answer.taken for answer in self.flood if answer.good], self.seconds)
         return [
             self.path,
-            f"{self.alone.at(0.5):.1f}",
-            f"{self.alone.at(0.99):.1f}",
-            f"{self.held:.0f}",
+            f"{self.unloaded.at(0.5):.1f}",
+            f"{self.unloaded.at(0.99):.1f}",
+            f"{self.capacity:.0f}",
             f"{len(self.flood) / self.seconds:.0f}",
-            f"{self.let_in.rate / self.held:.2f}",
-            f"{self.let_in.at(0.5):.1f}",
-            f"{self.let_in.at(0.99):.1f}",
-            f"{self.let_in.at(0.99) / self.alone.at(0.99):.2f}",
+            f"{succeeded.rate / self.capacity:.2f}",
+            f"{succeeded.at(0.5):.1f}",
+            f"{succeeded.at(0.99):.1f}",
+            f"{succeeded.at(0.99) / self.unloaded.at(0.99):.2f}",
         ]
 
-    def tell(self) -> None:
-        """What does not fit into a row."""
-        counts = Counter(one.status for one in self.flood)
-        told = ", ".join(f"{n} times {status}" for status, n in sorted(counts.items()))
-        refused = [one for one in self.flood if one.status in (429, 503)]
-        lacking = sum(b"\r\nRetry-After: " not in one.head for one in refused)
-        away = Measured([one.taken for one in refused] or [0.0], self.seconds)
-        print(f"{self.path}: {told}; {lacking} refusals without Retry-After")
-        print(f"  refused after {away.at(0.5):.1f} ms (p50), {away.at(0.99):.1f} ms (p99)")
-        print(f"  the load itself was late by {self.lateness.at(0.99):.1f} ms (p99)")
-        shares = ", ".join(f"{name} {share:.2f}" for name, share in self.taken.items())
-        print(f"  processors taken meanwhile: {shares}")
-        good = Measured([one.taken for one in self.beside if one.good], self.seconds)
-        if good.each:
+    def print_details(self) -> None:
+        """Prints what does not fit into the table."""
+        counts = Counter(answer.status for answer in self.flood)
+        statuses = ", ".join(f"{count} times {status}" for status, count in sorted(counts.items()))
+        rejected = [answer for answer in self.flood if answer.status in (429, 503)]
+        without_retry = sum(b"\r\nRetry-After: " not in answer.head for answer in rejected)
+        rejection = Measured([answer.taken for answer in rejected] or [0.0], self.seconds)
+        print(f"{self.path}: {statuses}; {without_retry} rejections without Retry-After")
+        print(
+            f"  rejected after {rejection.at(0.5):.1f} ms (p50), {rejection.at(0.99):.1f} ms (p99)"
+        )
+        print(f"  requests were sent {self.lateness.at(0.99):.1f} ms late (p99)")
+        shares = ", ".join(f"{name} {share:.2f}" for name, share in self.processor_shares.items())
+        print(f"  processors used: {shares}")
+        writes = Measured([one.taken for one in self.writes_beside if one.good], self.seconds)
+        if writes.each:
             print(
-                f"  of {len(self.beside)} writes beside them {len(good.each)} were done, in "
-                f"{good.at(0.5):.1f} ms (p50), {good.at(0.99):.1f} ms (p99)"
+                f"  of {len(self.writes_beside)} writes sent beside, {len(writes.each)} succeeded, "
+                f"in {writes.at(0.5):.1f} ms (p50), {writes.at(0.99):.1f} ms (p99)"
             )
 
 
 def measure(
-    system: Running, load: Load, path: str, make: Make, seconds: float, beside: Make | None = None
+    system: Running,
+    load: Load,
+    path: str,
+    make: Make,
+    seconds: float,
+    make_write: Make | None = None,
 ) -> Result:
-    """One kind of request; in the flood every twentieth is one of `beside`."""
+    """Measures one kind of request. Every twentieth request of the flood is a write."""
     together(load, make, 4, 1.5)
-    idle(system)
-    unloaded = alone(load, make, ALONE // 2, PAUSE)
-    good = [one for one in together(load, make, HELD_CLIENTS, HELD_SECONDS) if one.good]
-    held = len(good) / HELD_SECONDS
-    # As many as were asked alone, so that both ranks are of as many.
-    seconds = max(seconds, ALONE / held)
-    makes = itertools.cycle([make] * (EVERY - 1) + [beside or make])
+    wait_until_idle(system)
+    before = alone(load, make, UNLOADED_REQUESTS // 2, UNLOADED_PAUSE)
+    answers = together(load, make, CAPACITY_CLIENTS, CAPACITY_SECONDS)
+    capacity = sum(answer.good for answer in answers) / CAPACITY_SECONDS
+    # Both percentiles are taken of about equally many requests.
+    seconds = max(seconds, UNLOADED_REQUESTS / capacity)
+    makes = itertools.cycle([make] * (WRITE_EVERY - 1) + [make_write or make])
     load.lateness.clear()
-    begun = time.perf_counter()
-    with processes(system) as taken:
-        found = flood(load, lambda: next(makes)(), TIMES * held, WARM_SECONDS + seconds)
-    whole = time.perf_counter() - begun
-    counted = [one for one in found if one.due - begun > WARM_SECONDS]
-    own = [one for one in counted if one.path == path]
-    others = [one for one in counted if one.path != path]
-    shares = {who: spent / whole / 1000 for who, spent in taken.items()}
-    late = Measured(load.lateness, whole)
-    idle(system)
-    after = alone(load, make, ALONE // 2, PAUSE)
-    usual = Measured([one.taken for one in unloaded + after], 1.0)
-    result = Result(path, usual, held, own, others, seconds, late, shares)
+    started = time.perf_counter()
+    with processes(system) as used:
+        found = flood(
+            load, lambda: next(makes)(), OVERLOAD_FACTOR * capacity, WARM_UP_SECONDS + seconds
+        )
+    elapsed = time.perf_counter() - started
+    counted = [answer for answer in found if answer.due - started > WARM_UP_SECONDS]
+    lateness = Measured(load.lateness, elapsed)
+    wait_until_idle(system)
+    after = alone(load, make, UNLOADED_REQUESTS // 2, UNLOADED_PAUSE)
+    result = Result(
+        path,
+        Measured([answer.taken for answer in before + after], 1.0),
+        capacity,
+        [answer for answer in counted if answer.path == path],
+        [answer for answer in counted if answer.path != path],
+        seconds,
+        lateness,
+        {name: spent / elapsed / 1000 for name, spent in used.items()},
+    )
     show(TITLE, COLUMNS, [result.row()])
-    result.tell()
-    halves = (Measured([one.taken for one in half], 1.0).at(0.99) for half in (unloaded, after))
-    print("  unloaded p99 of those before it and after it: {:.1f} and {:.1f} ms".format(*halves))
+    result.print_details()
+    halves = (Measured([one.taken for one in half], 1.0).at(0.99) for half in (before, after))
+    print("  unloaded p99 before and after: {:.1f} and {:.1f} ms".format(*halves))
     return result
 
 
-def idle(system: Running) -> None:
-    """Waits, a minute at most, until nothing is left to be derived from what was written."""
+def wait_until_idle(system: Running) -> None:
+    """Waits, a minute at most, until the background work of all writes is done."""
     until = time.perf_counter() + 60.0
     while time.perf_counter() < until:
         with urlopen(system.urls["ingest"] + "/metrics") as answer:
-            told = [line.split() for line in answer.read().decode().splitlines()]
-        if not any(float(line[1]) for line in told if line and line[0] in IDLE):
+            samples = [line.split() for line in answer.read().decode().splitlines()]
+        if not any(float(sample[1]) for sample in samples if sample and sample[0] in IDLE):
             return
         time.sleep(0.2)
 
 
-def kept(system: Running, found: list[Answer]) -> str:
-    """Whether the memories whose writes were answered are there."""
-    ids = [json.loads(one.body)["id"] for one in found if one.status == 201]
+def stored_memories(system: Running, found: list[Answer]) -> str:
+    """Tells whether every memory whose write was acknowledged is stored."""
+    ids = [json.loads(answer.body)["id"] for answer in found if answer.status == 201]
     with psycopg.connect(postgres_of(system).admin_url(), autocommit=True) as connection:
         row = connection.execute(
             "select count(*) from reverie.memory where id = any(%s::uuid[])", [ids]
         ).fetchone()
     assert row is not None
-    return f"of {len(ids)} memories whose write was answered, {row[0]} are there"
+    return f"of {len(ids)} memories whose write was acknowledged, {row[0]} are stored"
 
 
 def main(parts: Sequence[str], seconds: float) -> None:
@@ -157,19 +165,19 @@ def main(parts: Sequence[str], seconds: float) -> None:
         numbers = itertools.count()
 
         def remember() -> bytes:
-            said = f"Worker {next(numbers)} of {time.time_ns()} keeps its {random.random()} apart"
-            return load.post("/v1/remember", {"content": said, "scope": "project/shop"})
+            content = f"Worker {next(numbers)} of {time.time_ns()} keeps {random.random()} apart"
+            return load.post("/v1/remember", {"content": content, "scope": "project/shop"})
 
         def recall() -> bytes:
-            # No two alike: what is remembered of questions asked before must help neither side.
+            # No two questions are alike, so that caches of earlier answers do not help.
             query = f"which worker keeps {random.random()} apart, of the {next(numbers)}"
             return load.post("/v1/recall", {"query": query, "limit": 5})
 
         if "writes" in parts:
             written = measure(system, load, "/v1/remember", remember, seconds)
-            print(kept(system, written.flood))
+            print(stored_memories(system, written.flood))
         if "recalls" in parts:
-            together(load, remember, HELD_CLIENTS, HELD_SECONDS)
+            together(load, remember, CAPACITY_CLIENTS, CAPACITY_SECONDS)
             measure(system, load, "/v1/recall", recall, seconds, remember)
 
 
@@ -177,5 +185,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--seconds", type=float, default=12.0)
-    asked = parser.parse_args()
-    main([asked.only] if asked.only else PARTS, asked.seconds)
+    options = parser.parse_args()
+    main([options.only] if options.only else PARTS, options.seconds)

@@ -176,18 +176,19 @@ class Sample:
         return Noted(number=len(self.notes), text=text, tenant=call.principal.tenant_name)
 
 
-def gateway(sample: Sample, upstream: str) -> Service:
-    """A gateway without routes of its own before the sample at `upstream`."""
-    return Service(
-        name="recall",
-        port=0,
-        keys=sample.keys,
-        quotas=sample.counts,
-        proxy_routes=[
-            ProxyRoute("/v1/notes", "ingest", upstream),
-            ProxyRoute("/v1/big", "ingest", upstream),
+def gateway(sample: Sample, upstream: str, *prefixes: str, **more: Any) -> Service:
+    """A gateway that forwards the prefixes to the sample at `upstream`."""
+    fields: dict[str, Any] = {
+        "name": "recall",
+        "port": 0,
+        "keys": sample.keys,
+        "quotas": sample.counts,
+        "proxy_routes": [
+            ProxyRoute(prefix, "ingest", upstream)
+            for prefix in prefixes or ("/v1/notes", "/v1/big")
         ],
-    )
+    }
+    return Service(**{**fields, **more})
 
 
 @asynccontextmanager

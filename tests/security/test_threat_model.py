@@ -58,36 +58,6 @@ async def test_a_page_of_another_host_and_a_name_that_was_bound_anew_are_turned_
                         assert (await problem_of(answer))["code"] == "forbidden"
 
 
-async def test_who_says_no_whole_request_is_hung_up_on_and_keeps_no_place() -> None:
-    sample = Sample()
-    tight = Settings(
-        header_timeout=0.2, request_timeout=0.5, max_concurrent_requests=1, max_connections=6
-    )
-    async with start_service(sample.service(), tight) as url:
-        port = int(url.rpartition(":")[2])
-        slow = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-        for number, (_, writer) in enumerate(slow):
-            head = b"POST /v1/notes HTTP/1.1\r\nHost: localhost\r\n"
-            body = f"Authorization: Bearer {KEY}\r\nContent-Length: 9\r\n\r\n{{".encode()
-            writer.write(head + (body if number else b""))
-        headers = {"Authorization": f"Bearer {KEY}"}
-        async with (
-            aiohttp.ClientSession(url, headers=headers) as http,
-            http.get("/v1/notes") as answer,
-        ):
-            assert answer.status == 200, "those who dawdle keep no place"
-        nothing = await slow[0][0].read()
-        assert nothing == b"", "hung up without a word"
-        for reader, _ in slow[1:]:
-            assert b" 503 " in await reader.readline()
-        many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(9)]
-        ends = (reader.read(1) for reader, _ in many)
-        for end in await asyncio.gather(*ends, return_exceptions=True):
-            assert end == b"" or isinstance(end, ConnectionError)
-        for _, writer in (*slow, *many):
-            writer.close()
-
-
 async def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(stack: Stack) -> None:
     bomb = gzip.compress(b'{"content": "' + b"a" * 40_000_000 + b'"}')
     assert len(bomb) < 60_000

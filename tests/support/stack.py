@@ -40,7 +40,6 @@ SETTINGS: dict[str, Any] = {
     "log_level": "warning",
     "recall_timeout": 12.0,
     "request_queue_timeout": 60.0,
-    "request_overload_after": 60.0,
 }
 """Those of tests: a busy machine makes no recall late, and refuses none as too many."""
 

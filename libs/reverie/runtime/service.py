@@ -25,10 +25,8 @@ from reverie.runtime.auth.authentication import (
     authenticate,
 )
 from reverie.runtime.http.audit import Auditor
-from reverie.runtime.http.bad_requests import REJECTION_CACHE, HttpRunner
-from reverie.runtime.http.early_rejection import RejectionCache
 from reverie.runtime.http.health import HealthCheck, health_routes
-from reverie.runtime.http.host_guard import GuardedSite, create_host_guard, mark_request_received
+from reverie.runtime.http.host_guard import create_host_guard
 from reverie.runtime.http.idempotency import IdempotencyStore
 from reverie.runtime.http.instrumentation import (
     AfterReplyRunner,
@@ -47,7 +45,11 @@ from reverie.runtime.http.routes import (
 )
 from reverie.runtime.http.streaming import register_shutdown_signal
 from reverie.runtime.http.tls import load_certificate
-from reverie.runtime.limits.admission import AdmissionController, AdmissionLimits, AdmissionMetrics
+from reverie.runtime.limits.concurrency import (
+    ConcurrencyLimiter,
+    ConcurrencyLimits,
+    ConcurrencyMetrics,
+)
 from reverie.runtime.limits.rate_limiter import RateLimiter, SharedQuotas
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.logs import Redact, configure_logs
@@ -115,26 +117,24 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     install_provider(service.name)
     after_reply = AfterReplyRunner()
     instrumentation = RequestInstrumentation(service.registry, after_reply)
-    admissions: dict[object, AdmissionController] = {}
-    rejections = RejectionCache(settings.body_limit)
     observers = [instrumentation.middleware()] + (
         [service.auditor.middleware()] if service.auditor else []
     )
     app = web.Application(
         middlewares=[
-            mark_request_received,
-            instrumentation.rejection_middleware(admissions, rejections),
             *observers,
             problem_middleware,
             create_host_guard(settings.host, settings.allowed_hosts),
         ],
         client_max_size=settings.body_limit,
     )
-    app[REJECTION_CACHE] = rejections
     app.on_response_prepare.append(add_response_headers)
     register_shutdown_signal(app)
-    create_admission = partial(
-        AdmissionController, _admission_limits(settings), AdmissionMetrics(service.registry)
+    concurrency_limits = ConcurrencyLimits(
+        settings.max_concurrent_requests, settings.request_queue, settings.request_queue_timeout
+    )
+    create_limiter = partial(
+        ConcurrencyLimiter, concurrency_limits, ConcurrencyMetrics(service.registry)
     )
     deps = RouteDependencies(
         CachedKeyFinder(service.keys, settings.key_cache_ttl),
@@ -145,14 +145,14 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.load_cached_secrets,
         _create_rate_limiter(service.quotas, settings),
         service.positions,
-        create_admission("self"),
+        create_limiter("self"),
         _create_token_verifier(service.find_tenant, settings),
     )
     authenticator: Authenticator = partial(authenticate, keys=deps.keys, tokens=deps.tokens)
     app[AUTHENTICATOR] = authenticator
     gauges = PolledGauges(service.registry, service.polled_gauges)
     builtin_routes = health_routes(service.name, service.checks, service.registry, gauges)
-    add_routes(app, [*builtin_routes, *service.routes], deps, admissions)
+    add_routes(app, [*builtin_routes, *service.routes], deps)
     jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
     app.cleanup_ctx.append(partial(_run_jobs, jobs))
     if service.proxy_routes:
@@ -162,8 +162,7 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         proxy_options = ProxyOptions(
             *limits,
             client_metrics,
-            create_admission,
-            admissions,
+            create_limiter,
             on_proxied,
             settings.trusted_ca_file,
         )
@@ -211,16 +210,6 @@ def _create_token_verifier(
     )
 
 
-def _admission_limits(settings: Settings) -> AdmissionLimits:
-    return AdmissionLimits(
-        settings.max_concurrent_requests,
-        settings.request_queue,
-        settings.request_queue_tolerance,
-        settings.request_queue_timeout,
-        settings.request_overload_after,
-    )
-
-
 async def _run_jobs(jobs: Sequence[BackgroundJob], _: web.Application) -> AsyncIterator[None]:
     async with run_in_background(jobs):
         yield
@@ -247,7 +236,7 @@ async def start_service(
     certificate_jobs = [certificate.watch_files] if certificate else []
     app = create_app(service, settings)
     internal_urls = app[INTERNAL_URL] = []
-    runner = HttpRunner(
+    runner = web.AppRunner(
         app,
         access_log=None,
         shutdown_timeout=settings.shutdown_timeout,
@@ -255,15 +244,15 @@ async def start_service(
     )
     await runner.setup()
     try:
-        connection_limits = settings.header_timeout, settings.max_connections
         context = certificate.context if certificate else None
-        await _listen(
-            GuardedSite(runner, host, port, connection_limits, context), service, host, port
-        )
+        try:
+            await web.TCPSite(runner, host, port, ssl_context=context).start()
+        except OSError as error:
+            raise _listen_error(error, service, host, port) from None
         url = internal_url = base_url(host, runner.addresses[0][1])
         if certificate:
             # Doors of this process that make calls of it do so without leaving the machine.
-            await GuardedSite(runner, LOOPBACK, 0, connection_limits).start()
+            await web.TCPSite(runner, LOOPBACK, 0).start()
             url, internal_url = f"https{url[4:]}", base_url(LOOPBACK, runner.addresses[1][1])
             internal_urls.append(internal_url)
         async with AsyncExitStack() as servers, run_in_background(certificate_jobs):
@@ -272,13 +261,6 @@ async def start_service(
             yield url
     finally:
         await runner.cleanup()
-
-
-async def _listen(site: GuardedSite, service: Service, host: str, port: int) -> None:
-    try:
-        await site.start()
-    except OSError as error:
-        raise _listen_error(error, service, host, port) from None
 
 
 def _listen_error(error: OSError, service: Service, host: str, port: int) -> Misconfigured:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import structlog
 from aiohttp import web
@@ -12,17 +12,12 @@ from aiohttp.typedefs import Middleware
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry
 
-from reverie.domain.core.errors import Overloaded
 from reverie.runtime.http.calls import AfterReplyJob
-from reverie.runtime.http.early_rejection import RejectionCache
 from reverie.runtime.http.problem_responses import (
-    IS_OVERLOADED,
     PROBLEM_CODE,
     NextHandler,
-    overload_response,
     route_pattern,
 )
-from reverie.runtime.limits.admission import AdmissionController
 from reverie.runtime.observability.metrics import RequestMetrics
 from reverie.runtime.observability.tracing import (
     current_trace_id,
@@ -92,33 +87,6 @@ class RequestInstrumentation:
 
         return observe
 
-    def rejection_middleware(
-        self, admissions: Mapping[object, AdmissionController], rejections: RejectionCache
-    ) -> Middleware:
-        """Refuses what could only wait in vain, before anything is made of it; `admissions` by
-        handler.
-
-        It is counted, and told in the log once a second; the next like it is known to `rejections`.
-        """
-
-        @web.middleware
-        async def shed(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-            admission = admissions.get(request.match_info.handler)
-            if admission is None:
-                return await handler(request)
-            try:
-                admission.check()
-            except Overloaded as error:
-                count_rejection = self._metrics.rejection_counter(
-                    request.method, route_pattern(request), error.code
-                )
-                count_rejection()
-                rejections.remember_rejection(request, admission, count_rejection)
-                return overload_response(request, error)
-            return await handler(request)
-
-        return shed
-
     async def _observe_request(
         self, request: web.Request, handler: NextHandler, method: str
     ) -> web.StreamResponse:
@@ -160,7 +128,7 @@ def _finish_span(span: trace.Span, status: int, code: str | None) -> None:
 
 
 def _log_request(request: web.Request, status: int, seconds: float, code: str | None) -> None:
-    quiet = (request.path in PROBE_PATHS and status < 500) or request.get(IS_OVERLOADED, False)
+    quiet = request.path in PROBE_PATHS and status < 500
     (log.debug if quiet else log.info)(
         "request_answered",
         method=request.method,

@@ -12,14 +12,12 @@ from reverie.contracts.base import Problem
 from reverie.contracts.problems import build_problem, problem_from_error
 from reverie.domain.core.errors import Overloaded, ReverieError, Unauthenticated, Unavailable
 from reverie.domain.redaction.redactor import redact
-from reverie.runtime.http.early_rejection import overload_problem
 from reverie.runtime.observability.tracing import current_trace_id
 
 log = structlog.get_logger()
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 PROBLEM_CODE = web.RequestKey("PROBLEM", str)
-IS_OVERLOADED = web.RequestKey("CROWDED", bool)
 _MAX_PATH_LENGTH = 200
 
 NextHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -70,21 +68,13 @@ def _redacted_path(request: web.Request) -> str:
 
 
 def _response_for_error(request: web.Request, error: ReverieError) -> web.Response:
-    if isinstance(error, Overloaded):
-        return overload_response(request, error)
     document = problem_from_error(error)
     if document.status == 500:
         log.error("request_failed", route=route_pattern(request), exc_info=error)
-    elif document.status == 503:
+    # Under overload there are many of these, and a metric counts them.
+    elif document.status == 503 and not isinstance(error, Overloaded):
         log.warning("request_refused", route=route_pattern(request), reason=str(error))
     return problem_response(request, document, _error_headers(error))
-
-
-def overload_response(request: web.Request, error: Overloaded) -> web.Response:
-    """The same, made for little; it is logged once a second, where it is decided."""
-    request[IS_OVERLOADED], request[PROBLEM_CODE] = True, error.code
-    body, headers = overload_problem(error, current_trace_id())
-    return web.Response(status=503, body=body, headers=headers)
 
 
 def _error_headers(error: ReverieError) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ from reverie.runtime.auth.authentication import bearer_token
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
 from reverie.runtime.http.problem_responses import route_pattern
 from reverie.runtime.http.read_your_writes import POSITION_HEADER
-from reverie.runtime.http.routes import read_body
-from reverie.runtime.http.streaming import read_chunks, stream_until_stopped
+from reverie.runtime.http.routes import has_small_body, read_body
+from reverie.runtime.http.streaming import check_body_size, read_chunks, stream_until_stopped
 from reverie.runtime.http.websocket import (
     WEBSOCKET_SUFFIX,
     RequestedParams,
     UpstreamRefusal,
     serve_websocket,
 )
-from reverie.runtime.limits.admission import AdmissionController
+from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.tracing import inject_headers, mark_failed
 
@@ -55,7 +55,6 @@ PROXY_SESSION = web.AppKey("SESSION", ClientSession)
 PROXY_OBSERVER: web.AppKey[ProxyObserver] = web.AppKey("PASSED_ON", Callable)  # type: ignore[arg-type]
 _CONNECT_SECONDS = 2.0
 _READ_TIMEOUT = 60.0
-_SMALL_BODY_BYTES = 16 * 1024
 _REQUEST_HEADERS = (
     "Authorization",
     "Content-Type",
@@ -117,18 +116,16 @@ class ProxyRoute:
 
 @dataclass(frozen=True)
 class ProxyOptions:
-    """What bounds and measures all that is passed on; `create_admission` makes the door to a
-    service.
+    """Limits and metrics of all forwarded calls.
 
-    `admissions`: gets who lets in, by handler. `on_proxied` is told the headers of each call and
-    of its answer.
+    `create_limiter` makes the concurrency limit of a service from its name. `on_proxied` gets the
+    headers of each request and of its response.
     """
 
     body_limit: int
     timeout: float
     metrics: HttpClientMetrics
-    create_admission: Callable[[str], AdmissionController]
-    admissions: dict[object, AdmissionController]
+    create_limiter: Callable[[str], ConcurrencyLimiter]
     on_proxied: ProxyObserver = lambda _asked, _answered: None
     ca_file: Path | None = None
 
@@ -139,21 +136,14 @@ def add_proxy_routes(
     """Adds the routes, the longest prefix first, and the client session behind them."""
     app[PROXY_OBSERVER] = options.on_proxied
     app.cleanup_ctx.append(partial(_client_session, options))
-    admissions = {
-        name: options.create_admission(name)
-        for name in sorted({rule.service for rule in proxy_routes})
+    limiters = {
+        name: options.create_limiter(name)
+        for name in sorted({proxy_route.service for proxy_route in proxy_routes})
     }
-    for proxy_route in sorted(proxy_routes, key=lambda rule: -len(rule.prefix)):
-        admission = admissions[proxy_route.service]
-        handler = partial(_proxy_request, proxy_route, admission, options.body_limit)
-        if not is_long_lived(proxy_route):
-            options.admissions[handler] = admission
+    for proxy_route in sorted(proxy_routes, key=lambda proxy_route: -len(proxy_route.prefix)):
+        limiter = limiters[proxy_route.service]
+        handler = partial(_proxy_request, proxy_route, limiter, options)
         app.router.add_route("*", proxy_route.prefix + "{tail:(/.*)?}", handler)
-
-
-def is_long_lived(proxy_route: ProxyRoute) -> bool:
-    """Whether a call may go on for so long that it takes no place among the others."""
-    return proxy_route.endless or proxy_route.stream_limit > 0
 
 
 async def _client_session(options: ProxyOptions, app: web.Application) -> AsyncIterator[None]:
@@ -173,20 +163,27 @@ async def _client_session(options: ProxyOptions, app: web.Application) -> AsyncI
 
 
 async def _proxy_request(
-    proxy_route: ProxyRoute, admission: AdmissionController, body_limit: int, request: web.Request
+    proxy_route: ProxyRoute,
+    limiter: ConcurrencyLimiter,
+    options: ProxyOptions,
+    request: web.Request,
 ) -> web.StreamResponse:
     if proxy_route.endless and request.path.endswith(WEBSOCKET_SUFFIX):
         return await serve_websocket(
             request, partial(_open_event_stream, proxy_route, request), _READ_TIMEOUT
         )
     body_errors: list[ReverieError] = []
-    if proxy_route.stream_limit:
-        body: ProxiedBody = _record_errors(
-            read_chunks(request, proxy_route.stream_limit, "import_limit"), body_errors
-        )
+    limit = proxy_route.stream_limit or proxy_route.body_limit or options.body_limit
+    setting = "import_limit" if proxy_route.stream_limit else proxy_route.body_limit_setting
+    check_body_size(request, limit, setting)
+    if has_small_body(request):
+        # A slow client holds no slot while it sends a small body.
+        async with asyncio.timeout(options.timeout):
+            body: ProxiedBody = await read_body(request, limit, setting) or None
     else:
-        limit = proxy_route.body_limit or body_limit
-        body = await read_body(request, limit, proxy_route.body_limit_setting) or None
+        # The service authenticates the call before it reads a large body.
+        body = _record_errors(read_chunks(request, limit, setting), body_errors)
+    is_long_lived = proxy_route.endless or proxy_route.stream_limit > 0
     tracer = trace.get_tracer("reverie.http")
     with tracer.start_as_current_span(
         f"{request.method} {route_pattern(request)}",
@@ -196,11 +193,7 @@ async def _proxy_request(
         set_status_on_exception=False,
     ) as span:
         try:
-            async with (
-                nullcontext()
-                if is_long_lived(proxy_route)
-                else admission.acquire_slot(route_pattern(request))
-            ):
+            async with nullcontext() if is_long_lived else limiter.acquire():
                 answer = await _send_upstream(proxy_route, request, body)
         except (ClientError, TimeoutError, OSError) as error:
             mark_failed(span, type(error).__name__)
@@ -272,10 +265,7 @@ async def _send_upstream(
     return await request.app[PROXY_SESSION].request(
         request.method,
         url,
-        # A file is sent in pieces, so that a long body does not hold up the others.
-        data=io.BytesIO(body)
-        if isinstance(body, bytes) and len(body) > _SMALL_BODY_BYTES
-        else body,
+        data=body,
         headers=headers or _upstream_headers(request),
         allow_redirects=False,
         trace_request_ctx=proxy_route.service,

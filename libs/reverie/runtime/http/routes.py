@@ -39,6 +39,7 @@ from reverie.runtime.http.instrumentation import AFTER_REPLY, PROBE_PATHS, RATE_
 from reverie.runtime.http.read_your_writes import PositionHooks
 from reverie.runtime.http.streaming import (
     StreamingReply,
+    check_body_size,
     check_content_encoding,
     read_chunks,
     send_stream,
@@ -46,7 +47,7 @@ from reverie.runtime.http.streaming import (
 )
 from reverie.runtime.http.validation import check_path, parse_body, parse_query
 from reverie.runtime.http.websocket import RequestedParams, serve_websocket
-from reverie.runtime.limits.admission import AdmissionController
+from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.limits.rate_limiter import RateLimiter, RemainingQuota
 from reverie.runtime.observability.tracing import current_trace_id
 
@@ -106,6 +107,7 @@ AUTHENTICATED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTE
 """The route of a request that was let in, and who sent it."""
 _MIN_COMPRESS_BYTES = 1024
 """Bytes above which an answer is packed for who asks for it."""
+_SMALL_BODY_BYTES = 64 * 1024
 _LARGE_BODY_BYTES = 256 * 1024
 """Bytes of a body that is worked on beside the event loop, so that others need not wait for it."""
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -129,30 +131,20 @@ class RouteDependencies:
     load_cached_secrets: SecretsLoader | None = None
     rates: RateLimiter | None = None
     positions: PositionHooks = field(default_factory=PositionHooks)
-    admission: AdmissionController | None = None
+    concurrency: ConcurrencyLimiter | None = None
     tokens: TokenVerifier | None = None
 
     def acquire_slot(self, route: Route) -> AbstractAsyncContextManager[None]:
-        """A place among the requests that are worked on; probes need none."""
-        if self.admission is None or route.path in PROBE_PATHS:
+        """Holds a slot of the concurrency limit. Probes are not limited."""
+        if self.concurrency is None or route.path in PROBE_PATHS:
             return nullcontext()
-        return self.admission.acquire_slot(route.name)
+        return self.concurrency.acquire()
 
 
-def add_routes(
-    app: web.Application,
-    routes: list[Route],
-    deps: RouteDependencies,
-    admissions: dict[object, AdmissionController],
-) -> None:
-    """Adds the routes to the app;
-
-    a GET answers HEAD too. `admissions`: gets who lets in, by handler.
-    """
+def add_routes(app: web.Application, routes: list[Route], deps: RouteDependencies) -> None:
+    """Adds the routes to the app. A GET route answers HEAD too."""
     for route in routes:
         handler = partial(_handler_for(route), route, deps)
-        if deps.admission is not None and not route.streaming and route.path not in PROBE_PATHS:
-            admissions[handler] = deps.admission
         if route.method == "GET":
             app.router.add_get(route.path, handler, allow_head=True)
         else:
@@ -171,11 +163,14 @@ async def _handle(route: Route, deps: RouteDependencies, request: web.Request) -
     set_current_principal(None)
     async with asyncio.timeout(deps.request_timeout):
         principal = None if route.public else await _authenticate(route, deps, request)
-        # A place is taken once all has arrived, so that slow clients keep none.
-        data = await read_body(
-            request, route.body_limit or deps.body_limit, route.body_limit_setting
+        read = partial(
+            read_body, request, route.body_limit or deps.body_limit, route.body_limit_setting
         )
+        # A slow client holds no slot while it sends a small body. A large body is not read
+        # before there is a slot, so that memory stays bounded.
+        data = await read() if has_small_body(request) else None
         async with deps.acquire_slot(route):
+            data = await read() if data is None else data
             reply, position_headers = await _run_call(route, deps, request, data, principal)
     if _is_not_modified(route, request, reply):
         return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
@@ -369,12 +364,22 @@ async def _answer_with_fresh_secrets(
         raise Unavailable("the vault", "its secrets change all the time: try again") from None
 
 
+def has_small_body(request: web.Request) -> bool:
+    """Whether the body is known to fit into the buffer that the connection has anyway."""
+    if not request.body_exists:
+        return True
+    size = request.content_length
+    return (
+        size is not None
+        and size <= _SMALL_BODY_BYTES
+        and not request.headers.get("Content-Encoding")
+    )
+
+
 async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
     """The whole body; raises `PayloadTooLarge` above `body_limit` bytes."""
     check_content_encoding(request)
-    content_length = request.content_length or 0
-    if content_length > limit:
-        raise PayloadTooLarge("body", content_length, limit, setting)
+    check_body_size(request, limit, setting)
     try:
         return await request.clone(client_max_size=limit).read()
     except HTTPRequestEntityTooLarge:

@@ -103,12 +103,17 @@ def check_content_encoding(request: web.Request) -> None:
         )
 
 
-async def read_chunks(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:
-    """The body in pieces; raises `PayloadTooLarge` once it holds more than `limit` bytes."""
-    check_content_encoding(request)
+def check_body_size(request: web.Request, limit: int, setting: str) -> None:
+    """Raises `PayloadTooLarge` if the announced size of the body exceeds `limit` bytes."""
     size = request.content_length or 0
     if size > limit:
         raise PayloadTooLarge("body", size, limit, setting)
+
+
+async def read_chunks(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:
+    """The body in pieces; raises `PayloadTooLarge` once it holds more than `limit` bytes."""
+    check_content_encoding(request)
+    check_body_size(request, limit, setting)
     size = 0
     try:
         async for chunk in request.content.iter_any():

@@ -93,21 +93,6 @@ class RequestMetrics:
         if code is not None:
             self.errors(method, route, code).inc()
 
-    def rejection_counter(self, method: str, route: str, code: str) -> Callable[[], None]:
-        """Counts one request that was refused at once, for as little as can be."""
-        requests = self.requests(method, route, "503")
-        seconds, errors = (
-            self.seconds(method, route),
-            self.errors(method, route, code),
-        )
-
-        def count() -> None:
-            requests.inc()
-            seconds.observe(0.0)
-            errors.inc()
-
-        return count
-
 
 @dataclass(frozen=True)
 class PolledGauge:

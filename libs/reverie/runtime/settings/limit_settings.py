@@ -94,27 +94,14 @@ class LimitSettings(BaseSettings):
         description="names under which services are reached, separated by commas; others are "
         "refused; unset: any, but only localhost where they listen on this machine alone",
     )
-    header_timeout: Seconds = Field(
-        20.0, description="seconds that the head of a connection's first request may take"
-    )
-    max_connections: Count = Field(
-        4000, description="connections that one process keeps open; more are closed at once"
-    )
     max_concurrent_requests: Count = Field(
-        64,
-        description="requests that one process works on at once at most; fewer where they slow "
-        "each other down",
+        32,
+        description="requests that one process handles at once; the gateway counts its own and "
+        "those of each service behind it separately",
     )
     request_queue: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        256, description="requests that may wait for their turn; more are refused (503)"
+        256, description="requests that may wait to be handled; more are refused with 503"
     )
     request_queue_timeout: Seconds = Field(
-        2.0, description="seconds that a request may wait for its turn"
-    )
-    request_queue_tolerance: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        16, description="requests that may wait on and on without any being refused"
-    )
-    request_overload_after: Seconds = Field(
-        0.25,
-        description="seconds after which, where more than those wait, others are refused at once",
+        2.0, description="seconds that a request may wait before it is refused with 503"
     )
