@@ -26,7 +26,6 @@ NO_OPERATION = {
     "GET /health": "asks for the process alone; `health` asks for its parts too",
     "GET /metrics": "what Prometheus reads",
     "POST /mcp": "another door",
-    "GET /v1/events/ws": "`watch_memories` over a WebSocket",
     "GET /v1/events/page": "`watch_memories` for who asks now and then",
     "GET /v1/skills/{id}/replay": "`replay` by another address",
     "POST /v1/git/github/{tenant}/{project}": "what a forge delivers, signed",

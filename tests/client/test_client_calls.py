@@ -27,7 +27,6 @@ ELSEWHERE = {
     "POST /v1/git/gitlab/{tenant}/{project}",
     "GET /v1/export",
     "GET /v1/events",
-    "GET /v1/events/ws",
     "GET /v1/events/page",
     "POST /v1/import",
 }

@@ -1,16 +1,15 @@
-"""`GET /v1/events` by server-sent events and WebSocket."""
+"""`GET /v1/events`: server-sent events."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-import pytest
 
 from reverie.bus.nats_bus import connect
 from reverie.contracts.events import MEMORY_STREAM
@@ -244,122 +243,3 @@ async def test_places_for_watchers_are_few_and_come_free_and_streams_end_with_th
             await opened.wait()
     async with asyncio.timeout(5):
         await watching
-
-
-@asynccontextmanager
-async def _talking(
-    stack: Stack, query: str = "", key: str | None = None, **more: Any
-) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    url = more.pop("url", stack.url)
-    headers = {"Authorization": f"Bearer {key or stack.key}", **more.pop("headers", {})}
-    async with stack.http.ws_connect(
-        f"{url}/v1/events/ws{query}", headers=headers, timeout=aiohttp.ClientWSTimeout(5), **more
-    ) as socket:
-        yield socket
-
-
-async def _told(socket: aiohttp.ClientWebSocketResponse, event: str) -> dict[str, Any]:
-    """The next message of that event."""
-    async with asyncio.timeout(20):
-        while True:
-            found = await socket.receive_json()
-            if found["event"] == event:
-                return dict(found)
-
-
-async def test_a_socket_tells_the_same_and_takes_other_wishes_while_it_is_open(
-    stack: Stack,
-) -> None:
-    async with _talking(stack, "?event=remembered&kind=task") as socket:
-        start = (await _told(socket, "alive"))["id"]
-        note = await _remember(stack, "The shop sells apples", scope="project/a")
-        task = await _remember(stack, "Paint the shop", scope="project/a", kind="task")
-        told = await _told(socket, "remembered")
-        assert (told["data"]["id"], told["data"]["kind"]) == (task, "task")
-        await socket.send_json({"scope": "project/a", "event": ["remembered"], "after": start})
-        assert [(await _told(socket, "remembered"))["data"]["id"] for _ in "ab"] == [note, task]
-        await socket.send_json({"event": "remembered", "scope": ["project/b"]})
-        assert (await _told(socket, "alive"))["id"]
-        other = await _remember(stack, "The market sells pears", scope="project/b")
-        last = await _told(socket, "remembered")
-        assert last["data"]["id"] == other
-    for url in (stack.url, stack.urls["ingest"]):
-        for header, query in (({"Last-Event-ID": start}, ""), ({}, f"&after={start}")):
-            query = f"?event=remembered{query}"
-            async with _talking(stack, query, headers=header, url=url) as again:
-                seen = [(await _told(again, "remembered"))["data"]["id"] for _ in "abc"]
-                assert seen == [note, task, other]
-
-
-async def test_a_page_opens_a_socket_with_its_key_among_the_protocols(stack: Stack) -> None:
-    offered = ("reverie", f"reverie.key.{stack.key}")
-    for url in (stack.url, stack.urls["ingest"]):
-        async with stack.http.ws_connect(f"{url}/v1/events/ws", protocols=offered) as socket:
-            assert (await socket.receive_json())["event"] == "alive"
-            assert socket.protocol == "reverie"
-        with pytest.raises(aiohttp.WSServerHandshakeError, match="401"):
-            await stack.http.ws_connect(f"{url}/v1/events/ws", protocols=("reverie.key.rv_no",))
-
-
-async def test_a_socket_refuses_in_the_words_of_every_call(stack: Stack) -> None:
-    narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
-    hands = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
-    hands["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
-    wrong = {
-        "": (400, "malformed"),
-        "?event=exploded": (422, "invalid"),
-        "?after=0": (422, "invalid"),
-        "?scope=project/b": (403, "forbidden"),
-    }
-    for query, expected in wrong.items():
-        head = hands if query else {}
-        reply = await stack.call("GET", f"/v1/events/ws{query}", key=narrow, headers=head)
-        assert (reply.status, reply.body["code"]) == expected
-    for message, code in {
-        '{"scope": "project/b"}': "forbidden",
-        '{"event": "exploded"}': "invalid",
-        '{"event": 1}': "malformed",
-        '{"shoe": "1"}': "invalid",
-        "[]": "malformed",
-        "{": "malformed",
-    }.items():
-        async with _talking(stack, key=narrow) as socket:
-            await socket.send_str(message)
-            problem = await _told(socket, "problem")
-            assert problem["data"]["code"] == code, message
-            assert (await socket.receive()).data == aiohttp.WSCloseCode.POLICY_VIOLATION
-
-
-async def test_a_socket_takes_a_place_and_ends_with_the_service(
-    database: DatabaseUrls, nats_url: str
-) -> None:
-    async with (
-        aiohttp.ClientSession() as http,
-        AsyncExitStack() as running,
-    ):
-        one = running_stack(database, nats_url, model_home(), max_event_watchers=1)
-        stack = await running.enter_async_context(one)
-        async with _talking(stack) as socket:
-            await _told(socket, "alive")
-            with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
-                async with _talking(stack):
-                    pass
-
-        async def free() -> aiohttp.ClientWebSocketResponse | None:
-            with suppress(aiohttp.WSServerHandshakeError):
-                url = f"{stack.url}/v1/events/ws"
-                return await http.ws_connect(url, headers={"Authorization": f"Bearer {stack.key}"})
-            return None
-
-        last = await eventually(free)
-        assert last is not None
-        hearing = asyncio.create_task(_rest(last))
-        await running.aclose()
-        async with asyncio.timeout(5):
-            assert await hearing == aiohttp.WSCloseCode.GOING_AWAY
-
-
-async def _rest(socket: aiohttp.ClientWebSocketResponse) -> int | None:
-    async for _ in socket:
-        continue
-    return socket.close_code

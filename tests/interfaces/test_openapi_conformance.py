@@ -21,7 +21,7 @@ from schemathesis.core.result import Ok
 
 from tests.support.stack import Stack
 
-APART = {("GET", "/v1/events"), ("GET", "/v1/events/ws"), ("POST", "/mcp")}
+APART = {("GET", "/v1/events"), ("POST", "/mcp")}
 """The first two never end; the last answers in its own protocol."""
 UNSURE = ("positive_data_acceptance", "ignored_auth", "unsupported_method")
 """What a schema cannot say is refused with 422; the others are tested once for all calls."""

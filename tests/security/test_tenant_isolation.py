@@ -309,8 +309,6 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
     if route.path == "/v1/export":
         async with stack.http.get(url, headers={"Authorization": f"Bearer {key}"}) as answer:
             return Reply(answer.status, await answer.text(), dict(answer.headers))
-    if route.websocket:
-        return await stack.over_socket(url, key, _beginning(stack, "madagascar"))
     if route.name not in ENDLESS:
         return await stack.call(route.method, url, key=key, **more)
     headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": _beginning(stack, "madagascar")}

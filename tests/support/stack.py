@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -116,19 +116,6 @@ class Stack:
             if page["next"] is None:
                 return items
             params["cursor"] = page["next"]
-
-    async def over_socket(self, url: str, key: str, after: str) -> Reply:
-        """All that a WebSocket tells before it falls silent."""
-        headers = {"Authorization": f"Bearer {key}", "Last-Event-ID": after}
-        heard = ""
-        try:
-            async with self.http.ws_connect(url, headers=headers) as socket:
-                with suppress(TimeoutError):
-                    while True:
-                        heard += await socket.receive_str(timeout=0.5)
-        except aiohttp.WSServerHandshakeError as refused:
-            return Reply(refused.status, None, dict(refused.headers or {}))
-        return Reply(101, heard, {})
 
 
 async def eventually(

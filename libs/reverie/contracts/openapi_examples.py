@@ -91,7 +91,6 @@ QUERY_EXAMPLES: dict[str, JsonObject] = {
     "GET /v1/tasks": {**_PAGE_QUERY, "state": ["todo"]},
     "GET /v1/claims": {"topic": "postgres"},
     "GET /v1/events": {"scope": ["project/shop"], "event": ["remembered"]},
-    "GET /v1/events/ws": {"scope": ["project/shop"], "event": ["remembered"]},
     "GET /v1/events/page": {"scope": ["project/shop"], "event": ["remembered"], "limit": 20},
     "GET /v1/export": {"format": "jsonl", "scope": ["project/shop"]},
     "GET /v1/git/anchors": {**_PAGE_QUERY, "project": "shop"},

@@ -16,8 +16,6 @@ log = structlog.get_logger()
 
 _MAX_CACHED_KEYS = 10_000
 _MAX_KEY_LENGTH = 8192
-WEBSOCKET_KEY_PREFIX = "reverie.key."
-"""What comes before the key among the protocols that a WebSocket offers."""
 
 
 class KeyFinder(Protocol):
@@ -102,16 +100,8 @@ async def authenticate(
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """The key that a request brings: a page opens a WebSocket with no headers but protocols."""
-    if "Authorization" in headers:
-        return parse_bearer(headers["Authorization"])
-    protocols = headers.get("Sec-WebSocket-Protocol", "").split(",")
-    keys = [
-        protocol.strip().removeprefix(WEBSOCKET_KEY_PREFIX)
-        for protocol in protocols
-        if WEBSOCKET_KEY_PREFIX in protocol
-    ]
-    return parse_bearer(f"Bearer {keys[0]}") if keys else None
+    """The key that a request brings."""
+    return parse_bearer(headers.get("Authorization", ""))
 
 
 def parse_bearer(header: str) -> str | None:

@@ -193,7 +193,7 @@ def _header_parameters(route: Route) -> Iterator[Json]:
     if route.supports_etag:
         which = "IfNoneMatch" if route.method == "GET" else "IfMatch"
         yield {"$ref": f"#/components/parameters/{which}"}
-    if route.websocket or "text/event-stream" in route.response_examples:
+    if "text/event-stream" in route.response_examples:
         yield {"$ref": "#/components/parameters/LastEventId"}
 
 

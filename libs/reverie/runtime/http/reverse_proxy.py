@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +27,12 @@ from structlog.contextvars import bind_contextvars
 from yarl import URL
 
 from reverie.contracts.tls import create_tls_context
-from reverie.domain.core.consistency import StoredReply
 from reverie.domain.core.errors import ReverieError, Unavailable
-from reverie.runtime.auth.authentication import bearer_token
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
 from reverie.runtime.http.problem_responses import route_pattern
 from reverie.runtime.http.read_your_writes import POSITION_HEADER
 from reverie.runtime.http.routes import has_small_body, read_body
 from reverie.runtime.http.streaming import check_body_size, read_chunks, stream_until_stopped
-from reverie.runtime.http.websocket import (
-    WEBSOCKET_SUFFIX,
-    RequestedParams,
-    UpstreamRefusal,
-    serve_websocket,
-)
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.tracing import inject_headers, mark_failed
@@ -168,10 +159,6 @@ async def _proxy_request(
     options: ProxyOptions,
     request: web.Request,
 ) -> web.StreamResponse:
-    if proxy_route.endless and request.path.endswith(WEBSOCKET_SUFFIX):
-        return await serve_websocket(
-            request, partial(_open_event_stream, proxy_route, request), _READ_TIMEOUT
-        )
     body_errors: list[ReverieError] = []
     limit = proxy_route.stream_limit or proxy_route.body_limit or options.body_limit
     setting = "import_limit" if proxy_route.stream_limit else proxy_route.body_limit_setting
@@ -216,31 +203,6 @@ async def _proxy_request(
         )
 
 
-@asynccontextmanager
-async def _open_event_stream(
-    proxy_route: ProxyRoute, request: web.Request, params: RequestedParams | None
-) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The stream of events whose socket is asked for, from the service that has it."""
-    url = request.rel_url.with_path(request.path.removesuffix(WEBSOCKET_SUFFIX), keep_query=True)
-    if params is not None:
-        url = url.with_query([(name, value) for name, values in params.items() for value in values])
-    headers = _upstream_headers(request)
-    if params is not None:
-        headers.popall("Last-Event-ID", None)
-    if key := bearer_token(request.headers):
-        headers["Authorization"] = f"Bearer {key}"
-    try:
-        answer = await _send_upstream(proxy_route, request, None, url, headers)
-    except (ClientError, TimeoutError, OSError) as error:
-        raise _unavailable_error(proxy_route, error) from error
-    async with answer:
-        if answer.status != HTTPStatus.OK:
-            headers_back = dict(_pick_headers(answer.headers, _RESPONSE_HEADERS))
-            raise UpstreamRefusal(StoredReply(answer.status, await answer.read(), headers_back))
-        async with aclosing(stream_until_stopped(request, answer.content.iter_any())) as chunks:
-            yield chunks
-
-
 async def _record_errors(
     chunks: AsyncIterator[bytes], body_errors: list[ReverieError]
 ) -> AsyncIterator[bytes]:
@@ -257,16 +219,13 @@ async def _send_upstream(
     proxy_route: ProxyRoute,
     request: web.Request,
     body: ProxiedBody,
-    target: URL | None = None,
-    headers: CIMultiDict[str] | None = None,
 ) -> ClientResponse:
-    path = (target or request.rel_url).raw_path_qs
-    url = URL(proxy_route.url.rstrip("/") + path, encoded=True)
+    url = URL(proxy_route.url.rstrip("/") + request.rel_url.raw_path_qs, encoded=True)
     return await request.app[PROXY_SESSION].request(
         request.method,
         url,
         data=body,
-        headers=headers or _upstream_headers(request),
+        headers=_upstream_headers(request),
         allow_redirects=False,
         trace_request_ctx=proxy_route.service,
         **_timeout_options(proxy_route),

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
-    aclosing,
-    asynccontextmanager,
     nullcontext,
 )
 from dataclasses import dataclass, field, replace
@@ -18,7 +16,6 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
-from multidict import MultiDict
 from pydantic import BaseModel
 
 from reverie.domain.access.principals import Principal, set_current_principal
@@ -43,10 +40,8 @@ from reverie.runtime.http.streaming import (
     check_content_encoding,
     read_chunks,
     send_stream,
-    stream_until_stopped,
 )
 from reverie.runtime.http.validation import check_path, parse_body, parse_query
-from reverie.runtime.http.websocket import RequestedParams, serve_websocket
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.limits.rate_limiter import RateLimiter, RemainingQuota
 from reverie.runtime.observability.tracing import current_trace_id
@@ -61,8 +56,7 @@ class Route:
     the body.
     `body_limit`: bytes of a whole body, where they are not those of all calls, and the setting
     they are.
-    `websocket`: its stream of events is told over a WebSocket. `supports_etag`: it knows
-    versions, by ETag.
+    `supports_etag`: it knows versions, by ETag.
     `rechecks_secrets`: what it writes is refused as `OutdatedSecrets` where the secrets taken out
     of it changed.
     `request_media_types`: media types of a body that is no model; `response_examples`: those of
@@ -87,7 +81,6 @@ class Route:
     stream_limit: int = 0
     body_limit: int = 0
     body_limit_setting: str = "body_limit"
-    websocket: bool = False
     supports_etag: bool = False
     rechecks_secrets: bool = False
     request_media_types: tuple[str, ...] = ()
@@ -144,19 +137,11 @@ class RouteDependencies:
 def add_routes(app: web.Application, routes: list[Route], deps: RouteDependencies) -> None:
     """Adds the routes to the app. A GET route answers HEAD too."""
     for route in routes:
-        handler = partial(_handler_for(route), route, deps)
+        handler = partial(_handle_stream if route.streaming else _handle, route, deps)
         if route.method == "GET":
             app.router.add_get(route.path, handler, allow_head=True)
         else:
             app.router.add_route(route.method, route.path, handler)
-
-
-def _handler_for(
-    route: Route,
-) -> Callable[[Route, RouteDependencies, web.Request], Awaitable[web.StreamResponse]]:
-    if route.websocket:
-        return _handle_websocket
-    return _handle_stream if route.streaming else _handle
 
 
 async def _handle(route: Route, deps: RouteDependencies, request: web.Request) -> web.Response:
@@ -309,33 +294,6 @@ async def _run_streaming(
         (request_name, chunks),
         answered,
     )
-
-
-async def _handle_websocket(
-    route: Route, deps: RouteDependencies, request: web.Request
-) -> web.StreamResponse:
-    principal = await _authenticate(route, deps, request)
-    call = _read_call(route, request, b"", principal)
-
-    @asynccontextmanager
-    async def opened(params: RequestedParams | None) -> AsyncIterator[AsyncIterator[bytes]]:
-        result = await route.handler(
-            call if params is None else _call_with_params(route, call, params)
-        )
-        if not isinstance(result, StreamingReply):
-            raise TypeError("only a stream can be told over a WebSocket")
-        async with aclosing(stream_until_stopped(request, result.chunks)) as chunks:
-            yield chunks
-
-    return await serve_websocket(request, opened, deps.request_timeout)
-
-
-def _call_with_params(
-    route: Route, call: Call[Any, Any], params: RequestedParams
-) -> Call[Any, Any]:
-    """The call with other parameters; where to go on, they say, and no header."""
-    query = MultiDict((name, value) for name, values in params.items() for value in values)
-    return replace(call, query=parse_query(route.query, query), headers={})
 
 
 async def _secrets_context(

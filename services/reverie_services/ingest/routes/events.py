@@ -38,10 +38,6 @@ _SSE_EXAMPLE = (
     "id: p1.3f9c\nevent: remembered\n"
     'data: {"event": "remembered", "scope": "project/shop", "kind": "decision"}\n\n'
 )
-_WEBSOCKET_EXAMPLE = (
-    '{"id": "p1.3f9c", "event": "remembered", '
-    '"data": {"event": "remembered", "scope": "project/shop", "kind": "decision"}}'
-)
 _BATCH_SIZE = 100
 _MAX_BATCHES = 10
 """A page looks at so many messages at a time, and so many times at most."""
@@ -100,17 +96,6 @@ def build_event_routes(deps: IngestDependencies) -> list[Route]:
             streaming=True,
             response_examples={"text/event-stream": _SSE_EXAMPLE},
             summary="What happens to memories, as server-sent events",
-        ),
-        Route(
-            "GET",
-            "/v1/events/ws",
-            handlers.stream_events,
-            query=EventQuery,
-            streaming=True,
-            websocket=True,
-            status=101,
-            response_examples={"application/json": _WEBSOCKET_EXAMPLE},
-            summary="The same over a WebSocket; a message of the client asks for other events",
         ),
         Route(
             "GET",
