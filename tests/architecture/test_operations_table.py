@@ -22,6 +22,7 @@ from tests.interfaces.test_openapi_document import ROUTES
 
 NO_OPERATION = {
     "GET /docs": "a page for people",
+    "GET /docs/redoc.js": "the script of that page",
     "GET /openapi.json": "a document about all others",
     "GET /health": "asks for the process alone; `health` asks for its parts too",
     "GET /metrics": "what Prometheus reads",

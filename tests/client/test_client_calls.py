@@ -20,6 +20,7 @@ from tests.support.stack import Stack, eventually
 
 ELSEWHERE = {
     "GET /docs",
+    "GET /docs/redoc.js",
     "GET /openapi.json",
     "POST /mcp",
     "GET /v1/skills/{id}/replay",
