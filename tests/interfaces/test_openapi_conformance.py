@@ -104,7 +104,11 @@ async def test_the_page_of_all_calls_works_offline_and_what_is_known_is_not_sent
         assert answer.status == 200
         assert answer.content_type == "text/html"
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-        assert "/v1/remember/batch" in await answer.text()
+        assert '<redoc spec-url="/openapi.json">' in await answer.text()
+    async with stack.http.get(f"{stack.url}/docs/redoc.js") as answer:
+        assert (answer.status, answer.content_type) == (200, "text/javascript")
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert len(await answer.read()) > 1_000_000
     made = await stack.post("/v1/remember", {"content": "the page works offline"})
     path = f"/v1/memories/{made['id']}"
     tag = (await stack.call("GET", path)).headers["Etag"]
