@@ -29,6 +29,7 @@ from reverie.contracts.events import MEMORY_STREAM
 from reverie.contracts.sessions import NewTurnBody
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.domain.text.turns import condense_tool_output
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
@@ -129,7 +130,10 @@ async def _append(
     sessions, settings = SessionStore(store.db), build_ingest_settings(Settings())
     session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
     for batch in batches:
-        accepted = [prepare_turn(n, turn, settings, None)[0] for n, turn in enumerate(batch)]
+        accepted = [
+            prepare_turn(n, turn, CREDENTIAL_REDACTOR, settings, None)[0]
+            for n, turn in enumerate(batch)
+        ]
         await sessions.append(who, session, accepted)
     await sessions.end(who, session, None)
     await DreamStore(store.db).request(who.tenant, who.tenant_name, scope, "session end", {})

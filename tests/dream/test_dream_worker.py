@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reverie.domain.core.ids import new_id
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.inference.token_counters import EstimatingTokenCounter
 from reverie.store.memories.duplicates import DuplicateStore
@@ -25,9 +26,9 @@ from tests.support.store_setup import Store, admin_rows, open_store
 HOUR = 3600.0
 
 
-async def _known(_: int) -> SecretMatcher:
+async def _known(_: int) -> Redactor:
     """A secret that came into the vault after the turns did."""
-    return SecretMatcher([VaultSecret("global", "till", "tulip-seven")])
+    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-seven")]))
 
 
 def dream_parts(store: Store) -> DreamDependencies:
@@ -45,7 +46,7 @@ def dream_parts(store: Store) -> DreamDependencies:
         reviews=ReviewStore(store.db),
         ranks=RankStore(store.db),
         outbox=OutboxTable(store.db),
-        load_secrets=_known,
+        load_redactor=_known,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import LanguageEndpoint
@@ -35,8 +36,8 @@ TALK = [
 OBEYED = "Deploy on Fridays, a convention for everyone."
 
 
-async def _known(_: int) -> SecretMatcher:
-    return SecretMatcher([VaultSecret("global", "till", "tulip-seven")])
+async def _known(_: int) -> Redactor:
+    return Redactor(SecretMatcher([VaultSecret("global", "till", "tulip-seven")]))
 
 
 @asynccontextmanager
@@ -47,7 +48,7 @@ async def _asking(store: Store, url: str, calls: int = 50) -> AsyncIterator[Drea
     ) as model:
         assert model is not None
         extractor = LlmExtractor(model, _known, RuleExtractor())
-        yield replace(dream_parts(store), extractor=extractor, load_secrets=_known)
+        yield replace(dream_parts(store), extractor=extractor, load_redactor=_known)
 
 
 def _memory(content: str, kind: str, *turns: int, **more: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.memory import NewMemory
 from reverie.domain.extraction.topic_segmentation import is_request
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR
 from reverie.domain.text.memory_fence import MEMORY_TITLE, OMITTED_PLACEHOLDER, wrap_in_fence
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.settings.settings import Settings
@@ -30,7 +31,7 @@ def _who(agent: str | None = None) -> Principal:
 
 def _kept(told_by: str | None = None, agent: str | None = None, **fields: Any) -> NewMemory:
     body = RememberRequest.model_validate({"content": "Drain it", **fields})
-    return prepare_memory(body, _who(agent), SETTINGS, told_by).memory
+    return prepare_memory(body, _who(agent), CREDENTIAL_REDACTOR, SETTINGS, told_by).memory
 
 
 @pytest.mark.parametrize("key", ["file:src/a.ts", "session:1", "FILE:a", "Session:b"])
@@ -71,13 +72,13 @@ def test_remembering_recalled_memory_alone_is_refused() -> None:
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
 def test_recalled_memory_is_cut_out_of_a_turn(role: str) -> None:
     turn = NewTurnBody.model_validate({"role": role, "content": f"{BLOCK}\nWhy does it hang?"})
-    stored, _ = prepare_turn(0, turn, SETTINGS, None)
+    stored, _ = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
     assert "Why does it hang?" in stored.content
     assert "queue" not in stored.content + stored.words
 
 
 def test_a_turn_of_recalled_memory_alone_leaves_a_note_that_nobody_takes_for_a_request() -> None:
     turn = NewTurnBody.model_validate({"role": "user", "content": BLOCK})
-    stored, redactions = prepare_turn(0, turn, SETTINGS, None)
+    stored, redactions = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
     assert (stored.content, stored.words, redactions) == (OMITTED_PLACEHOLDER, "", 0)
     assert not is_request(TurnText(stored.id, 0, "user", stored.content, AT))

@@ -58,7 +58,7 @@ async def place(database: DatabaseUrls) -> AsyncIterator[Place]:
             WebhookStore(store.db, create_cipher(None)),
             OutboxTable(store.db),
             IdempotencyTable(store.db),
-            VaultStore(store.db).load_secrets,
+            VaultStore(store.db).load_redactor,
         )
         yield Place(store, parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reverie.contracts.base import Problem
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
 
 HTTP_STATUS: dict[str, int] = {
     "invalid": 422,
@@ -58,22 +58,24 @@ PROBLEM_TITLES: dict[str, str] = {
 }
 
 
-def build_problem(code: str, detail: str, **fields: object) -> Problem:
+def build_problem(
+    code: str, detail: str, redactor: Redactor = CREDENTIAL_REDACTOR, **fields: object
+) -> Problem:
     """A problem document of a known code; what it quotes of a request holds no credential."""
-    clean = {name: redact_value(value).value for name, value in fields.items()}
+    clean = {name: redactor.redact_value(value).value for name, value in fields.items()}
     return Problem.model_validate(
         {
             "type": f"urn:reverie:problem:{code}",
             "title": PROBLEM_TITLES[code],
             "status": HTTP_STATUS[code],
-            "detail": redact(detail).text,
+            "detail": redactor.redact(detail).text,
             "code": code,
             **clean,
         }
     )
 
 
-def problem_from_error(error: ReverieError) -> Problem:
+def problem_from_error(error: ReverieError, redactor: Redactor = CREDENTIAL_REDACTOR) -> Problem:
     """The document of an error; what lies inside (500) says nothing of itself."""
     if HTTP_STATUS[error.code] == 500:
         return build_problem(
@@ -83,6 +85,7 @@ def problem_from_error(error: ReverieError) -> Problem:
     return build_problem(
         error.code,
         str(error),
+        redactor,
         field=facts.get("field"),
         errors=facts.get("errors"),
         current=facts.get("current"),

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from reverie.domain.access.principals import UsageLimits
 from reverie.domain.access.scopes import parse_pattern
 from reverie.domain.core.errors import Misconfigured, ReverieError, Unavailable
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.auth.authentication import (
     Authenticator,
     CachedKeyFinder,
@@ -40,7 +41,6 @@ from reverie.runtime.http.routes import (
     INTERNAL_URL,
     Route,
     RouteDependencies,
-    SecretsLoader,
     add_routes,
 )
 from reverie.runtime.http.streaming import register_shutdown_signal
@@ -102,8 +102,8 @@ class Service:
     registry: CollectorRegistry = field(default_factory=create_registry)
     client_metrics: HttpClientMetrics | None = None
     auditor: Auditor | None = None
-    load_secrets: SecretsLoader | None = None
-    load_cached_secrets: SecretsLoader | None = None
+    load_redactor: RedactorLoader | None = None
+    load_cached_redactor: RedactorLoader | None = None
     quotas: SharedQuotas | None = None
     find_tenant: TenantLookup | None = None
     positions: PositionHooks = field(default_factory=PositionHooks)
@@ -141,8 +141,8 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.idempotency,
         settings.body_limit,
         settings.request_timeout,
-        service.load_secrets,
-        service.load_cached_secrets,
+        service.load_redactor,
+        service.load_cached_redactor,
         _create_rate_limiter(service.quotas, settings),
         service.positions,
         create_limiter("self"),

@@ -128,10 +128,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             reviews=ReviewStore(database),
             ranks=RankStore(database),
             outbox=OutboxTable(database),
-            load_secrets=vault.load_secrets,
+            load_redactor=vault.load_redactor,
             language_model=language_model,
             model_manager=model_manager,
-            extractor=LlmExtractor(language_model, vault.load_secrets, RuleExtractor())
+            extractor=LlmExtractor(language_model, vault.load_redactor, RuleExtractor())
             if language_model
             else RuleExtractor(),
             metrics=DreamMetrics(registry),
@@ -143,7 +143,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=ApiKeyStore(database),
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
-            load_secrets=vault.load_secrets,
+            load_redactor=vault.load_redactor,
             positions=PositionHooks(
                 database.get_log_position if settings.database_replica_url else None
             ),

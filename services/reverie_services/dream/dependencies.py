@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
 from reverie.bus.interface import MessageBus
-from reverie.domain.redaction.vault_secrets import SecretMatcher
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.token_counters import TokenCounter
@@ -44,7 +43,7 @@ class DreamDependencies:
     reviews: ReviewStore
     ranks: RankStore
     outbox: OutboxTable
-    load_secrets: Callable[[int], Awaitable[SecretMatcher]]
+    load_redactor: RedactorLoader
     language_model: LanguageModel | None = None
     extractor: Extractor = field(default_factory=RuleExtractor)
     metrics: DreamMetrics = field(default_factory=lambda: DreamMetrics(CollectorRegistry()))

@@ -173,11 +173,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=ApiKeyStore(database),
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
-            load_secrets=vault.load_secrets,
+            load_redactor=vault.load_redactor,
             positions=PositionHooks(
                 database.get_log_position if settings.database_replica_url else None
             ),
-            load_cached_secrets=vault.load_cached_secrets,
+            load_cached_redactor=vault.load_cached_redactor,
             idempotency=deps.idempotency,
             checks={"postgres": database.check, "model": deps.model_manager.check_first_attempt},
             polled_gauges=[

@@ -60,7 +60,7 @@ async def _redact_table(deps: IngestDependencies, run: BackfillRun) -> int | Non
     """How many rows of the table lost a secret; None where another has the passage."""
     row_count = 0
     while page := await deps.redaction_backfill.page(run, PAGE_SIZE):
-        secrets = await deps.vault.load_secrets(run.tenant)
+        secrets = (await deps.vault.load_redactor(run.tenant)).secrets
         redacted_rows = await asyncio.to_thread(_redact_rows, secrets, page)
         if redacted_rows and not await deps.redaction_backfill.put(run, redacted_rows):
             continue

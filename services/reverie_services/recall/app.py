@@ -141,10 +141,10 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             metrics=RecallMetrics(registry, concurrency_limit),
             traces=traces,
             trace_writer=TraceWriter(
-                traces, vault.load_secrets, service_settings.max_traces, registry
+                traces, vault.load_redactor, service_settings.max_traces, registry
             ),
             reranker=reranker,
-            query_expander=QueryExpander(language_model, vault.load_secrets)
+            query_expander=QueryExpander(language_model, vault.load_redactor)
             if language_model
             else None,
             shared_models=[*model_routes.list_shared_models(settings)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.redaction.vault_secrets import SecretMatcher, use_secrets
+from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.runtime.process.asyncio_helpers import BatchWriter
 from reverie.store.memories.ranking_signals import UsageRecord, UsageStore
 from reverie.store.platform.recall_traces import RecallTraceRecord, RecallTraceStore
@@ -25,9 +25,8 @@ log = structlog.get_logger("reverie_services.recall")
 MAX_PENDING_TRACES = 200
 """Traces that wait at most: more are dropped and counted."""
 
-SecretsLoader = Callable[[int], Awaitable[SecretMatcher]]
-TraceBuilder = Callable[[], RecallTraceRecord]
-"""Makes a trace out of a recall, once there is time for it."""
+TraceBuilder = Callable[[Redactor], RecallTraceRecord]
+"""Builds the trace of a recall, after the recall was answered."""
 
 
 class TraceWriter:
@@ -36,12 +35,12 @@ class TraceWriter:
     def __init__(
         self,
         traces: RecallTraceStore,
-        load_secrets: SecretsLoader,
+        load_redactor: RedactorLoader,
         max_traces: int,
         registry: CollectorRegistry,
     ) -> None:
         """`max_traces`: traces of a tenant that are kept; 0 keeps none."""
-        self._traces, self._load_secrets, self._max_traces = traces, load_secrets, max_traces
+        self._traces, self._load_redactor, self._max_traces = traces, load_redactor, max_traces
         self._writer = BatchWriter(self._write_all, MAX_PENDING_TRACES)
         self.run, self.flush = self._writer.run, self._writer.flush
         self._dropped = Counter(
@@ -62,19 +61,16 @@ class TraceWriter:
 
     async def _write(self, tenant: int, builders: Sequence[TraceBuilder]) -> None:
         try:
-            secrets = await self._load_secrets(tenant)
-            rows = [await _build_trace(build, secrets) for build in builders]
+            redactor = await self._load_redactor(tenant)
+            rows: list[RecallTraceRecord] = []
+            for build in builders:
+                # Each takes a millisecond or two: others run in between.
+                await asyncio.sleep(0)
+                rows.append(build(redactor))
             await self._traces.add(tenant, rows, self._max_traces)
         except ReverieError as error:
             self._dropped.inc(len(builders))
             log.warning("traces_dropped", error=type(error).__name__, traces=len(builders))
-
-
-async def _build_trace(build: TraceBuilder, secrets: SecretMatcher) -> RecallTraceRecord:
-    """Lets others go on in between: each takes a millisecond or two."""
-    await asyncio.sleep(0)
-    with use_secrets(secrets, lambda _: False):
-        return build()
 
 
 MAX_PENDING_USES = 5_000

@@ -10,13 +10,11 @@ from pydantic import BaseModel, Field
 
 from reverie.domain.core.errors import Unavailable
 from reverie.domain.core.kinds import Kind
-from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.domain.retrieval.question_parsing import MAX_PARSED_CHARS
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
-from reverie_services.recall.background_writers import SecretsLoader
 
 MAX_REPHRASINGS = 3
 MAX_QUESTION_LENGTH = 300
@@ -47,8 +45,8 @@ NO_EXPANSION = ExpandedQuery()
 class QueryExpander:
     """Asks the model once for each question of a tenant; the caller sets the deadline."""
 
-    def __init__(self, model: LanguageModel, load_secrets: SecretsLoader) -> None:
-        self._model, self._load_secrets = model, load_secrets
+    def __init__(self, model: LanguageModel, load_redactor: RedactorLoader) -> None:
+        self._model, self._load_redactor = model, load_redactor
         self._cache: OrderedDict[tuple[int, str], ExpandedQuery] = OrderedDict()
 
     async def expand(self, tenant: int, text: str) -> ExpandedQuery:
@@ -57,8 +55,8 @@ class QueryExpander:
         if cache_key in self._cache:
             self._cache.move_to_end(cache_key)
             return self._cache[cache_key]
-        with use_secrets(await self._load_secrets(tenant), lambda _: False):
-            data = fence_items([("question", redact(cache_key[1]).text)])
+        redactor = await self._load_redactor(tenant)
+        data = fence_items([("question", redactor.redact(cache_key[1]).text)])
         try:
             answer = await self._model.ask(
                 tenant, get_prompt("rephrase"), data, _RephrasingAnswer, UsageTally()

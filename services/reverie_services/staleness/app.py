@@ -69,7 +69,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             webhooks=WebhookStore(database, sealer),
             outbox=OutboxTable(database),
             idempotency=IdempotencyTable(database),
-            load_secrets=vault.load_secrets,
+            load_redactor=vault.load_redactor,
         )
 
         async def behind() -> float:
@@ -86,7 +86,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             keys=ApiKeyStore(database),
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
-            load_secrets=vault.load_secrets,
+            load_redactor=vault.load_redactor,
             positions=PositionHooks(
                 database.get_log_position if settings.database_replica_url else None
             ),

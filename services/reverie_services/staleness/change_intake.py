@@ -12,8 +12,7 @@ from reverie.contracts.git import GitChange
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import InvalidInput, NotFound
-from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.validation import parse_value
 from reverie.runtime.observability.tracing import inject_headers
 from reverie_services.staleness.dependencies import StalenessDependencies
@@ -37,8 +36,8 @@ async def store_change(
     _check_consistency(change)
     if not await deps.webhooks.is_project_known(principal.tenant, project):
         raise UnknownProject("project", project)
-    with use_secrets(await deps.load_secrets(principal.tenant), lambda _: False):
-        redacted = await asyncio.to_thread(_redact_change, change)
+    redactor = await deps.load_redactor(principal.tenant)
+    redacted = await asyncio.to_thread(_redact_change, change, redactor)
     stored, is_duplicate, event = await deps.changes.add(principal, redacted, inject_headers())
     return stored, is_duplicate, [] if is_duplicate else [event]
 
@@ -58,14 +57,14 @@ def _check_consistency(change: GitChange) -> None:
             )
 
 
-def _redact_change(change: GitChange) -> GitChange:
+def _redact_change(change: GitChange, redactor: Redactor) -> GitChange:
     """The change with no secret in any text. Its texts repeat a lot, so each is looked at once."""
     redacted_by_text: dict[str, str] = {}
 
     def cleaned(value: Any) -> Any:
         if isinstance(value, str):
             if value not in redacted_by_text:
-                redacted_by_text[value] = redact(value).text
+                redacted_by_text[value] = redactor.redact(value).text
             return redacted_by_text[value]
         if isinstance(value, dict):
             return {name: cleaned(inner) for name, inner in value.items()}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from reverie.bus.interface import MessageBus
-from reverie.domain.redaction.vault_secrets import SecretMatcher
+from reverie.domain.redaction.redactor import RedactorLoader
 from reverie.runtime.http.idempotency import IdempotencyStore
 from reverie.store.platform.background_work import OutboxTable
 from reverie.store.platform.webhooks import WebhookStore
@@ -26,4 +25,4 @@ class StalenessDependencies:
     webhooks: WebhookStore
     outbox: OutboxTable
     idempotency: IdempotencyStore
-    load_secrets: Callable[[int], Awaitable[SecretMatcher]]
+    load_redactor: RedactorLoader

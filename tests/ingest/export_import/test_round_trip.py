@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from io import BytesIO
 from itertools import count
 from typing import Any
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from reverie.contracts.export_import import ImportResponse
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
+from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret
 from reverie.runtime.settings.settings import Settings
 from reverie.store.db.database import open_database
@@ -165,15 +165,15 @@ async def _out(carry: ExportImportStore, who: Principal) -> bytes:
     return "\n".join([JSONL_HEADER, *(line for page in pages for line in page)]).encode()
 
 
-async def _nothing(_: int) -> SecretMatcher:
-    return SecretMatcher([])
+async def _nothing(_: int) -> Redactor:
+    return Redactor()
 
 
 async def _in(
     carry: ExportImportStore,
     who: Principal,
     data: bytes,
-    known_of: Callable[[int], Awaitable[SecretMatcher]] = _nothing,
+    known_of: RedactorLoader = _nothing,
 ) -> ImportResponse:
     tally = ImportTally(ImportResponse())
     async with carry.open_import(who, "merge", dry_run=False) as landing:
@@ -216,8 +216,8 @@ async def test_a_secret_that_is_kept_while_a_file_comes_in_is_refused_from_the_n
 ) -> None:
     secrets: list[VaultSecret] = []
 
-    async def known(_: int) -> SecretMatcher:
-        found = SecretMatcher(secrets)
+    async def known(_: int) -> Redactor:
+        found = Redactor(SecretMatcher(secrets))
         secrets.append(VaultSecret("global", "pin", "moonrise-42"))
         return found
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor, redact
 from reverie.domain.text.characters import is_blank
 
 GLOBAL_SCOPE = "global"
@@ -78,9 +78,10 @@ def format_display_name(name: str) -> str:
     return redact(unicodedata.normalize("NFKC", name)).text.strip()
 
 
-def parse_scope(text: str) -> str:
-    """The canonical form of a scope. Raises `InvalidInput` naming the grammar."""
-    return build_scope(_parse_levels(text))
+def parse_scope(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> str:
+    """The canonical form of a scope. Raises `InvalidInput` for no scope, or for one that holds
+    what the redactor takes out."""
+    return build_scope(_parse_levels(text, redactor))
 
 
 def parse_pattern(text: str) -> str:
@@ -147,14 +148,14 @@ def format_scope(scope: str, names: Mapping[str, str]) -> str:
     return scope
 
 
-def _parse_levels(text: str) -> ScopeLevels:
+def _parse_levels(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> ScopeLevels:
     """The words and names of a scope. Raises `InvalidInput`."""
     head, _, rest = text.strip().partition("/")
     path = "/".join(filter(None, (_WORD_ALIASES.get(head.lower(), head.lower()), rest)))
     found = _SCOPE_PATTERN.fullmatch(path)
     if not path or not found:
         raise InvalidInput("scope", f"{text[:80]!r} is not a scope: {_SCOPE_HELP}")
-    if redact(path).count:
+    if redactor.redact(path).count:
         raise InvalidInput("scope", "holds a credential: scopes are shown, name it otherwise")
     levels = [(word, name) for word, name in found.groupdict().items() if name is not None]
     for _, name in levels:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -34,11 +32,16 @@ class VaultSecret:
     text: str
 
 
+def name_nothing(_: str) -> bool:
+    """No placeholder names the vault entry that it stands for."""
+    return False
+
+
 class SecretMatcher:
     """The secrets of one tenant as one expression, the longest first."""
 
-    def __init__(self, secrets: Sequence[VaultSecret], epoch: int | None = None) -> None:
-        """`epoch`: how often they had changed when they were read, where it is known."""
+    def __init__(self, secrets: Sequence[VaultSecret] = (), epoch: int | None = None) -> None:
+        """`epoch` counts the changes of the tenant's secrets up to when these were read."""
         self.epoch = epoch
         self._by_text: dict[str, VaultSecret] = {}
         for secret in secrets:
@@ -51,7 +54,7 @@ class SecretMatcher:
     def __bool__(self) -> bool:
         return self._pattern is not None
 
-    def redact(self, text: str, may_name: Callable[[str], bool]) -> tuple[str, int]:
+    def redact(self, text: str, may_name: Callable[[str], bool] = name_nothing) -> tuple[str, int]:
         """The text with a placeholder for each secret, and how many there were.
 
         `may_name` says for a scope whether its keys may be named; placeholders stay as they are.
@@ -75,7 +78,7 @@ class SecretMatcher:
         """A JSON value without the secrets in its keys, texts and numbers, none of them named, and
         how many there were."""
         if isinstance(value, str):
-            return self.redact(value, lambda _: False)
+            return self.redact(value)
         if isinstance(value, list):
             inner = [self.redact_value(element) for element in value]
             return [element for element, _ in inner], sum(count for _, count in inner)
@@ -83,7 +86,7 @@ class SecretMatcher:
             names, values = self.redact_value(list(value)), self.redact_value(list(value.values()))
             return dict(zip(names[0], values[0], strict=True)), names[1] + values[1]
         if is_number(value):
-            text, count = self.redact(str(value), lambda _: False)
+            text, count = self.redact(str(value))
             return (text if count else value), count
         return value, 0
 
@@ -133,40 +136,8 @@ def _build_expression(text: str) -> str:
     return rf"(?<![0-9A-Za-z]){escaped}(?![0-9A-Za-z])" if text.isdigit() else escaped
 
 
-@dataclass(frozen=True)
-class _ActiveSecrets:
-    matcher: SecretMatcher
-    may_name: Callable[[str], bool]
-
-
-_ACTIVE_SECRETS: ContextVar[_ActiveSecrets | None] = ContextVar("known_secrets", default=None)
-
-
-@contextmanager
-def use_secrets(matcher: SecretMatcher, may_name: Callable[[str], bool]) -> Iterator[None]:
-    """Inside it, what is redacted loses these secrets too. `may_name` says for a scope whether
-    its keys may be named."""
-    token = _ACTIVE_SECRETS.set(_ActiveSecrets(matcher, may_name))
-    try:
-        yield
-    finally:
-        _ACTIVE_SECRETS.reset(token)
-
-
 class OutdatedSecrets(Exception):
-    """The secrets in force are no longer those of the tenant: know them anew, and do it again."""
-
-
-def active_secrets_epoch() -> int | None:
-    """Of what age the secrets in force are; None where there are none, or nobody knows."""
-    active = _ACTIVE_SECRETS.get()
-    return active.matcher.epoch if active else None
-
-
-def redact_active_secrets(text: str) -> tuple[str, int]:
-    """The text without the secrets in force, and how many it held."""
-    active = _ACTIVE_SECRETS.get()
-    return active.matcher.redact(text, active.may_name) if active else (text, 0)
+    """The tenant's secrets changed after they were read: load them again and repeat the write."""
 
 
 def _encoded_forms(text: str) -> set[str]:
@@ -183,3 +154,6 @@ def _encoded_forms(text: str) -> set[str]:
         quote_plus(plain),
         base64.b64encode(data).decode(),
     }
+
+
+NO_SECRETS = SecretMatcher()

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import StoredReply
 from reverie.domain.core.errors import InvalidInput, Unauthenticated
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
 from reverie.runtime.http.streaming import StreamingReply
 
 
@@ -30,7 +31,8 @@ class Call(Generic[Body, Params]):
     """One request, read and validated. `Call[Remember, None]` has a body and no query.
 
     `internal_url`: the base URL of this process, as the network has it; `raw_body`: the body as
-    it came, for who checks a signature; `spend` counts memories that a stream brings.
+    it came, for who checks a signature; `redactor` redacts what a write stores; `spend` counts
+    memories that a stream brings.
     """
 
     body: Body
@@ -44,6 +46,7 @@ class Call(Generic[Body, Params]):
     stream: AsyncIterator[bytes] | None = None
     raw_body: bytes = b""
     internal_url: str = ""
+    redactor: Redactor = CREDENTIAL_REDACTOR
     spend: Callable[[int], Awaitable[None]] = unlimited
 
     @property

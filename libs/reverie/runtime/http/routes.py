@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -21,7 +17,8 @@ from pydantic import BaseModel
 from reverie.domain.access.principals import Principal, set_current_principal
 from reverie.domain.core.consistency import StoredReply
 from reverie.domain.core.errors import MalformedInput, PayloadTooLarge, QuotaExceeded, Unavailable
-from reverie.domain.redaction.vault_secrets import OutdatedSecrets, SecretMatcher, use_secrets
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor, RedactorLoader
+from reverie.domain.redaction.vault_secrets import OutdatedSecrets
 from reverie.runtime.auth.authentication import KeyFinder, TokenVerifier, authenticate, bearer_token
 from reverie.runtime.http.calls import Call, Reply, RouteHandler, render_reply
 from reverie.runtime.http.idempotency import (
@@ -108,9 +105,6 @@ _GZIP_WBITS = 16 + zlib.MAX_WBITS
 INTERNAL_URL: web.AppKey[list[str]] = web.AppKey("OWN_URL", list)
 """Where this process is reached from within, where that is another way than from without."""
 
-SecretsLoader = Callable[[int], Awaitable[SecretMatcher]]
-"""The secrets of a tenant, by its number."""
-
 
 @dataclass(frozen=True)
 class RouteDependencies:
@@ -120,8 +114,8 @@ class RouteDependencies:
     idempotency: IdempotencyStore | None
     body_limit: int
     request_timeout: float
-    load_secrets: SecretsLoader | None = None
-    load_cached_secrets: SecretsLoader | None = None
+    load_redactor: RedactorLoader | None = None
+    load_cached_redactor: RedactorLoader | None = None
     rates: RateLimiter | None = None
     positions: PositionHooks = field(default_factory=PositionHooks)
     concurrency: ConcurrencyLimiter | None = None
@@ -185,11 +179,9 @@ async def _run_call(
     principal: Principal | None,
 ) -> tuple[StoredReply, Mapping[str, str]]:
     """The answer, and headers that tell where in the log of the store it stands."""
-    with (
-        await _secrets_context(route, deps, principal),
-        deps.positions.wait_for_position(request.headers),
-    ):
-        read_call = partial(_read_call, route, request, data, principal)
+    redactor = await _load_redactor(route, deps, principal)
+    with deps.positions.wait_for_position(request.headers):
+        read_call = partial(_read_call, route, request, data, principal, redactor)
         call = await asyncio.to_thread(read_call) if len(data) > _LARGE_BODY_BYTES else read_call()
         request[AFTER_REPLY] = call.after_reply_jobs
         await _count_usage(route, deps, call, len(data))
@@ -256,13 +248,13 @@ async def _handle_stream(
     route: Route, deps: RouteDependencies, request: web.Request
 ) -> web.StreamResponse:
     principal = await _authenticate(route, deps, request)
-    call = _read_call(route, request, b"", principal)
+    redactor = await _load_redactor(route, deps, principal)
+    call = _read_call(route, request, b"", principal, redactor)
     if deps.rates is not None:
         call = replace(call, spend=partial(deps.rates.count_memories, principal))
     request[AFTER_REPLY] = call.after_reply_jobs
     with deps.positions.wait_for_position(request.headers):
-        with await _secrets_context(route, deps, principal):
-            result = await _run_streaming(route, deps, request, call)
+        result = await _run_streaming(route, deps, request, call)
         if isinstance(result, StreamingReply):
             return await send_stream(request, result, deps.request_timeout)
     reply = result if isinstance(result, StoredReply) else render_reply(result)
@@ -296,14 +288,14 @@ async def _run_streaming(
     )
 
 
-async def _secrets_context(
+async def _load_redactor(
     route: Route, deps: RouteDependencies, principal: Principal | None
-) -> AbstractContextManager[None]:
-    """What is redacted while a write is carried out loses the secrets of its tenant's vault."""
-    load_secrets = (route.rechecks_secrets and deps.load_cached_secrets) or deps.load_secrets
-    if principal is None or load_secrets is None or route.method == "GET":
-        return nullcontext()
-    return use_secrets(await load_secrets(principal.tenant), principal.may_read)
+) -> Redactor:
+    """Redacts the secrets of the tenant's vault in writes; reads need only the credentials."""
+    load_redactor = (route.rechecks_secrets and deps.load_cached_redactor) or deps.load_redactor
+    if principal is None or load_redactor is None or route.method == "GET":
+        return CREDENTIAL_REDACTOR
+    return (await load_redactor(principal.tenant)).naming(principal.may_read)
 
 
 async def _answer_with_fresh_secrets(
@@ -313,11 +305,13 @@ async def _answer_with_fresh_secrets(
     call_and_data: tuple[Call[Any, Any], bytes],
 ) -> StoredReply:
     """The answer with the secrets as they are now."""
-    assert deps.load_secrets is not None
-    principal = call_and_data[0].principal
+    assert deps.load_redactor is not None
+    call, data = call_and_data
+    redactor = (await deps.load_redactor(call.principal.tenant)).naming(call.principal.may_read)
     try:
-        with use_secrets(await deps.load_secrets(principal.tenant), principal.may_read):
-            return await _answer_idempotently(route, deps, request, call_and_data)
+        return await _answer_idempotently(
+            route, deps, request, (replace(call, redactor=redactor), data)
+        )
     except OutdatedSecrets:
         raise Unavailable("the vault", "its secrets change all the time: try again") from None
 
@@ -347,7 +341,11 @@ async def read_body(request: web.Request, limit: int, setting: str = "body_limit
 
 
 def _read_call(
-    route: Route, request: web.Request, data: bytes, principal: Principal | None
+    route: Route,
+    request: web.Request,
+    data: bytes,
+    principal: Principal | None,
+    redactor: Redactor = CREDENTIAL_REDACTOR,
 ) -> Call[Any, Any]:
     check_path(request.match_info)
     return Call(
@@ -360,6 +358,7 @@ def _read_call(
         idempotency_key=request_idempotency_key(request.headers, principal),
         caller=principal,
         internal_url=_internal_url(request),
+        redactor=redactor,
     )
 
 

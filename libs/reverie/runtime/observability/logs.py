@@ -88,7 +88,7 @@ def hide_secrets(tenant: int, secrets: SecretMatcher) -> None:
 
 def _mask_hidden_secrets(text: str) -> str:
     for secrets in list(_hidden_secrets.values()):
-        text, _ = secrets.redact(text, lambda _: False)
+        text, _ = secrets.redact(text)
     return text
 
 

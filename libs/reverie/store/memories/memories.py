@@ -17,7 +17,7 @@ from reverie.domain.access.scopes import list_named_prefixes
 from reverie.domain.core.errors import Conflict, InvalidInput, NotFound, ReverieError
 from reverie.domain.core.ids import parse_id_fragment
 from reverie.domain.core.memory import Memory, MemoryStatus, NewMemory, WriteResult
-from reverie.domain.redaction.vault_secrets import OutdatedSecrets, active_secrets_epoch
+from reverie.domain.redaction.vault_secrets import OutdatedSecrets
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database, TenantConnection
 from reverie.store.db.idempotent_writes import build_busy_error, retry_on_conflict
@@ -104,10 +104,11 @@ class MemoryStore:
         headers: Mapping[str, str],
         request: str | None = None,
         step: str = "all",
+        secrets_epoch: int | None = None,
     ) -> list[WriteResult | ReverieError]:
         """Writes each item or says why not; what passes lands in one transaction.
 
-        Raises `OutdatedSecrets` where the vault's secrets changed since those in force were read.
+        Raises `OutdatedSecrets` where the vault's secrets changed after `secrets_epoch`.
 
         An item whose edges would close a cycle, or whose scope stands for another name, makes the
         rest land one by one. Answers in the order of the items. `headers` carry the trace to the
@@ -122,12 +123,18 @@ class MemoryStore:
             await self._names.save(
                 principal, {scope: name for new in items for scope, name in new.scope_names.items()}
             )
-            found = await self._call_remember(principal, payload, headers, (request, step))
+            found = await self._call_remember(
+                principal, payload, headers, (secrets_epoch, request, step)
+            )
         except InvalidInput as error:
             if len(items) == 1:
                 return [error]
             return [
-                (await self.remember(principal, [new], headers, request, str(index)))[0]
+                (
+                    await self.remember(
+                        principal, [new], headers, request, str(index), secrets_epoch
+                    )
+                )[0]
                 for index, new in enumerate(items)
             ]
         return [
@@ -155,13 +162,13 @@ class MemoryStore:
         principal: Principal,
         payload: list[dict[str, Any]],
         headers: Mapping[str, str],
-        request: tuple[str | None, str],
+        request: tuple[int | None, str | None, str],
     ) -> list[dict[str, Any]]:
         try:
             found = await retry_on_conflict(
                 lambda: self._db.fetch_rows(
                     *("remember", principal.tenant, principal.tenant_name, payload, dict(headers)),
-                    *(active_secrets_epoch(), *request),
+                    *request,
                 ),
                 "the key",
             )

@@ -13,6 +13,7 @@ import structlog
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import Conflict, NotFound, Unavailable
 from reverie.domain.core.memory import is_state
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.redaction.vault_secrets import SecretMatcher, VaultSecret, collect_secret_texts
 from reverie.store.db.database import Database
 from reverie.store.db.idempotent_writes import run_once
@@ -59,13 +60,12 @@ class VaultStore:
         cipher: SecretCipher | None = None,
         on_secrets_loaded: Callable[[int, SecretMatcher], None] | None = None,
     ) -> None:
-        """Without a sealer no secret is taken. `on_secrets_loaded` is told what secrets a tenant
-        has,
-        whenever they were read anew."""
+        """Without a cipher no secret can be stored. `on_secrets_loaded` gets the secrets of a
+        tenant each time they are read from the database."""
         self._db = database
         self._cipher = cipher or SecretCipher([])
         self._on_secrets_loaded = on_secrets_loaded
-        self._secrets_cache: dict[int, tuple[int, SecretMatcher]] = {}
+        self._redactors: dict[int, Redactor] = {}
 
     @property
     def can_encrypt(self) -> bool:
@@ -185,28 +185,24 @@ class VaultStore:
             return found[:limit], found[limit - 1].memory
         return found, rows[-1]["id"] if len(rows) == row_limit else None
 
-    async def load_secrets(self, tenant: int) -> SecretMatcher:
-        """The tenant's secret values, opened; read again only when one of them changed."""
+    async def load_redactor(self, tenant: int) -> Redactor:
+        """Redacts the tenant's secrets; they are read again only when one of them changed."""
         epoch = int(await self._db.call("vault_epoch", tenant))
-        cached = self._secrets_cache.get(tenant)
-        if cached and cached[0] == epoch:
-            return cached[1]
+        cached = self._redactors.get(tenant)
+        if cached and cached.secrets.epoch == epoch:
+            return cached
         secrets = SecretMatcher(await self._decrypt_all(tenant) if epoch else [], epoch)
-        self._put_in_cache(tenant, epoch, secrets)
-        return secrets
-
-    async def load_cached_secrets(self, tenant: int) -> SecretMatcher:
-        """As they were read last: for a write that compares their epoch itself."""
-        cached = self._secrets_cache.get(tenant)
-        return cached[1] if cached else await self.load_secrets(tenant)
-
-    def _put_in_cache(self, tenant: int, epoch: int, secrets: SecretMatcher) -> None:
-        self._secrets_cache.pop(tenant, None)
-        self._secrets_cache[tenant] = (epoch, secrets)
-        while len(self._secrets_cache) > _CACHE_SIZE:
-            del self._secrets_cache[next(iter(self._secrets_cache))]
+        self._redactors.pop(tenant, None)
+        redactor = self._redactors[tenant] = Redactor(secrets)
+        while len(self._redactors) > _CACHE_SIZE:
+            del self._redactors[next(iter(self._redactors))]
         if self._on_secrets_loaded:
             self._on_secrets_loaded(tenant, secrets)
+        return redactor
+
+    async def load_cached_redactor(self, tenant: int) -> Redactor:
+        """The redactor that was loaded last: for writes that compare the epoch themselves."""
+        return self._redactors.get(tenant) or await self.load_redactor(tenant)
 
     async def _decrypt_all(self, tenant: int) -> list[VaultSecret]:
         async with self._db.tenant_transaction(tenant) as connection:

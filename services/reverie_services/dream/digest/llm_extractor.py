@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -16,8 +16,7 @@ from reverie.domain.extraction.grounding import contains_instructions, is_ground
 from reverie.domain.extraction.rule_extractor import MAX_TAGS, ExtractedMemory
 from reverie.domain.extraction.topic_segmentation import TopicSegment
 from reverie.domain.extraction.work_log import MAX_FILES, collect_work_log, find_last_writes
-from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.vault_secrets import SecretMatcher, use_secrets
+from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.domain.text.turns import TurnText
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
@@ -64,18 +63,18 @@ class LlmExtractor:
     def __init__(
         self,
         model: LanguageModel,
-        load_secrets: Callable[[int], Awaitable[SecretMatcher]],
+        load_redactor: RedactorLoader,
         rules: Extractor,
     ) -> None:
-        self._model, self._load_secrets, self._rules = model, load_secrets, rules
+        self._model, self._load_redactor, self._rules = model, load_redactor, rules
 
     async def extract(self, part: TopicSegment, context: ExtractionContext) -> Extraction:
         """As the port says. Short slices are left to the rules."""
         if sum(len(turn.content) for turn in part.turns) < MIN_CHARS:
             return await self._rules.extract(part, context)
         tally = UsageTally()
-        with use_secrets(await self._load_secrets(context.lease.tenant), lambda _: False):
-            text = await asyncio.to_thread(_render_turns, part.turns)
+        redactor = await self._load_redactor(context.lease.tenant)
+        text = await asyncio.to_thread(_render_turns, part.turns, redactor)
         task = get_prompt("distil")
         try:
             answer = await self._model.ask(
@@ -155,7 +154,7 @@ def _find_mentioned_files(names: Sequence[str], cited: Sequence[TurnText]) -> tu
     return tuple(dict.fromkeys(file for file in names if file.strip() and file in text))[:MAX_FILES]
 
 
-def _render_turns(turns: Sequence[TurnText]) -> str:
+def _render_turns(turns: Sequence[TurnText], redactor: Redactor) -> str:
     labels = (f"{turn.role} {turn.tool or ''}" for turn in turns)
-    texts = (redact(turn.content[:TURN_CHARS]).text for turn in turns)
+    texts = (redactor.redact(turn.content[:TURN_CHARS]).text for turn in turns)
     return fence_items(zip(labels, texts, strict=True))

@@ -17,7 +17,6 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
 from reverie.domain.extraction.dream_runs import DigestDecision, DreamRunLog
-from reverie.domain.redaction.redactor import redact
 from reverie.inference.token_counters import TokenCounter
 from reverie.runtime.observability.tracing import inject_headers, span
 from reverie.store.memories.duplicates import deduplicate
@@ -29,7 +28,6 @@ from reverie_services.dream.digest.session_digest import (
     LeaseLost,
     digest_session,
     timed_stage,
-    use_tenant_secrets,
 )
 
 PROMOTION_BATCH = 100
@@ -65,9 +63,9 @@ async def _deduplicate_promoted(
 async def update_scope_summary(deps: DreamDependencies, lease: DreamLease, run: UUID) -> None:
     """Brings the summary up to date. Done again it changes nothing."""
     basis = await deps.summaries.load_basis(lease)
-    with await use_tenant_secrets(deps, lease):
-        summary = await _build_summary(deps, lease, run, basis)
-        text = redact(summary.text).text
+    redactor = await deps.load_redactor(lease.tenant)
+    summary = await _build_summary(deps, lease, run, basis)
+    text = redactor.redact(summary.text).text
     if text or basis.rests_on:
         tokens = _get_token_counter(deps).count(text)
         ensure_lease_held(await deps.summaries.put(lease, run, text, tokens, summary, basis.now))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -25,8 +25,7 @@ from reverie.domain.extraction.rule_extractor import (
     deduplicate_memories,
 )
 from reverie.domain.extraction.topic_segmentation import TopicSegment, build_windows, segment_turns
-from reverie.domain.redaction.redactor import redact_memory
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.turns import TurnText
 from reverie.runtime.observability.tracing import inject_headers, span
@@ -95,10 +94,11 @@ async def digest_session(
                 session_overview = await asyncio.to_thread(
                     _build_session_overview, first_turns, closed_topics
                 )
-                with await use_tenant_secrets(deps, lease):
-                    items = _build_memories(
-                        lease.scope, session, extracted_memories, session_overview
-                    )
+                # The vault may have got secrets after the turns were stored.
+                redactor = await deps.load_redactor(lease.tenant)
+                items = _build_memories(
+                    lease.scope, session, extracted_memories, session_overview, redactor
+                )
             for item, extracted in zip(items, extracted_memories, strict=False):
                 record.record_reason(item.id, _explain_extracted(extracted))
             with timed_stage(record, "compare"):
@@ -158,14 +158,6 @@ def _build_session_overview(
     return build_session_memory([*earlier_topics, *closed_topics])
 
 
-async def use_tenant_secrets(
-    deps: DreamDependencies, lease: DreamLease
-) -> AbstractContextManager[None]:
-    """What is redacted inside loses the secrets that came into the vault after the turns; none of
-    them is named, for the scope's readers may not know the entry."""
-    return use_secrets(await deps.load_secrets(lease.tenant), lambda _: False)
-
-
 async def _commit_memories(
     deps: DreamDependencies,
     lease: DreamLease,
@@ -214,6 +206,7 @@ def _build_memories(
     session: DreamSession,
     extracted_memories: Sequence[ExtractedMemory],
     session_overview: ExtractedMemory | None,
+    redactor: Redactor,
 ) -> list[NewMemory]:
     """What the new turns gave, and the memory of the session as it stands with them."""
     memories = [_build_memory(scope, session, item) for item in extracted_memories]
@@ -221,7 +214,7 @@ def _build_memories(
         key = f"session:{session.id}"
         whole = _build_memory(scope, session, session_overview, key, "the session went on")
         memories.append(replace(whole, summary=session.summary))
-    return [redact_memory(item) for item in memories]
+    return [redactor.redact_memory(item) for item in memories]
 
 
 def _build_memory(

@@ -12,8 +12,7 @@ from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import KIND_POLICIES, EdgeKind, Kind
 from reverie.domain.core.memory import USE_VAULT_HINT, NewEdge, NewMemory, hash_content, is_state
 from reverie.domain.extraction.grounding import contains_instructions, is_grounded
-from reverie.domain.redaction.redactor import redact, redact_memory
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import Redactor, redact
 from reverie.domain.text.index_terms import index_text
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
@@ -93,22 +92,22 @@ async def _derive_insights(
     inputs: Sequence[ReflectionInput],
 ) -> None:
     task, tally = get_prompt("reflect"), UsageTally()
-    with use_secrets(await deps.load_secrets(progress.scope.tenant), lambda _: False):
-        text = await asyncio.to_thread(_render_inputs, inputs)
-        try:
-            answer = await model.ask(progress.scope.tenant, task, text, Insights, tally)
-        finally:
-            progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
-        drafts = [_build_lesson(item, inputs, scope, task, model.name) for item in answer.insights]
-        lessons = [redact_memory(item) for item in drafts if item is not None]
+    redactor = await deps.load_redactor(progress.scope.tenant)
+    text = await asyncio.to_thread(_render_inputs, inputs, redactor)
+    try:
+        answer = await model.ask(progress.scope.tenant, task, text, Insights, tally)
+    finally:
+        progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
+    drafts = [_build_lesson(item, inputs, scope, task, model.name) for item in answer.insights]
+    lessons = [redactor.redact_memory(item) for item in drafts if item is not None]
     for item in lessons:
         if await deps.maintenance.write_memory(progress.scope, item):
             reason = f"{len(item.edges)} memories show it"
             progress.record_decision("derived", item.id, reason, item.kind.value)
 
 
-def _render_inputs(inputs: Sequence[ReflectionInput]) -> str:
-    return fence_items([(item.kind, redact(item.content[:2_000]).text) for item in inputs])
+def _render_inputs(inputs: Sequence[ReflectionInput], redactor: Redactor) -> str:
+    return fence_items([(item.kind, redactor.redact(item.content[:2_000]).text) for item in inputs])
 
 
 def _build_lesson(

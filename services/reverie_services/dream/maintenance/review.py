@@ -14,8 +14,7 @@ from reverie.bus.outbox_relay import publish_now
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import Conflict, PreconditionFailed
 from reverie.domain.extraction.grounding import contains_instructions, is_grounded
-from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
@@ -73,29 +72,25 @@ async def _review_memory(
 ) -> ReviewVerdict:
     tenant, task, tally = progress.scope.tenant, get_prompt("review"), UsageTally()
     reasons = await deps.reviews.list_reasons(tenant, candidate.id, MAX_REASONS)
-    with use_secrets(await deps.load_secrets(tenant), lambda _: False):
-        shown_items = await asyncio.to_thread(_build_prompt_items, candidate, reasons)
-        try:
-            answer = await model.ask(tenant, task, fence_items(shown_items), ReviewAnswer, tally)
-        finally:
-            progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
-        return _check_answer(
-            answer,
-            candidate,
-            "\n".join(text for _, text in shown_items),
-            f"{task.label} {model.name}",
-        )
+    redactor = await deps.load_redactor(tenant)
+    shown_items = await asyncio.to_thread(_build_prompt_items, candidate, reasons, redactor)
+    try:
+        answer = await model.ask(tenant, task, fence_items(shown_items), ReviewAnswer, tally)
+    finally:
+        progress.record.add_llm_usage(tally.calls, tally.total_tokens, task.label)
+    shown_text = "\n".join(text for _, text in shown_items)
+    return _check_answer(answer, candidate, shown_text, f"{task.label} {model.name}", redactor)
 
 
 def _build_prompt_items(
-    candidate: ReviewCandidate, reasons: Sequence[StalenessReason]
+    candidate: ReviewCandidate, reasons: Sequence[StalenessReason], redactor: Redactor
 ) -> list[tuple[str, str]]:
     """The memory, then the changes, without secrets."""
     items = [
         (candidate.kind, candidate.content),
         *((f"commit {r.commit[:10]}", _render_change(r)) for r in reasons),
     ]
-    return [(label, redact(text).text) for label, text in items]
+    return [(label, redactor.redact(text).text) for label, text in items]
 
 
 def _render_change(reason: StalenessReason) -> str:
@@ -109,12 +104,17 @@ def _render_change(reason: StalenessReason) -> str:
 
 
 def _check_answer(
-    answer: ReviewAnswer, candidate: ReviewCandidate, shown_text: str, made_by: str
+    answer: ReviewAnswer,
+    candidate: ReviewCandidate,
+    shown_text: str,
+    made_by: str,
+    redactor: Redactor,
 ) -> ReviewVerdict:
     """The verdict, without secrets; unsure where its new text says what nothing shows."""
-    content = redact(" ".join((answer.content or "").split())).text
+    content = redactor.redact(" ".join((answer.content or "").split())).text
     explanation = (
-        redact(" ".join(answer.why.split())).text[:MAX_REASON_LENGTH] or "it gave no reason"
+        redactor.redact(" ".join(answer.why.split())).text[:MAX_REASON_LENGTH]
+        or "it gave no reason"
     )
     if answer.verdict != "changed":
         return ReviewVerdict(answer.verdict, None, explanation, made_by)

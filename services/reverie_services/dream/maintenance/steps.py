@@ -13,8 +13,6 @@ from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES
 from reverie.domain.graph.clustering import cluster_topics
 from reverie.domain.graph.pagerank import rank_nodes
 from reverie.domain.graph.promotion import build_convention
-from reverie.domain.redaction.redactor import redact_memory
-from reverie.domain.redaction.vault_secrets import use_secrets
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.duplicates import deduplicate
 from reverie.store.memories.maintenance import START_ID, MaintenanceScope
@@ -44,10 +42,11 @@ async def promote_conventions(
     promotable = await deps.maintenance.list_promotable(
         scope, after_id, deps.settings.promotion_min_sessions, PAGE_SIZE
     )
-    with use_secrets(await deps.load_secrets(scope.tenant), lambda _: False):
-        new_memories = [
-            redact_memory(build_convention(memory, evidence)) for memory, evidence in promotable
-        ]
+    redactor = await deps.load_redactor(scope.tenant)
+    new_memories = [
+        redactor.redact_memory(build_convention(memory, evidence))
+        for memory, evidence in promotable
+    ]
     for (memory, evidence), new_memory in zip(promotable, new_memories, strict=True):
         if await deps.maintenance.write_memory(scope, new_memory):
             progress.record_decision("promoted", memory.id, evidence.describe(), memory.kind.value)

@@ -107,7 +107,9 @@ class DreamHandlers:
         if body.session:
             scope = (await deps.sessions.get(principal, body.session)).scope
         else:
-            scope = parse_scope(body.scope) if body.scope else principal.default_scope()
+            scope = (
+                parse_scope(body.scope, call.redactor) if body.scope else principal.default_scope()
+            )
         principal.check_write(scope)
         status, ticket = await deps.dreams.request(
             principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, inject_headers()

@@ -16,7 +16,6 @@ from reverie.domain.core.kinds import ANCHOR_KINDS
 from reverie.domain.entities.file_paths import build_anchor_metadata, extract_paths, is_same_file
 from reverie.domain.entities.recognition import Entity, extract_entities
 from reverie.domain.graph.causal_inference import CausalLink, CauseCandidate, infer_causes
-from reverie.domain.redaction.vault_secrets import use_secrets
 from reverie.domain.text.chunking import chunk_text
 from reverie.inference.embedder import Embedder
 from reverie.inference.llm_endpoint import LanguageModelError
@@ -332,10 +331,13 @@ async def _find_llm_causes(
     ):
         return None
     try:
-        with use_secrets(await deps.vault.load_secrets(tenant), lambda _: False):
-            return await find_causes(
-                deps.language_model, tenant, _build_cause_candidate(memory), others
-            )
+        return await find_causes(
+            deps.language_model,
+            tenant,
+            await deps.vault.load_redactor(tenant),
+            _build_cause_candidate(memory),
+            others,
+        )
     except LanguageModelError:
         return None
 

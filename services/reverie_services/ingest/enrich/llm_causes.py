@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from reverie.domain.core.kinds import Kind
 from reverie.domain.extraction import discourse_markers
 from reverie.domain.graph.causal_inference import MAX_EVIDENCE, CausalLink, CauseCandidate
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import Redactor
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
@@ -52,11 +52,17 @@ def may_have_unfound_causes(
 
 
 async def find_causes(
-    model: LanguageModel, tenant: int, memory: CauseCandidate, others: Sequence[CauseCandidate]
+    model: LanguageModel,
+    tenant: int,
+    redactor: Redactor,
+    memory: CauseCandidate,
+    others: Sequence[CauseCandidate],
 ) -> list[CausalLink]:
     """The causes and effects of a memory that a model found. Raises `LanguageModelError`."""
     candidates = [memory, *others[:MAX_SHOWN]]
-    text = fence_items([(item.kind, redact(item.content[:2_000]).text) for item in candidates])
+    text = fence_items(
+        [(item.kind, redactor.redact(item.content[:2_000]).text) for item in candidates]
+    )
     task = get_prompt("causes")
     try:
         async with asyncio.timeout(MODEL_TIMEOUT):

@@ -32,7 +32,6 @@ from reverie.contracts.base import NonBlankStr
 from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.access.scopes import parse_scope, slugify
 from reverie.domain.core.errors import InvalidInput
-from reverie.domain.redaction.redactor import redact
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import (
     CursorPosition,
@@ -186,8 +185,11 @@ class AdministrationHandlers:
     async def create_key(self, call: Call[CreateKeyRequest, None]) -> CreatedKeyBody:
         """`POST /v1/admin/keys`."""
         principal, body = _require_admin(call.principal), call.body
+        names = [*body.reads, *body.writes, body.project, body.agent]
+        if call.redactor.redact_value(names).count:
+            raise InvalidInput("scope", "holds a secret: scopes are shown, name it otherwise")
         new_key = NewApiKey(
-            redact(body.label).text,
+            call.redactor.redact(body.label).text,
             KeyRole(body.role),
             body.reads,
             body.writes,
@@ -211,7 +213,7 @@ class AdministrationHandlers:
         principal, body = _require_admin(call.principal), call.body
         changes: dict[str, Any] = {}
         if "label" in body.model_fields_set and body.label is not None:
-            changes["label"] = redact(body.label).text
+            changes["label"] = call.redactor.redact(body.label).text
         if "expires" in body.model_fields_set:
             changes["expires"] = body.expires
         if "limits" in body.model_fields_set:

@@ -14,7 +14,6 @@ from reverie.contracts.typed_memories import (
     FactDetails,
     FactPage,
 )
-from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.errors import InvalidInput
@@ -24,7 +23,7 @@ from reverie.domain.extraction.learned_facts import (
     LearnedFact,
     build_learned_fact,
 )
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
@@ -77,8 +76,8 @@ class ClaimHandlers:
         session_agent = (
             (await deps.sessions.get(principal, body.session)).agent if body.session else None
         )
-        tag, secret_count = _build_claim_tag(body, datetime.now(UTC).date())
-        prepared = self._prepare_claim(principal, body, tag, session_agent)
+        tag, secret_count = _build_claim_tag(body, call.redactor, datetime.now(UTC).date())
+        prepared = self._prepare_claim(call, tag, session_agent)
         written = await deps.claims.learn(principal, prepared.memory, headers := inject_headers())
         if events := build_events(principal, written, headers):
             call.run_after_reply(
@@ -94,12 +93,9 @@ class ClaimHandlers:
         )
 
     def _prepare_claim(
-        self,
-        principal: Principal,
-        body: AddFactRequest,
-        tag: LearnedFact,
-        session_agent: str | None,
+        self, call: Call[AddFactRequest, None], tag: LearnedFact, session_agent: str | None
     ) -> PreparedMemory:
+        body = call.body
         memory = RememberRequest(
             content=tag.content,
             kind=body.kind,
@@ -111,7 +107,9 @@ class ClaimHandlers:
             confidence=CONFIDENCE_BY_LEVEL[tag.confidence],
             metadata={"learned": tag.metadata},
         )
-        return prepare_memory(memory, principal, self._deps.settings, session_agent)
+        return prepare_memory(
+            memory, call.principal, call.redactor, self._deps.settings, session_agent
+        )
 
     async def list_claims(self, call: Call[None, ClaimQuery]) -> FactPage:
         """`GET /v1/claims`."""
@@ -130,12 +128,14 @@ class ClaimHandlers:
         )
 
 
-def _build_claim_tag(body: AddFactRequest, today: date) -> tuple[LearnedFact, int]:
+def _build_claim_tag(
+    body: AddFactRequest, redactor: Redactor, today: date
+) -> tuple[LearnedFact, int]:
     """The claim without secrets, and how many it held. Raises `InvalidInput` for a day to come."""
     # Somewhere it is tomorrow already.
     if body.verified > today + timedelta(days=1):
         raise InvalidInput("verified", "lies in the future")
-    claim, topic = redact(body.claim), redact(body.topic)
+    claim, topic = redactor.redact(body.claim), redactor.redact(body.topic)
     tag = build_learned_fact(topic.text, claim.text, body.confidence, body.domains, body.verified)
     return tag, claim.count + topic.count
 

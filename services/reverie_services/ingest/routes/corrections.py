@@ -16,7 +16,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import default_read_scopes
 from reverie.domain.core.errors import InvalidInput, ReverieError
 from reverie.domain.core.memory import Memory, WriteResult
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
 from reverie.runtime.http.calls import Call
@@ -68,7 +68,7 @@ class CorrectionHandlers:
         session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
         session = await deps.sessions.get(principal, session_id)
         principal.check_write(session.scope)
-        texts = _extract_user_texts(call.body)
+        texts = _extract_user_texts(call.body, call.redactor)
         if not may_correct_memories(texts, deps.language_model):
             return CorrectSessionResponse(session=session.id, skipped="nothing")
         digest = hashlib.sha256("\n".join(texts).encode()).digest()
@@ -77,7 +77,7 @@ class CorrectionHandlers:
         )
         if claim != "taken":
             return CorrectSessionResponse(session=session.id, skipped=claim)
-        changes, degraded = await self._find_changes(principal, session, texts)
+        changes, degraded = await self._find_changes(call, session, texts)
         adjusted = [
             await self._apply_change(call, session, change, f"adjust {n}")
             for n, change in enumerate(changes)
@@ -86,15 +86,17 @@ class CorrectionHandlers:
         return CorrectSessionResponse(session=session.id, adjusted=applied, degraded=degraded)
 
     async def _find_changes(
-        self, principal: Principal, session: SessionRecord, texts: Sequence[str]
+        self, call: Call[Any, Any], session: SessionRecord, texts: Sequence[str]
     ) -> tuple[list[CorrectionChange], list[str]]:
         """What is to be changed; by rules where no model answers, and why."""
-        model = self._deps.language_model
+        principal, model = call.principal, self._deps.language_model
         memories = await self._load_candidates(principal, session, build_search_words(texts, model))
         if model is None:
             return find_changes_by_rules(texts, memories), []
         try:
-            model_changes = await find_changes_by_model(model, principal.tenant, texts, memories)
+            model_changes = await find_changes_by_model(
+                model, principal.tenant, call.redactor, texts, memories
+            )
         except LanguageModelError as error:
             return find_changes_by_rules(texts, memories), [f"llm: {error}"]
         return merge_changes(model_changes, find_changes_by_rules(texts, memories)), []
@@ -113,11 +115,16 @@ class CorrectionHandlers:
     ) -> CorrectedMemory | None:
         """Writes one change; None where the memory changed meanwhile or the write is refused."""
         principal, deps, headers = call.principal, self._deps, inject_headers()
-        new_memory = build_corrected_memory(change, principal, session)
+        new_memory = build_corrected_memory(change, principal, call.redactor, session)
         reason = f"corrected in a session: {new_memory.metadata['said']}"
         if change.old is None:
             [result] = await deps.memories.remember(
-                principal, [new_memory], headers, call.idempotency_key, position
+                principal,
+                [new_memory],
+                headers,
+                call.idempotency_key,
+                position,
+                call.redactor.secrets.epoch,
             )
             written = None if isinstance(result, ReverieError) else result
         else:
@@ -143,10 +150,10 @@ def _publish_events(
         call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
 
 
-def _extract_user_texts(body: CorrectSessionRequest) -> list[str]:
+def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:
     """What the user said, without secrets and without recalled memory."""
     if body.diff is None and not body.messages:
         raise InvalidInput("messages", "give the messages of the turn, or its diff")
     texts = [message.content for message in body.messages if message.role == "user"]
     texts += [body.diff] if body.diff else []
-    return [clean for text in texts if (clean := redact(strip_fenced(text)).text.strip())]
+    return [clean for text in texts if (clean := redactor.redact(strip_fenced(text)).text.strip())]

@@ -20,7 +20,7 @@ from reverie.domain.core.errors import InvalidInput
 from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, parse_kind
 from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.extraction.kind_classifier import suggest_improvements
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import Route
@@ -123,7 +123,7 @@ class EditHandlers:
             return await self._apply_edit(
                 call, EditMemoryRequest(content=body.content, reason=body.reason), "edited"
             )
-        reason = _redact_reason(body.reason) or body.verdict
+        reason = _redact_reason(body.reason, call.redactor) or body.verdict
         if body.verdict == "approve":
             return await self._apply_change(call, {"confidence": 1.0}, reason, "approved")
         return await self._apply_change(
@@ -138,14 +138,16 @@ class EditHandlers:
             return await self._apply_change(call, {}, "stays as it is", "edited")
         content, state = await self._deps.edits.version(principal, memory.id, body.version)
         fields = _build_restored_columns(memory, content, state)
-        reason = _redact_reason(body.reason) or f"rolled back to version {body.version}"
+        reason = (
+            _redact_reason(body.reason, call.redactor) or f"rolled back to version {body.version}"
+        )
         return await self._apply_change(call, fields, reason, "edited")
 
     async def _apply_edit(
         self, call: Call[Any, None], body: EditMemoryRequest, event: str
     ) -> Reply:
         memory = await self._load_memory(call)
-        redacted, redactions = self._redact_edit(body)
+        redacted, redactions = self._redact_edit(body, call.redactor)
         fields = _build_changed_columns(redacted, memory)
         check_validity(
             redacted.valid_from or memory.valid_from, redacted.valid_to or memory.valid_to
@@ -155,7 +157,9 @@ class EditHandlers:
         notes = suggest_improvements(redacted.content, kind) if redacted.content else ()
         return await self._apply_change(call, fields, reason, event, redactions, notes)
 
-    def _redact_edit(self, body: EditMemoryRequest) -> tuple[EditMemoryRequest, int]:
+    def _redact_edit(
+        self, body: EditMemoryRequest, redactor: Redactor
+    ) -> tuple[EditMemoryRequest, int]:
         """The edit without secrets and without recalled memory."""
         limit = self._deps.settings.content_limit
         texts: dict[str, Any] = {
@@ -171,7 +175,7 @@ class EditHandlers:
                 raise InvalidInput(
                     "content", "is recalled memory and nothing else: it is known already"
                 )
-        redacted = redact_value(texts)
+        redacted = redactor.redact_value(texts)
         given_fields = {
             name: redacted.value[name] for name in texts if name in body.model_fields_set
         }
@@ -257,8 +261,8 @@ def _build_kind_columns(name: str) -> dict[str, str]:
     return {"kind": kind.value, "tier": KIND_POLICIES[kind].tier.value}
 
 
-def _redact_reason(reason: str | None) -> str | None:
-    return redact(reason).text if reason else None
+def _redact_reason(reason: str | None, redactor: Redactor) -> str | None:
+    return redactor.redact(reason).text if reason else None
 
 
 def _parse_if_match(headers: Mapping[str, str]) -> int | None:

@@ -14,7 +14,6 @@ from reverie.contracts.export_import import ImportResponse
 from reverie.domain.access.scopes import parse_scope
 from reverie.domain.core.errors import InvalidInput, MalformedInput
 from reverie.domain.formats.memory_md import parse_memory_file
-from reverie.domain.redaction.vault_secrets import use_secrets
 from reverie.runtime.http.calls import Call, unlimited
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
@@ -67,17 +66,16 @@ class ImportHandlers:
                 for name, written_scope, text in _iterate_markdown_files(
                     file, media_type, query.scope
                 ):
-                    scope = parse_scope(written_scope)
+                    redactor = await self._deps.vault.load_redactor(principal.tenant)
+                    redactor = redactor.naming(principal.may_read)
+                    scope = parse_scope(written_scope, redactor)
                     job_arguments = query.strategy, tally, name, written_scope, charge_quota
-                    job = MarkdownImport(self._deps, principal, scope, *job_arguments)
-                    with use_secrets(
-                        await self._deps.vault.load_secrets(principal.tenant), principal.may_read
-                    ):
-                        await import_markdown(job, text)
+                    job = MarkdownImport(self._deps, principal, redactor, scope, *job_arguments)
+                    await import_markdown(job, text)
                 return tally.result
             session = self._deps.export_import.open_import(principal, query.strategy, query.dry_run)
             context = ImportContext(
-                session, tally, self._deps.settings, self._deps.vault.load_secrets, charge_quota
+                session, tally, self._deps.settings, self._deps.vault.load_redactor, charge_quota
             )
             async with session:
                 await import_lines(file, principal, context)

@@ -8,7 +8,6 @@ from reverie.bus.outbox_relay import publish_now
 from reverie.contracts.events import OutgoingEvent
 from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, DeleteLinkResponse
 from reverie.domain.core.kinds import parse_edge_kind
-from reverie.domain.redaction.redactor import redact_value
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.tracing import inject_headers
@@ -48,7 +47,7 @@ class LinkHandlers:
     async def create_link(self, call: Call[CreateLinkRequest, None]) -> CreateLinkResponse:
         """`POST /v1/links`."""
         body = call.body
-        redacted = redact_value(body.metadata)
+        redacted = call.redactor.redact_value(body.metadata)
         link = LinkRequest(
             body.source, body.target, parse_edge_kind(body.type), body.weight, redacted.value
         )

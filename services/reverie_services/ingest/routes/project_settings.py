@@ -81,7 +81,8 @@ class ProjectSettingsHandlers:
         self, call: Call[UpdateProjectSettingsRequest, None]
     ) -> ProjectSettingsBody:
         """`PATCH /v1/projects/{name}/settings`."""
-        principal, project, changes = call.principal, slugify(call.path["name"]), call.body
+        principal, changes = call.principal, call.body
+        project = slugify(call.redactor.redact(call.path["name"]).text)
         principal.check_write(f"project/{project}")
         if not changes.model_fields_set:
             raise InvalidInput("context", "name what to change: context, dream")

@@ -20,7 +20,6 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.domain.core.memory import Memory
-from reverie.domain.redaction.redactor import redact
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
@@ -100,19 +99,17 @@ class TaskHandlers:
 
     async def update_task(self, call: Call[MoveTaskRequest, None]) -> TaskChangeResponse:
         """`PATCH /v1/tasks/{id}`."""
-        agent = _resolve_agent(call.principal, call.body.agent)
+        agent = _resolve_agent(call, call.body.agent)
         return await self._apply_move(call, TaskMove(agent, state=call.body.state))
 
     async def claim_task(self, call: Call[ClaimTaskRequest, None]) -> TaskChangeResponse:
         """`POST /v1/tasks/{id}/claim`."""
-        agent = _resolve_agent(call.principal, call.body.agent)
+        agent = _resolve_agent(call, call.body.agent)
         return await self._apply_move(call, TaskMove(agent, claim_seconds=call.body.seconds))
 
     async def release_task(self, call: Call[ReleaseTaskRequest, None]) -> TaskChangeResponse:
         """`POST /v1/tasks/{id}/release`."""
-        return await self._apply_move(
-            call, TaskMove(_resolve_agent(call.principal, call.body.agent))
-        )
+        return await self._apply_move(call, TaskMove(_resolve_agent(call, call.body.agent)))
 
     async def _apply_move(self, call: Call[Any, None], move: TaskMove) -> TaskChangeResponse:
         principal, deps = call.principal, self._deps
@@ -133,11 +130,12 @@ class TaskHandlers:
         return TaskChangeResponse(id=memory_id, version=version, task=_build_state(status))
 
 
-def _resolve_agent(principal: Principal, requested: str | None) -> str:
+def _resolve_agent(call: Call[Any, None], requested: str | None) -> str:
     """Who claims: the agent named, which a key of one agent must be or have as its sub-agent."""
+    principal = call.principal
     if requested is None:
         return principal.actor
-    redacted = redact(requested).text
+    redacted = call.redactor.redact(requested).text
     if (
         principal.agent
         and redacted != principal.agent

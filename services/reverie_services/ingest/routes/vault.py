@@ -24,7 +24,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import parse_display_names, parse_scope
 from reverie.domain.core.errors import InvalidInput, NotFound
 from reverie.domain.core.memory import USE_VAULT_HINT
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
 from reverie.domain.redaction.vault_secrets import MIN_SECRET_LENGTH, is_too_short_to_redact
 from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import (
@@ -143,11 +143,12 @@ class VaultHandlers:
     async def put_value(self, call: Call[VaultPutRequest, VaultQuery]) -> VaultWriteResponse:
         """`PUT /v1/vault/{key}`."""
         principal, body = call.principal, call.body
-        key, scope = _check_key(call.path["key"]), _resolve_scope(principal, call.query.scope)
+        key = _check_key(call.path["key"], call.redactor)
+        scope = _resolve_scope(principal, call.query.scope, call.redactor)
         principal.check_write(scope)
         text = json.dumps(body.value, ensure_ascii=False)
         check_size("value", text, self._deps.settings.content_limit, "content_limit")
-        secret = await self._check_secret(principal, scope, key, body)
+        secret = await self._check_secret(call, scope, key)
         await self._deps.scope_names.save(principal, parse_display_names(call.query.scope or scope))
         version = await self._deps.vault.put(
             principal, scope, key, body.value, secret, body.version
@@ -160,16 +161,16 @@ class VaultHandlers:
         return VaultWriteResponse(scope=scope, key=key, secret=secret, version=version, hints=hints)
 
     async def _check_secret(
-        self, principal: Principal, scope: str, key: str, body: VaultPutRequest
+        self, call: Call[VaultPutRequest, VaultQuery], scope: str, key: str
     ) -> bool:
         """Whether the value is to be sealed. Raises `InvalidInput` where it must be and is not."""
-        secret = body.secret
+        body, secret = call.body, call.body.secret
         if secret is None:
-            existing = await self._deps.vault.find(principal, scope, key)
+            existing = await self._deps.vault.find(call.principal, scope, key)
             secret = existing is not None and existing.secret
         if secret and not self._deps.vault.can_encrypt:
             raise InvalidInput("secret", _NO_MASTER_KEY_MESSAGE)
-        if not secret and redact_value({key: body.value}).count:
+        if not secret and call.redactor.redact_value({key: body.value}).count:
             raise InvalidInput("value", _UNENCRYPTED_MESSAGE)
         if body.value is None:
             raise InvalidInput("value", "is null: DELETE removes an entry")
@@ -254,20 +255,22 @@ async def _list_frequent_keys(
     return keys, VaultAdviceCursor(versions=last.versions, scope=last.scope, key=last.key or "")
 
 
-def _check_key(text: str) -> str:
+def _check_key(text: str, redactor: Redactor) -> str:
     if not _KEY_PATTERN.fullmatch(text):
         raise InvalidInput(
             "key", "must be 1 to 128 of A-Z a-z 0-9 _ . : -, and begin with none of .:-"
         )
     if text in _RESERVED_KEYS:
         raise InvalidInput("key", f"{text} is a name of the vault's own: choose another")
-    if redact(text).count:
+    if redactor.redact(text).count:
         raise InvalidInput("key", "holds a credential: keys are shown")
     return text
 
 
-def _resolve_scope(principal: Principal, text: str | None) -> str:
-    return parse_scope(text) if text else principal.default_scope()
+def _resolve_scope(
+    principal: Principal, text: str | None, redactor: Redactor = CREDENTIAL_REDACTOR
+) -> str:
+    return parse_scope(text, redactor) if text else principal.default_scope()
 
 
 def _build_item_body(entry: VaultEntryInfo) -> VaultItem:

@@ -45,7 +45,7 @@ from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.core.errors import NotFound, ReverieError, prefix_field
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import USE_VAULT_HINT, WriteOutcome, WriteResult
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
@@ -130,9 +130,15 @@ class WriteHandlers:
         )
         if isinstance(session_agent, ReverieError):
             raise session_agent
-        prepared = prepare_memory(call.body, principal, self._deps.settings, session_agent)
+        prepared = prepare_memory(
+            call.body, principal, call.redactor, self._deps.settings, session_agent
+        )
         [written] = await self._deps.memories.remember(
-            principal, [prepared.memory], headers := inject_headers(), call.idempotency_key
+            principal,
+            [prepared.memory],
+            headers := inject_headers(),
+            call.idempotency_key,
+            secrets_epoch=call.redactor.secrets.epoch,
         )
         if isinstance(written, ReverieError):
             raise written
@@ -172,7 +178,7 @@ class WriteHandlers:
             body
             if isinstance(body, ReverieError)
             else _prepare_item(
-                body, principal, self._deps.settings, session_agents.get(body.session), f"items.{n}"
+                body, call, self._deps.settings, session_agents.get(body.session), f"items.{n}"
             )
             for n, body in enumerate(parsed)
         ]
@@ -180,7 +186,11 @@ class WriteHandlers:
         headers = inject_headers()
         memories = [entry.memory for entry in valid]
         results = await self._deps.memories.remember(
-            principal, memories, headers, call.idempotency_key
+            principal,
+            memories,
+            headers,
+            call.idempotency_key,
+            secrets_epoch=call.redactor.secrets.epoch,
         )
         results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
         stored = [entry for entry in results if isinstance(entry, WriteResult)]
@@ -191,7 +201,7 @@ class WriteHandlers:
         )
         vault_hints = await self._load_vault_hints(principal, valid, results_by_id)
         items = [
-            _build_batch_item(index, entry, results_by_id, vault_hints)
+            _build_batch_item(index, entry, results_by_id, vault_hints, call.redactor)
             for index, entry in enumerate(prepared)
         ]
         return RememberBatchResponse(items=items)
@@ -211,16 +221,16 @@ class WriteHandlers:
 
     async def start_session(self, call: Call[StartSessionRequest, None]) -> StartSessionResponse:
         """`POST /v1/sessions/start`."""
-        principal, body = call.principal, call.body
+        principal, body = call.principal, _redact_names(call.body, call.redactor)
         agent = _resolve_agent(principal, body.agent)
         project = slugify(body.project) if body.project else principal.project
-        branch = redact(body.branch).text if body.branch else None
+        branch = body.branch or None
         written_agent = body.agent if normalize_agent_name(body.agent) == agent else agent
         levels = home_levels(body.project or principal.project, written_agent, branch)
         scope = build_scope(levels)
         principal.check_write(scope)
         fields = {
-            "external_id": redact(body.external_id or "").text or None,
+            "external_id": body.external_id or None,
             "agent": agent,
             "user": slugify(body.user) if body.user else None,
             "project": project,
@@ -266,7 +276,7 @@ class WriteHandlers:
         session_id = await self._deps.short_ids.resolve(principal, "session", call.path["id"])
         session = await self._deps.sessions.get(principal, session_id)
         principal.check_write(session.scope)
-        summary = redact(strip_fenced(call.body.summary or "").strip()).text or None
+        summary = call.redactor.redact(strip_fenced(call.body.summary or "").strip()).text or None
         scope, pending = await self._deps.sessions.end(principal, session.id, summary, call.body.at)
         if not pending:
             return EndSessionResponse(session=session.id, dream=None)
@@ -280,7 +290,7 @@ class WriteHandlers:
         session = await self._deps.sessions.get(principal, call.body.session)
         principal.check_write(session.scope)
         prepared = [
-            prepare_turn(n, turn, settings, call.idempotency_key)
+            prepare_turn(n, turn, call.redactor, settings, call.idempotency_key)
             for n, turn in enumerate(call.body.turns)
         ]
         appended = await self._deps.sessions.append(
@@ -314,6 +324,13 @@ class WriteHandlers:
             )
 
 
+def _redact_names(body: StartSessionRequest, redactor: Redactor) -> StartSessionRequest:
+    """The same body without secrets in the names that it holds."""
+    names = body.model_dump(include={"agent", "user", "project", "branch", "external_id"})
+    redacted = {name: redactor.redact(text).text for name, text in names.items() if text}
+    return body.model_copy(update=redacted)
+
+
 def _resolve_agent(principal: Principal, requested: str) -> str:
     """The agent of a session: the key's own, or a sub-agent of it."""
     agent = normalize_agent_name(requested)
@@ -333,7 +350,7 @@ def _parse_item(field_path: str, item: dict[str, Any]) -> RememberRequest | Reve
 
 def _prepare_item(
     body: RememberRequest,
-    principal: Principal,
+    call: Call[Any, Any],
     settings: IngestSettings,
     session_agent: str | ReverieError | None,
     field_path: str,
@@ -342,7 +359,7 @@ def _prepare_item(
     if isinstance(session_agent, ReverieError):
         return session_agent
     try:
-        return prepare_memory(body, principal, settings, session_agent)
+        return prepare_memory(body, call.principal, call.redactor, settings, session_agent)
     except ReverieError as error:
         return prefix_field(field_path, error)
 
@@ -376,10 +393,11 @@ def _build_batch_item(
     prepared: PreparedMemory | ReverieError,
     results: WriteResults,
     vault_hints: Mapping[ScopedKey, str],
+    redactor: Redactor,
 ) -> RememberResponse | Problem:
     if isinstance(prepared, ReverieError):
-        return problem_from_error(prepared)
+        return problem_from_error(prepared, redactor)
     result = results[prepared.memory.id]
     if isinstance(result, ReverieError):
-        return problem_from_error(prefix_field(f"items.{index}", result))
+        return problem_from_error(prefix_field(f"items.{index}", result), redactor)
     return _build_remembered_body(prepared, result, vault_hints)

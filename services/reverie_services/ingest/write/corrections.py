@@ -24,7 +24,7 @@ from reverie.domain.extraction.user_corrections import (
     find_corrections,
     may_contain_correction,
 )
-from reverie.domain.redaction.redactor import redact
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.index_terms import index_text, memory_index_text
 from reverie.inference.llm_client import LanguageModel
 from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
@@ -102,12 +102,16 @@ def find_changes_by_rules(
 
 
 async def find_changes_by_model(
-    model: LanguageModel, tenant: int, texts: Sequence[str], memories: Sequence[Memory]
+    model: LanguageModel,
+    tenant: int,
+    redactor: Redactor,
+    texts: Sequence[str],
+    memories: Sequence[Memory],
 ) -> list[CorrectionChange]:
     """The changes that a model finds, held against what was said. Raises `LanguageModelError`."""
     candidates = _most_similar(texts, memories)
     items = [("said", text) for text in texts] + [("memory", item.content) for item in candidates]
-    text = fence_items([(label, redact(text[:4_000]).text) for label, text in items])
+    text = fence_items([(label, redactor.redact(text[:4_000]).text) for label, text in items])
     task = get_prompt("adjust")
     try:
         async with asyncio.timeout(MODEL_TIMEOUT):
@@ -171,12 +175,12 @@ def merge_changes(
 
 
 def build_corrected_memory(
-    change: CorrectionChange, principal: Principal, session: SessionRecord
+    change: CorrectionChange, principal: Principal, redactor: Redactor, session: SessionRecord
 ) -> NewMemory:
     """The memory that takes the place of the old one: in its scope, as pinned, and sure."""
     old = change.old
-    content = redact(change.content).text
-    statement = redact(change.statement).text
+    content = redactor.redact(change.content).text
+    statement = redactor.redact(change.statement).text
     kind = old.kind if old else Kind.PREFERENCE
     tags = old.tags if old else ()
     provenance = {"made_by": change.produced_by} if change.produced_by else {}

@@ -11,7 +11,7 @@ from uuid import UUID
 from reverie.contracts.export_import import ImportResponse, RefusedLine
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import ReverieError
-from reverie.domain.redaction.vault_secrets import SecretMatcher, use_secrets
+from reverie.domain.redaction.redactor import Redactor, RedactorLoader
 from reverie.runtime.http.calls import unlimited
 from reverie.runtime.observability.tracing import inject_headers
 from reverie.store.memories.export_import import PAGE_SIZE, ImportOutcome, ImportSession
@@ -33,7 +33,7 @@ class ImportContext:
     session: ImportSession
     tally: ImportTally
     settings: IngestSettings
-    load_secrets: Callable[[int], Awaitable[SecretMatcher]]
+    load_redactor: RedactorLoader
     charge_quota: Callable[[int], Awaitable[None]] = unlimited
 
 
@@ -95,14 +95,13 @@ async def import_lines(file: BinaryIO, principal: Principal, context: ImportCont
     _, header_line = next(lines, (1, b""))
     check_header(header_line)
     while batch := list(islice(lines, PAGE_SIZE)):
-        with use_secrets(await context.load_secrets(principal.tenant), principal.may_read):
-            parsed = [
-                (n, _try_parse_record(n, text, principal, context.settings, context.tally))
-                for n, text in batch
-            ]
-            rows = [(number, row) for number, row in parsed if row is not None]
-            for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
-                await _write_records(list(group), context)
+        redactor = await context.load_redactor(principal.tenant)
+        parsed = [
+            (n, _try_parse_record(n, text, principal, redactor, context)) for n, text in batch
+        ]
+        rows = [(number, row) for number, row in parsed if row is not None]
+        for _, group in groupby(rows, key=lambda numbered_row: numbered_row[1].kind):
+            await _write_records(list(group), context)
     await context.session.remap_successors(context.tally.replaced_ids)
 
 
@@ -117,14 +116,14 @@ def read_numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _try_parse_record(
-    number: int, text: bytes, principal: Principal, settings: IngestSettings, tally: ImportTally
+    number: int, text: bytes, principal: Principal, redactor: Redactor, context: ImportContext
 ) -> ImportRecord | None:
     if not text.strip():
         return None
     try:
-        return parse_record(text, principal, settings)
+        return parse_record(text, principal, redactor, context.settings)
     except ReverieError as error:
-        tally.add_refusal(number, str(error))
+        context.tally.add_refusal(number, str(error))
         return None
 
 

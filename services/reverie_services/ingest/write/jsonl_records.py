@@ -27,7 +27,7 @@ from reverie.domain.core.errors import InvalidInput, MalformedInput, ReverieErro
 from reverie.domain.core.kinds import ANCHOR_KINDS, EdgeKind, parse_edge_kind, parse_kind
 from reverie.domain.core.memory import hash_content
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS as LIMITS
-from reverie.domain.redaction.redactor import redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
@@ -58,7 +58,9 @@ def check_header(text: bytes) -> None:
         ) from None
 
 
-def parse_record(text: bytes, principal: Principal, settings: IngestSettings) -> ImportRecord:
+def parse_record(
+    text: bytes, principal: Principal, redactor: Redactor, settings: IngestSettings
+) -> ImportRecord:
     """The record of a line. Raises `InvalidInput`, `TooLarge`, `MalformedInput` or `Forbidden`."""
     value = _parse_json(text)
     kind = value.pop("type", None)
@@ -71,7 +73,7 @@ def parse_record(text: bytes, principal: Principal, settings: IngestSettings) ->
     for name in _DERIVED_COLUMNS:
         value.pop(name, None)
     line = parse_value(model, value)
-    _check_secrets(value)
+    _check_secrets(value, redactor)
     _check_permissions(line, principal, settings)
     return ImportRecord(str(kind), {**value, **_derive_columns(line, value)})
 
@@ -86,9 +88,9 @@ def _parse_json(text: bytes) -> dict[str, Any]:
     return value
 
 
-def _check_secrets(value: dict[str, Any]) -> None:
+def _check_secrets(value: dict[str, Any], redactor: Redactor) -> None:
     for name, inner_value in value.items():
-        redacted = redact_value({name: inner_value})
+        redacted = redactor.redact_value({name: inner_value})
         if redacted.count:
             raise InvalidInput(name[:100], f"holds a secret ({', '.join(redacted.kinds)})")
 

@@ -20,7 +20,7 @@ from reverie.domain.formats.memory_md import (
     most_frequent_words,
     parse_memory_file,
 )
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import memory_index_text
 from reverie.runtime.http.calls import unlimited
@@ -85,6 +85,7 @@ class MarkdownImport:
 
     deps: IngestDependencies
     principal: Principal
+    redactor: Redactor
     scope: str
     strategy: str
     tally: ImportTally
@@ -131,7 +132,7 @@ async def _import_segment(
     line, segment = numbered
     memory = existing.find(segment)
     try:
-        _check_segment(segment, job.deps.settings.content_limit)
+        _check_segment(job, segment)
         if segment.id in forgotten_ids and memory is None:
             job.tally.count_outcome("skipped")
         elif memory is None:
@@ -142,13 +143,13 @@ async def _import_segment(
         job.tally.add_refusal(line, str(error), job.file)
 
 
-def _check_segment(segment: MemorySegment, limit: int) -> None:
+def _check_segment(job: MarkdownImport, segment: MemorySegment) -> None:
     if is_blank(segment.text):
         raise InvalidInput("content", "the segment is empty")
-    check_size("content", segment.text, limit, "content_limit")
+    check_size("content", segment.text, job.deps.settings.content_limit, "content_limit")
     fields = {"content": segment.text, "key": segment.key, "keywords": list(segment.keywords or ())}
     for name, value in fields.items():
-        if redact_value({name: value}).count:
+        if job.redactor.redact_value({name: value}).count:
             raise InvalidInput(name, "holds a secret")
 
 
@@ -165,11 +166,16 @@ async def _create_memory(
         "pinned": bool(segment.pinned),
     }
     body = parse_value(RememberRequest, fields)
-    prepared = prepare_memory(body, job.principal, job.deps.settings)
+    prepared = prepare_memory(body, job.principal, job.redactor, job.deps.settings)
     if job.is_dry_run:
         return _simulate_create(prepared.memory, existing)
     await job.charge_quota(1)
-    [written] = await job.deps.memories.remember(job.principal, [prepared.memory], inject_headers())
+    [written] = await job.deps.memories.remember(
+        job.principal,
+        [prepared.memory],
+        inject_headers(),
+        secrets_epoch=job.redactor.secrets.epoch,
+    )
     if isinstance(written, ReverieError):
         raise written
     return "skipped" if written.outcome is WriteOutcome.DUPLICATE else "created"
@@ -256,7 +262,7 @@ async def _import_summary(job: MarkdownImport, parsed: MemoryFile, existing: str
     text = parsed.summary
     if not text or text == (existing or "").strip() or (existing and job.strategy == "skip"):
         return
-    if redact(text).count:
+    if job.redactor.redact(text).count:
         job.tally.add_refusal(1, "summary: holds a secret", job.file)
         return
     now = datetime.now(UTC).isoformat()

@@ -24,7 +24,7 @@ from reverie.domain.core.kinds import ANCHOR_KINDS, KIND_POLICIES, Kind, parse_e
 from reverie.domain.core.memory import NewEdge, NewMemory, hash_content, state_hints
 from reverie.domain.extraction.kind_classifier import classify_kind, suggest_improvements
 from reverie.domain.formats.procedures import render_steps
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.characters import is_blank
 from reverie.domain.text.index_terms import (
     GENERATED_KEY_PREFIXES,
@@ -55,6 +55,7 @@ class PreparedMemory:
 def prepare_memory(
     body: RememberRequest,
     principal: Principal,
+    redactor: Redactor,
     settings: IngestSettings,
     session_agent: str | None = None,
 ) -> PreparedMemory:
@@ -64,11 +65,15 @@ def prepare_memory(
     """
     full_content = render_steps(body.content, body.steps) if body.steps else body.content
     check_size("content", full_content, settings.content_limit, "content_limit")
-    scope = parse_scope(body.scope) if body.scope else _default_scope(principal, body.git)
+    scope = (
+        parse_scope(body.scope, redactor)
+        if body.scope
+        else _default_scope(principal, body.git, redactor)
+    )
     principal.check_write(scope)
     check_validity(body.valid_from, body.valid_to)
     _check_key(body.key, body.supersede_reason, body.soft)
-    redacted, redactions = _redact_body(_strip_recalled(body))
+    redacted, redactions = _redact_body(_strip_recalled(body), redactor)
     kind = _resolve_kind(redacted)
     redacted = _merge_steps(redacted, kind)
     memory = NewMemory(
@@ -103,7 +108,7 @@ def prepare_memory(
     )
 
 
-def _default_scope(principal: Principal, git: GitLocation | None) -> str:
+def _default_scope(principal: Principal, git: GitLocation | None, redactor: Redactor) -> str:
     """Where a memory goes that names no scope: to its branch in the key's project, if the key may
     write there."""
     default_scope = principal.default_scope()
@@ -114,7 +119,7 @@ def _default_scope(principal: Principal, git: GitLocation | None) -> str:
     ):
         return default_scope
     branch = build_scope(
-        home_levels(project_of_scope(default_scope), None, redact(git.branch).text)
+        home_levels(project_of_scope(default_scope), None, redactor.redact(git.branch).text)
     )
     return branch if principal.may_write(branch) else default_scope
 
@@ -154,11 +159,11 @@ def _strip_recalled(body: RememberRequest) -> RememberRequest:
     return body.model_copy(update=own_fields)
 
 
-def _redact_body(body: RememberRequest) -> tuple[RememberRequest, int]:
+def _redact_body(body: RememberRequest, redactor: Redactor) -> tuple[RememberRequest, int]:
     """The same body without secrets in any text of it, and how many were replaced."""
     text_fields = {name for name in _TEXT_FIELDS if getattr(body, name)}
-    redacted = redact_value(body.model_dump(include=text_fields, mode="json"))
-    edge_metadata = redact_value([edge.metadata for edge in body.edges])
+    redacted = redactor.redact_value(body.model_dump(include=text_fields, mode="json"))
+    edge_metadata = redactor.redact_value([edge.metadata for edge in body.edges])
     redacted_edges = [
         edge.model_copy(update={"metadata": metadata})
         for edge, metadata in zip(body.edges, edge_metadata.value, strict=True)
@@ -228,7 +233,11 @@ def _build_git_fields(git: GitLocation | None) -> dict[str, Any] | None:
 
 
 def prepare_turn(
-    index: int, turn: TurnBody, settings: IngestSettings, idempotency_key: str | None
+    index: int,
+    turn: TurnBody,
+    redactor: Redactor,
+    settings: IngestSettings,
+    idempotency_key: str | None,
 ) -> tuple[TurnToAppend, int]:
     """A turn without secrets and without recalled memory, a tool's output cut to a trace.
 
@@ -238,8 +247,8 @@ def prepare_turn(
     """
     own_text = strip_fenced(turn.content)
     redacted, tool = (
-        redact(OMITTED_PLACEHOLDER if is_blank(own_text) else own_text),
-        redact(turn.tool or ""),
+        redactor.redact(OMITTED_PLACEHOLDER if is_blank(own_text) else own_text),
+        redactor.redact(turn.tool or ""),
     )
     content = redacted.text
     if turn.role == "tool":
@@ -252,7 +261,7 @@ def prepare_turn(
         content=content,
         words=turn_index_text(turn.role, content),
         tool=tool.text or None,
-        external_id=redact(turn.external_id or "").text
+        external_id=redactor.redact(turn.external_id or "").text
         or _derive_external_id(idempotency_key, index, turn, content),
         at=turn.at,
     )

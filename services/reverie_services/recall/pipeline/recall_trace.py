@@ -13,7 +13,7 @@ from uuid import UUID
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
-from reverie.domain.redaction.redactor import redact, redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.retrieval.ranking import ScoredMemory
 from reverie.domain.text.index_terms import query_text
@@ -66,16 +66,16 @@ async def recall_with_trace(
     return result
 
 
-def build_trace(record: RecallRecord) -> RecallTraceRecord:
+def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
     """The trace as it is kept: nothing in it that redaction takes out of a text."""
     question, explanation = record.question, record.result.explanation
-    redacted = redact(question.text)
+    redacted = redactor.redact(question.text)
     parsed_question = (
         parse_question(redacted.text, record.at) if redacted.count else explanation.parsed_question
     )
     request = {
         **_describe_question(redacted.text, parsed_question),
-        **_describe_request(question),
+        **_describe_request(question, redactor),
         **_describe_outcome(record),
         "intent": explanation.parsed_question.intent.value,
     }
@@ -107,7 +107,7 @@ def _describe_question(text: str, parsed_question: ParsedQuestion) -> dict[str, 
     }
 
 
-def _describe_request(question: RecallQuestion) -> dict[str, Any]:
+def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str, Any]:
     """What was asked beside the text, less what was not."""
     search_filter = question.search_filter
     moments = {
@@ -130,7 +130,7 @@ def _describe_request(question: RecallQuestion) -> dict[str, Any]:
         "min_confidence": question.min_confidence,
         "turns": question.include_turns,
         "statuses": list(search_filter.status),
-        **(redact_value(filters).value if filters else {}),
+        **(redactor.redact_value(filters).value if filters else {}),
         **{name: moment.isoformat() for name, moment in moments.items() if moment is not None},
     }
 

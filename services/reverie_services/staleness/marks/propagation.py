@@ -17,8 +17,7 @@ from reverie.contracts.events import OutgoingEvent
 from reverie.contracts.git import GitChange
 from reverie.domain.access.scopes import MAIN_BRANCHES, slugify
 from reverie.domain.entities.file_paths import is_same_file
-from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.vault_secrets import use_secrets
+from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.staleness.anchor_tracking import AnchorTrail, track_anchor
 from reverie.domain.staleness.grading import FileAnchor, FileChangeStep
 from reverie.domain.staleness.impact import MAX_DEPTH
@@ -109,11 +108,10 @@ async def apply_change(
         for start in range(0, len(sorted_names), FILE_BATCH):
             names = sorted_names[start : start + FILE_BATCH]
             changed_paths = [path for name in names for path in paths[name]]
-            secrets = await deps.load_secrets(tenant)
+            redactor = await deps.load_redactor(tenant)
             async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
                 nodes = _match_anchors(await project.find_files(names), changed_paths)
-                with use_secrets(secrets, lambda _: False):
-                    events = await _recompute_marks(project, nodes, change_id)
+                events = await _recompute_marks(project, nodes, change_id, redactor)
             await _publish_events(deps, tenant, events)
             event_count += len(events)
         async with deps.stale_marks.lock_project(tenant_key, stored.project) as project:
@@ -127,11 +125,10 @@ async def recompute_marks(
     """Works out the marks of one memory by the files that it touches. Safe to repeat."""
     tenant_key = (tenant, tenant_name)
     with span("look again", memory=str(memory_id)):
-        secrets = await deps.load_secrets(tenant)
+        redactor = await deps.load_redactor(tenant)
         async with deps.stale_marks.lock_project(tenant_key, project_name) as project:
             nodes = await project.load_files_of_memory(memory_id)
-            with use_secrets(secrets, lambda _: False):
-                events = await _recompute_marks(project, nodes, memory_id, memory_id)
+            events = await _recompute_marks(project, nodes, memory_id, redactor, memory_id)
         await _publish_events(deps, tenant, events)
 
 
@@ -170,7 +167,11 @@ def _match_anchors(
 
 
 async def _recompute_marks(
-    project: LockedProject, nodes: Mapping[UUID, str], event_id: UUID, memory_id: UUID | None = None
+    project: LockedProject,
+    nodes: Mapping[UUID, str],
+    event_id: UUID,
+    redactor: Redactor,
+    memory_id: UUID | None = None,
 ) -> list[OutgoingEvent]:
     """The marks of the memories, or of one, that touch these files; answers who to tell of it."""
     touching = await project.load_memories_of_files(list(nodes), memory_id) if nodes else []
@@ -185,7 +186,7 @@ async def _recompute_marks(
     ]
     # A change of many files has few subjects.
     redacted_subjects = {
-        item: redact(item).text for item in {source.mark.subject for source in direct}
+        item: redactor.redact(item).text for item in {source.mark.subject for source in direct}
     }
     reached = [*map(_build_direct_mark, direct), *await _propagate(project, direct)]
     marks = [_build_mark_row(item, redacted_subjects) for item in reached]

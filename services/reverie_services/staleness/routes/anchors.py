@@ -15,7 +15,7 @@ from reverie.contracts.git import (
 from reverie.contracts.memories import GitLocation
 from reverie.domain.access.scopes import slugify
 from reverie.domain.entities.file_paths import build_anchor_metadata
-from reverie.domain.redaction.redactor import redact_value
+from reverie.domain.redaction.redactor import Redactor
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
@@ -52,7 +52,9 @@ def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
         tenant_key = (principal.tenant, principal.tenant_name)
         async with deps.stale_marks.lock_project(tenant_key, project) as locked_project:
             for memory_id, git in sorted(git_by_memory.items()):
-                await _store_anchor(locked_project, memory_id, git, versions[memory_id])
+                await _store_anchor(
+                    locked_project, memory_id, git, versions[memory_id], call.redactor
+                )
         for memory_id in sorted(git_by_memory):
             await recompute_marks(deps, *tenant_key, project, memory_id)
         return AnchorMemoriesResponse(anchored=len(git_by_memory))
@@ -78,9 +80,13 @@ def build_anchor_routes(deps: StalenessDependencies) -> list[Route]:
 
 
 async def _store_anchor(
-    locked_project: LockedProject, memory_id: UUID, git: GitLocation, version: int
+    locked_project: LockedProject,
+    memory_id: UUID,
+    git: GitLocation,
+    version: int,
+    redactor: Redactor,
 ) -> None:
-    redacted = redact_value(git.model_dump(mode="json")).value
+    redacted = redactor.redact_value(git.model_dump(mode="json")).value
     metadata: dict[str, Any] = {"told": version}
     if git.committed_at:
         metadata["since"] = redacted["committed_at"]

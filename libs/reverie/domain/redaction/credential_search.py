@@ -1,0 +1,252 @@
+"""Finds the credentials in a text and replaces each by a typed placeholder.
+
+The time is linear in the text. Redacting twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from reverie.domain.redaction.assignments import AssignmentVerdicts, find_assigned_secrets
+from reverie.domain.redaction.calls import find_argument_secrets
+from reverie.domain.redaction.commands import find_command_secrets
+from reverie.domain.redaction.patterns import (
+    LIST_GAP,
+    LIST_THRESHOLD,
+    SecretSpan,
+    TextRange,
+    find_header_credentials,
+    find_private_keys,
+    find_url_passwords,
+)
+from reverie.domain.redaction.token_formats import find_known_tokens
+
+_MAX_ROUNDS = 8
+_NAMED_RANK = 4
+"""The rank of credentials that are told by their names."""
+_CONTEXT_CHARS = 400
+"""Characters around a placeholder that are searched again: more than any expression looks over."""
+_RESCAN_LIMITS = (128 * 1024, 64 * 1024, 32 * 1024)
+"""Characters that are searched at most in a second round, in a third, and in each after it; where
+it would be more, only the lines of the placeholders are, and where it still is, credentials near
+each other count as one list."""
+_SHORT_WORD = re.compile("[a-z]{1,12}")
+"""By itself no credential: too short for any form, and nothing names it."""
+_WINDOW_SEPARATOR = "\n\0\n"
+"""What keeps apart parts of a text that are searched together: no expression reaches over it."""
+
+
+def redact_credentials(text: str) -> tuple[str, int, set[str]]:
+    """The text with placeholders, how many credentials it held, and of which kinds."""
+    count, kinds = 0, set[str]()
+    if _SHORT_WORD.fullmatch(text):
+        return text, count, kinds
+    verdicts = AssignmentVerdicts()
+    windows = [(0, len(text))]
+    # A placeholder can expose a credential beside it, so the text around each is searched again.
+    for completed_rounds in range(_MAX_ROUNDS):
+        spans = _find_in_windows(text, windows, verdicts)
+        if not spans:
+            break
+        count += len(spans)
+        kinds |= {kind for _, _, kind in spans}
+        text, windows = _redact_and_list_windows(
+            text, spans, _RESCAN_LIMITS[min(completed_rounds, len(_RESCAN_LIMITS) - 1)]
+        )
+    return text, count + verdicts.skipped_in_lists, kinds
+
+
+def _find_in_windows(
+    text: str, windows: list[TextRange], verdicts: AssignmentVerdicts
+) -> list[SecretSpan]:
+    """The credentials in the windows of a text, all of them searched at once: each search has a
+    price of its own."""
+    if windows == [(0, len(text))]:
+        return _find_credentials(text, verdicts)
+    return _to_text_spans(_find_credentials(_join_windows(text, windows), verdicts), windows)
+
+
+def _join_windows(text: str, windows: list[TextRange]) -> str:
+    return _WINDOW_SEPARATOR.join(text[start:stop] for start, stop in windows)
+
+
+def _to_text_spans(found: list[SecretSpan], windows: list[TextRange]) -> list[SecretSpan]:
+    """What was found in the joined windows of a text, where it stands in the text."""
+    spans: list[SecretSpan] = []
+    index = offset = 0
+    for begin, end, kind in found:
+        # A list may reach over several windows.
+        while begin < end:
+            start, stop = windows[index]
+            first, last = max(start, begin - offset + start), min(stop, end - offset + start)
+            if first < last:
+                spans.append((first, last, kind))
+            next_offset = offset + stop - start + len(_WINDOW_SEPARATOR)
+            if end < next_offset:
+                break
+            offset, index, begin = next_offset, index + 1, max(begin, next_offset)
+    return spans
+
+
+def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpan]:
+    """The credentials in a text, in order and apart.
+
+    Those that have a name come first: within long lists of them no other is sought, for all of a
+    list goes.
+    """
+    lower = _lower_same_length(text)
+    named_spans = _merge_overlaps(
+        _add_rank(_NAMED_RANK, find_assigned_secrets(text, lower, verdicts))
+    )
+    lists = _find_long_lists(named_spans) if len(named_spans) > LIST_THRESHOLD else []
+    if not lists:
+        return _merge_overlaps(sorted(_find_ranked_spans(text, lower, named_spans)))
+    windows = _ranges_outside(lists, len(text))
+    rest = _join_windows(text, windows)
+    other_spans = _to_text_spans(
+        _merge_overlaps(sorted(_find_ranked_spans(rest, _lower_same_length(rest), []))), windows
+    )
+    listed_spans = _merge_overlaps(_add_rank(_NAMED_RANK, [*named_spans, *lists]))
+    verdicts.skipped_in_lists += len(named_spans) - len(listed_spans)
+    return _merge_overlaps(
+        sorted([*_add_rank(_NAMED_RANK, listed_spans), *_add_rank(0, other_spans)])
+    )
+
+
+def _add_rank(rank: int, spans: Iterable[SecretSpan]) -> list[tuple[int, int, int, str]]:
+    return sorted((start, end, rank, kind) for start, end, kind in spans)
+
+
+def _find_ranked_spans(
+    text: str, lower: str, named_spans: list[SecretSpan]
+) -> Iterator[tuple[int, int, int, str]]:
+    """The credentials in a text, each with its rank: the lower, the more its kind tells."""
+    finders = (
+        find_private_keys(text),
+        find_known_tokens(text),
+        find_url_passwords(text),
+        find_header_credentials(text, lower),
+        named_spans,
+        find_command_secrets(text, lower),
+        find_argument_secrets(text, lower),
+    )
+    for rank, finder in enumerate(finders):
+        for start, end, kind in finder:
+            yield start, end, rank, kind
+
+
+def _find_long_lists(named_spans: list[SecretSpan]) -> list[SecretSpan]:
+    """The lists among the spans that are long enough to leave what is within unsearched."""
+    return [
+        span
+        for span in _pack_lists(named_spans, LIST_GAP)
+        if span[1] - span[0] > 4 * _CONTEXT_CHARS
+    ]
+
+
+def _ranges_outside(lists: list[SecretSpan], length: int) -> list[TextRange]:
+    """The parts of a text between lists, with as much of the lists as an expression looks over."""
+    starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
+    stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), length]
+    return list(zip(starts, stops, strict=True))
+
+
+def _merge_overlaps(ranked: list[tuple[int, int, int, str]]) -> list[SecretSpan]:
+    """Sorted spans, those that overlap made one, of the kind that tells most (the lowest rank)."""
+    merged: list[SecretSpan] = []
+    first, last, best, name = 0, -1, 0, ""
+    for start, end, rank, kind in ranked:
+        if start >= last:
+            if last >= 0:
+                merged.append((first, last, name))
+            first, last, best, name = start, end, rank, kind
+        else:
+            last = max(last, end)
+            best, name = min((best, name), (rank, kind))
+    return [*merged, (first, last, name)] if last >= 0 else merged
+
+
+def _redact_and_list_windows(
+    text: str, spans: list[SecretSpan], limit: int
+) -> tuple[str, list[TextRange]]:
+    """The text with placeholders for the spans, and the parts of it to be searched again, of no
+    more than `limit` characters."""
+    max_gap = LIST_GAP if len(spans) > LIST_THRESHOLD else 0
+    while True:
+        spans = _pack_lists(spans, max_gap)
+        redacted, placeholder_ranges = _insert_placeholders(text, spans)
+        for find_bounds in (_context_bounds, _line_bounds):
+            windows = _windows_around(redacted, placeholder_ranges, find_bounds)
+            if sum(stop - start for start, stop in windows) <= limit:
+                return redacted, windows
+        max_gap = max(LIST_GAP, max_gap * 4)
+
+
+def _pack_lists(spans: list[SecretSpan], max_gap: int) -> list[SecretSpan]:
+    """The spans, those with fewer characters between them than `max_gap` as one."""
+    packed = spans[:1]
+    for start, end, kind in spans[1:]:
+        first, last, name = packed[-1]
+        if start - last < max_gap:
+            packed[-1] = (first, end, name)
+        else:
+            packed.append((start, end, kind))
+    return packed
+
+
+def _insert_placeholders(text: str, spans: list[SecretSpan]) -> tuple[str, list[TextRange]]:
+    """The text with placeholders for the spans, and where they stand in it."""
+    parts: list[str] = []
+    placeholder_ranges: list[TextRange] = []
+    position = length = 0
+    for start, end, kind in spans:
+        placeholder = format_placeholder(kind)
+        parts += (text[position:start], placeholder)
+        begin = length + start - position
+        length = begin + len(placeholder)
+        placeholder_ranges.append((begin, length))
+        position = end
+    return "".join([*parts, text[position:]]), placeholder_ranges
+
+
+def _windows_around(
+    text: str, ranges: list[TextRange], find_bounds: Callable[[str, int, int], tuple[int, int]]
+) -> list[TextRange]:
+    """The parts of the text around the places, those that touch as one."""
+    windows: list[TextRange] = []
+    for text_range in ranges:
+        start, stop = find_bounds(text, *text_range)
+        if windows and start <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], stop)
+        else:
+            windows.append((start, stop))
+    return windows
+
+
+def _context_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
+    """What stands near a place, cut before it at a blank."""
+    return _find_blank_before(text, begin - _CONTEXT_CHARS), min(len(text), end + _CONTEXT_CHARS)
+
+
+def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
+    """The line of a place, no more of it than what stands near."""
+    start, stop = _context_bounds(text, begin, end)
+    after = text.find("\n", end, stop)
+    return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after
+
+
+def _find_blank_before(text: str, position: int) -> int:
+    if position <= 0:
+        return 0
+    lowest = max(0, position - _CONTEXT_CHARS)
+    return max(text.rfind(" ", lowest, position), text.rfind("\n", lowest, position), lowest)
+
+
+def format_placeholder(kind: str) -> str:
+    return f"[REDACTED_{kind}]"
+
+
+def _lower_same_length(text: str) -> str:
+    """The text in lower case, of the same length: one letter alone would become two."""
+    return text.replace("İ", "ı").lower()
