@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reverie.domain.redaction.patterns import MAX_JUDGED
+from reverie.domain.redaction.matching import MAX_JUDGED
 from reverie.domain.redaction.redactor import redact, redact_value
 
 WORD = "hunter" + "2"

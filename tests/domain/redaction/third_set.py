@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reverie.domain.redaction.redactor import redact
-from reverie.domain.redaction.value_checks import word_set
+from reverie.domain.text.characters import word_set
 from tests.domain.redaction import held_out_set as templates
 
 FOUND = Path(__file__).with_name("third_credentials.txt")

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.turns import TurnText, trace_target
 
 MAX_PATHS = 64
 MAX_PATH_BYTES = 1024
 
 
-def _word_set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_EXTENSIONS = _word_set(
+_EXTENSIONS = word_set(
     """adoc asm astro avsc awk bash bat bazel bzl c cc cfg cjs clj cljs cmake cmd coffee conf
     cpp cql cs csproj css csv cu cue cxx dart dockerfile ejs el elm env erb erl ex exs fish
     fs fsproj gemspec go gql gradle graphql groovy h haml hbs hcl hh hpp hrl hs htm html hxx
@@ -27,18 +24,18 @@ _EXTENSIONS = _word_set(
     scala scm scss sh sln sol sql sum svelte svg swift tcl tex tf tfvars thrift toml tpl
     ts tsv tsx txt v vb vhd vue wasm wat webmanifest xml xsd yaml yml zig zsh"""
 )
-_FILE_NAMES = _word_set(
+_FILE_NAMES = word_set(
     """Makefile Dockerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Justfile Caddyfile
     Brewfile Containerfile CODEOWNERS LICENSE .gitignore .gitattributes .gitmodules .dockerignore
     .editorconfig .npmrc .nvmrc .env .bashrc .zshrc .prettierrc .eslintrc .babelrc
     .python-version .tool-versions .goreleaser"""
 )
-_LIBRARY_NAMES = _word_set(
+_LIBRARY_NAMES = word_set(
     """node.js next.js vue.js nuxt.js react.js express.js three.js d3.js ember.js backbone.js
     angular.js chart.js discord.js alpine.js moment.js socket.io asp.net p5.js electron.js
     nest.js solid.js svelte.js bun.js deno.js day.js"""
 )
-_SOURCE_DIRS = _word_set(
+_SOURCE_DIRS = word_set(
     """src lib libs pkg cmd internal app apps packages services tests test spec docs doc scripts
     script api web server client frontend backend components config deploy helm charts
     migrations examples tools .github .gitlab .circleci .vscode .claude .cursor

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
-    return frozenset(text.split())
-
+from reverie.domain.text.characters import word_set
 
 SERVICES: dict[str, str] = {
     "postgres": "postgresql",

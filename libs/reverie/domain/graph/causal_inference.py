@@ -16,8 +16,8 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import ANCHOR_KINDS, Kind
 from reverie.domain.entities.file_paths import extract_paths
-from reverie.domain.entities.lexicon import word_set
 from reverie.domain.entities.recognition import EntityType, extract_entities
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import split_sentences, to_plain_text
 from reverie.domain.text.text_cache import TextCache

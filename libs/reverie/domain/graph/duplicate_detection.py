@@ -13,13 +13,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from reverie.domain.core.kinds import ANCHOR_KINDS, Kind
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.normalization import (
     NUMBER,
     NormalizedStatement,
     is_identifier,
     normalize_statement,
     stem,
-    word_set,
 )
 
 

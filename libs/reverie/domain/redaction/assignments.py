@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reverie.domain.redaction.patterns import (
+from reverie.domain.redaction.matching import (
     API_KEY,
     AWS_KEY,
     LIST_GAP,

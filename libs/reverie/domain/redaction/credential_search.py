@@ -8,14 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from reverie.domain.redaction.arguments import find_argument_secrets
 from reverie.domain.redaction.assignments import AssignmentVerdicts, find_assigned_secrets
-from reverie.domain.redaction.calls import find_argument_secrets
-from reverie.domain.redaction.commands import find_command_secrets
+from reverie.domain.redaction.matching import LIST_GAP, LIST_THRESHOLD, SecretSpan, TextRange
 from reverie.domain.redaction.patterns import (
-    LIST_GAP,
-    LIST_THRESHOLD,
-    SecretSpan,
-    TextRange,
     find_header_credentials,
     find_private_keys,
     find_url_passwords,
@@ -128,7 +124,6 @@ def _find_ranked_spans(
         find_url_passwords(text),
         find_header_credentials(text, lower),
         named_spans,
-        find_command_secrets(text, lower),
         find_argument_secrets(text, lower),
     )
     for rank, finder in enumerate(finders):

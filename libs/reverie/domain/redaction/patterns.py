@@ -1,6 +1,6 @@
-"""Patterns for private keys, URL passwords and headers; helpers of all redaction rules.
+"""Finds private keys, passwords in URLs, and credentials in headers and cookies.
 
-Every expression starts with a literal and is bounded, so that matching takes linear time.
+Every expression starts with a literal and is bounded, so that the search takes linear time.
 """
 
 from __future__ import annotations
@@ -8,175 +8,22 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
-SecretSpan = tuple[int, int, str]
-"""Start and end of a credential in the text, and its kind."""
-
-API_KEY = "API_KEY"
-AWS_KEY = "AWS_KEY"
-BASIC_AUTH = "BASIC_AUTH"
-JWT = "JWT"
-PASSWORD = "PASSWORD"  # noqa: S105 (these are names of kinds)
-PRIVATE_KEY = "PRIVATE_KEY"
-SECRET = "SECRET"  # noqa: S105
-TOKEN = "TOKEN"  # noqa: S105
-URL_PASSWORD = "URL_PASSWORD"  # noqa: S105
-WEBHOOK = "WEBHOOK"
-
-MAX_JUDGED = 1_000
-"""Values of a kind that are judged one by one in a text. Beyond them whatever stands in such a
-place is taken for a secret: a text of that many is made to be slow."""
-LIST_THRESHOLD, LIST_GAP = 2048, 128
-"""Credentials in a text from which they are a list, and characters between two of a list, which
-go with them."""
-PLACEHOLDER_PREFIX = "[REDACTED"
-"""What placeholders begin with."""
-
-ValueCheck = Callable[[str], bool]
-MatchJudge = Callable[[re.Match[str]], SecretSpan | None]
-
-_ALNUM = "A-Za-z0-9"
-_CHAR_CLASS_RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
-_HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
-_DIGIT = re.compile("[0-9]")
-_SEGMENT = re.compile(rf"[{_ALNUM}]+")
-
-
-def looks_random(text: str) -> bool:
-    """Whether letters and digits mix as they do in generated keys, and not as in names.
-
-    Counts the changes between lower case, upper case and digits: a base64 key changes at more
-    than half of its characters, a camelCase name at about a quarter.
-    """
-    plain = "".join(_SEGMENT.findall(text))
-    if len(plain) < 8:
-        return False
-    digits = len(_DIGIT.findall(plain))
-    if _HEX.fullmatch(plain):
-        return 0 < digits < len(plain)
-    changes = len(_CHAR_CLASS_RUN.findall(plain)) / len(plain)
-    return changes >= (0.3 if digits >= 2 else 0.42)
-
-
-# Each letter, then those that follow it in words of English and of names in programs.
-_LETTER_FOLLOWERS = (
-    "abcdfgiklmnprstuvwxy baceijlorsuy cacefhiklorstuy dabcdefilmnorstu "
-    "eabcdefgilmnopqrstuvwxy faefilnorstuy gaeghilmnorstu haeilmorstu "
-    "iabcdefgklmnoprstvxz je keils lacdeilopstuvy mabeilmopstuy nabcdefghiklmnoprstuvy "
-    "oabcdefgiklmnoprstuvwx padehiloprstuy qu rabcdefgiklmnoprstuvwy sacefhiklmnopqstuwy "
-    "tacdefhilmoprstuwy uabcdefgilmnoprst vaeio waehinors xceipt yeimnpst zaei "
+from reverie.domain.redaction.matching import (
+    BASIC_AUTH,
+    LIST_GAP,
+    LIST_THRESHOLD,
+    PRIVATE_KEY,
+    TOKEN,
+    URL_PASSWORD,
+    MatchJudge,
+    SecretSpan,
+    ValueCheck,
+    find_spans,
+    memoize_check,
 )
-_COMMON_BIGRAMS = frozenset(
-    part[0] + second for part in _LETTER_FOLLOWERS.split() for second in part[1:]
-)
-_LETTER_RUN = re.compile(r"[a-z]{3,}")
-
-
-def is_unpronounceable(text: str) -> bool:
-    """Whether the letters follow each other as in no word: a quarter of the pairs are unheard of.
-
-    Nine of ten random runs of ten letters are told so, and one word in a thousand.
-    """
-    runs = _LETTER_RUN.findall(text[:256].lower())
-    pairs = [run[offset : offset + 2] for run in runs for offset in range(len(run) - 1)]
-    rare = sum(pair not in _COMMON_BIGRAMS for pair in pairs)
-    return len(pairs) >= 5 and rare >= 2 and rare * 4 >= len(pairs)
-
-
-def looks_generated(text: str) -> bool:
-    """Whether a text is random or holds one piece too long to be a word of a name."""
-    return looks_random(text) or any(
-        len(piece) >= 24 or (len(piece) >= 16 and has_digit(piece))
-        for piece in _SEGMENT.findall(text)
-    )
-
-
-def has_digit(text: str) -> bool:
-    """Whether there is an ASCII digit in it."""
-    return _DIGIT.search(text) is not None
-
-
-TextRange = tuple[int, int]
-"""Where a part of a text begins and ends."""
-_LIST_STEP, _LIST_LOOKAHEAD = 64, 2048
-"""Characters from one credential of a list to where another is sought, and how far."""
-
-
-def find_spans(
-    pattern: re.Pattern[str], text: str, ranges: Iterable[TextRange], judge: MatchJudge
-) -> Iterator[SecretSpan]:
-    """The credentials among the matches in parts of a text.
-
-    Past the first few thousand they are a list: what stands between two near each other is taken
-    with them, and is not searched.
-    """
-    count = 0
-    for position, stop in ranges:
-        list_end = -LIST_GAP
-        while match := pattern.search(text, position, stop):
-            position, span, count = match.end(), judge(match), count + 1
-            if not span:
-                continue
-            start, end, kind = span
-            if count > LIST_THRESHOLD:
-                start = list_end if start - list_end < LIST_GAP else start
-                list_end = end = _end_of_list(pattern, text, end, stop, judge)
-                position = max(position, end)
-            yield start, end, kind
-
-
-def _end_of_list(
-    pattern: re.Pattern[str], text: str, end: int, stop: int, judge: MatchJudge
-) -> int:
-    """Where a list ends, each of which begins near the end of one before it."""
-    while match := pattern.search(text, end + _LIST_STEP, min(stop, end + _LIST_LOOKAHEAD)):
-        span = judge(match) if match.start() < end + LIST_GAP else None
-        if not span or span[0] - end >= LIST_GAP:
-            break
-        end = span[1]
-    return end
-
-
-def memoize_check(check: ValueCheck) -> ValueCheck:
-    """The check, made of each text once; of very many, it holds of any other."""
-    cache: dict[str, bool] = {}
-
-    def holds(text: str) -> bool:
-        result = cache.get(text)
-        if result is None:
-            result = len(cache) >= MAX_JUDGED or cache.setdefault(text, check(text))
-        return result
-
-    return holds
-
-
-def present_letters(text: str, letters: Iterable[str]) -> frozenset[str]:
-    """Those of the letters that are in the text: literals with others need not be sought."""
-    return frozenset(letter for letter in letters if letter in text)
-
-
-_CONTEXT_CHARS, _MAX_RANGES = 1024, 256
-
-
-def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
-    """The parts of a text around a literal, farther than an expression looks from it.
-
-    They are apart; where there are many, the last is all of the rest.
-    """
-    begin, count = text.find(literal), 0
-    while begin >= 0:
-        last, following = begin, begin
-        while 0 <= following - last < 2 * _CONTEXT_CHARS and count < _MAX_RANGES:
-            last = text.rfind(literal, following, following + _CONTEXT_CHARS)
-            following = text.find(literal, last + 1)
-        count += 1
-        yield (
-            max(0, begin - _CONTEXT_CHARS),
-            last + _CONTEXT_CHARS if count < _MAX_RANGES else len(text),
-        )
-        begin = following if count < _MAX_RANGES else -1
-
+from reverie.domain.redaction.value_checks import looks_generated, looks_random
 
 _BEGIN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END_KEY = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -197,6 +44,13 @@ _PUTTY_KEY = re.compile(
     r"Private-Lines:[ ]?\d{1,4}\s{1,4}((?>(?:[A-Za-z0-9+/=]{1,80}+(?:\s{1,4}|\Z)){1,400}))"
 )
 
+_JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s{0,4}:\s{0,4}\\?\"(?P<value>[\w\-]{16,2048}+)")
+# Keys without marks around them: the beginnings that only private ones have.
+_DER = re.compile(
+    r"M(?<![A-Za-z0-9+/]M)(?:II[A-Za-z0-9+/]{2,5}(?:ADANBgkqhkiG|BAAK)|IGHAgEA|HcCAQEE)"
+    r"[A-Za-z0-9+/=]{40,8192}+"
+)
+
 
 def find_private_keys(text: str) -> Iterator[SecretSpan]:
     """PEM private keys, whole or cut off, with real or written-out line breaks.
@@ -205,6 +59,10 @@ def find_private_keys(text: str) -> Iterator[SecretSpan]:
     """
     if _PUTTY_HEADER in text:
         yield from _find_putty_keys(text)
+    if '"kty' in text:
+        yield from ((*match.span("value"), PRIVATE_KEY) for match in _JWK.finditer(text))
+    if "MII" in text or "MHcCAQEE" in text or "MIGHAgEA" in text:
+        yield from ((*match.span(), PRIVATE_KEY) for match in _DER.finditer(text))
     if "PRIVATE KEY" not in text:
         return
     begins = list(_BEGIN_KEY.finditer(text))

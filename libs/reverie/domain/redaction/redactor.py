@@ -11,7 +11,7 @@ from typing import Any
 
 from reverie.domain.core.memory import NewMemory, hash_content
 from reverie.domain.redaction.credential_search import format_placeholder, redact_credentials
-from reverie.domain.redaction.patterns import PASSWORD, SECRET
+from reverie.domain.redaction.matching import PASSWORD, SECRET
 from reverie.domain.redaction.secret_names import WEAK, classify_name
 from reverie.domain.redaction.value_checks import ValueForm, is_secret
 from reverie.domain.redaction.vault_secrets import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reverie.domain.redaction.patterns import API_KEY, MAX_JUDGED, PASSWORD, SECRET, TOKEN
-from reverie.domain.redaction.value_checks import word_set
+from reverie.domain.redaction.matching import API_KEY, MAX_JUDGED, PASSWORD, SECRET, TOKEN
+from reverie.domain.text.characters import word_set
 
 WEAK = "WEAK"
 """The word alone promises little: its value must look like a secret too."""

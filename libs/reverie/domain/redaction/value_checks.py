@@ -1,4 +1,4 @@
-"""Checks whether a value that is assigned to a secret's name is a secret or a placeholder."""
+"""Decides whether a value is a secret, by how random it looks, how it is written and its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,67 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-from reverie.domain.redaction.patterns import PASSWORD, SECRET, is_unpronounceable, looks_random
+from reverie.domain.redaction.matching import PASSWORD, SECRET
+from reverie.domain.text.characters import word_set
+
+_CHAR_CLASS_RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_HEX = re.compile(r"[0-9a-f]{16,}|[0-9A-F]{16,}")
+_DIGIT = re.compile("[0-9]")
+_SEGMENT = re.compile(r"[A-Za-z0-9]+")
+
+
+def looks_random(text: str) -> bool:
+    """Whether letters and digits mix as they do in generated keys, and not as in names.
+
+    Counts the changes between lower case, upper case and digits: a base64 key changes at more
+    than half of its characters, a camelCase name at about a quarter.
+    """
+    plain = "".join(_SEGMENT.findall(text))
+    if len(plain) < 8:
+        return False
+    digits = len(_DIGIT.findall(plain))
+    if _HEX.fullmatch(plain):
+        return 0 < digits < len(plain)
+    changes = len(_CHAR_CLASS_RUN.findall(plain)) / len(plain)
+    return changes >= (0.3 if digits >= 2 else 0.42)
+
+
+# Each letter, then those that follow it in words of English and of names in programs.
+_LETTER_FOLLOWERS = (
+    "abcdfgiklmnprstuvwxy baceijlorsuy cacefhiklorstuy dabcdefilmnorstu "
+    "eabcdefgilmnopqrstuvwxy faefilnorstuy gaeghilmnorstu haeilmorstu "
+    "iabcdefgklmnoprstvxz je keils lacdeilopstuvy mabeilmopstuy nabcdefghiklmnoprstuvy "
+    "oabcdefgiklmnoprstuvwx padehiloprstuy qu rabcdefgiklmnoprstuvwy sacefhiklmnopqstuwy "
+    "tacdefhilmoprstuwy uabcdefgilmnoprst vaeio waehinors xceipt yeimnpst zaei "
+)
+_COMMON_BIGRAMS = frozenset(
+    part[0] + second for part in _LETTER_FOLLOWERS.split() for second in part[1:]
+)
+_LETTER_RUN = re.compile(r"[a-z]{3,}")
+
+
+def is_unpronounceable(text: str) -> bool:
+    """Whether the letters follow each other as in no word: a quarter of the pairs are unheard of.
+
+    Nine of ten random runs of ten letters are told so, and one word in a thousand.
+    """
+    runs = _LETTER_RUN.findall(text[:256].lower())
+    pairs = [run[offset : offset + 2] for run in runs for offset in range(len(run) - 1)]
+    rare = sum(pair not in _COMMON_BIGRAMS for pair in pairs)
+    return len(pairs) >= 5 and rare >= 2 and rare * 4 >= len(pairs)
+
+
+def looks_generated(text: str) -> bool:
+    """Whether a text is random or holds one piece too long to be a word of a name."""
+    return looks_random(text) or any(
+        len(piece) >= 24 or (len(piece) >= 16 and has_digit(piece))
+        for piece in _SEGMENT.findall(text)
+    )
+
+
+def has_digit(text: str) -> bool:
+    """Whether there is an ASCII digit in it."""
+    return _DIGIT.search(text) is not None
 
 
 class ValueForm(StrEnum):
@@ -22,19 +82,10 @@ class ValueForm(StrEnum):
     LINE = "line"
 
 
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text: a set that reads as a line."""
-    return frozenset(text.split())
-
-
-def any_word_pattern(text: str) -> re.Pattern[str]:
-    """An expression that finds any of the words."""
-    return re.compile("|".join(map(re.escape, text.split())))
-
-
-_PLACEHOLDER_WORD = any_word_pattern(
-    "passw passphrase secret token apikey api_key api-key credential placeholder example redacted "
-    "changeme changeit change_me change-me your_ your- dummy fake sample insert replace todo"
+_PLACEHOLDER_WORD = re.compile(
+    r"passw|passphrase|secret|token|apikey|api_key|api-key|credential|placeholder|"
+    r"example|redacted|changeme|changeit|change_me|change-me|your_|your-|dummy|fake|"
+    r"sample|insert|replace|todo"
 )
 _NON_SECRET_WORDS = word_set(
     "none null nil undefined true false string bytes object number required optional missing "
@@ -81,7 +132,6 @@ _KEY_CHARS = re.compile(r"[A-Za-z0-9_\-+/=.~%]{20,}")
 _PHRASE = re.compile(r"[a-z]{3,}(?: [a-z]{3,}){3,11}")
 _SEED_PHRASE = re.compile(r"[a-z]{3,8}(?: [a-z]{3,8}){11,23}")
 _SPECIAL = re.compile(r"[!@#$%^&*+=~?€£]")
-_DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[^\W\d_]")
 _CODE_MARK = re.compile(r"[()\[\]{}<>|\\]")
 _PIECES = re.compile(r"[-_./: ]+")
@@ -129,10 +179,6 @@ def _is_type_name(value: str) -> bool:
     return len(camel[0]) >= 0.6 * len(last) and value.isascii()
 
 
-def _has_digit(value: str) -> bool:
-    return _DIGIT.search(value) is not None
-
-
 def _has_letter(value: str) -> bool:
     return _LETTER.search(value) is not None
 
@@ -140,16 +186,16 @@ def _has_letter(value: str) -> bool:
 def _is_quoted_password(value: str) -> bool:
     words = value.split()
     if len(words) > 1:
-        is_short_phrase = len(words) <= 3 and _has_digit(value) and _SPECIAL.search(value)
+        is_short_phrase = len(words) <= 3 and has_digit(value) and _SPECIAL.search(value)
         all_words_numbered = len(words) <= 6 and all(
-            _has_digit(word) and _has_letter(word) for word in words
+            has_digit(word) and _has_letter(word) for word in words
         )
         return (
             bool(is_short_phrase)
             or all_words_numbered
             or (_PHRASE.fullmatch(value) is not None and _SENTENCE_WORDS.isdisjoint(words))
         )
-    if _has_digit(value) or _SPECIAL.search(value):
+    if has_digit(value) or _SPECIAL.search(value):
         return True
     pieces = _PIECES.split(value)
     if len(pieces) > 1:
@@ -164,7 +210,7 @@ def _is_env_password(value: str) -> bool:
 def _is_bare_password(value: str) -> bool:
     if _SPECIAL.search(value) and not _has_code_marks(value):
         return True
-    has_plain_digit = _has_digit(value) and "." not in value and not _has_code_marks(value)
+    has_plain_digit = has_digit(value) and "." not in value and not _has_code_marks(value)
     return len(value) >= 5 and has_plain_digit
 
 
@@ -178,18 +224,18 @@ def _is_prose_password(value: str) -> bool:
         len(value) >= 6
         and not _has_code_marks(value)
         and _has_letter(value)
-        and bool(_has_digit(inner) or _SPECIAL.search(inner))
+        and bool(has_digit(inner) or _SPECIAL.search(inner))
     )
 
 
 def _is_call_password(value: str) -> bool:
-    has_mark = _has_digit(value) or _SPECIAL.search(value.rstrip("!?"))
+    has_mark = has_digit(value) or _SPECIAL.search(value.rstrip("!?"))
     return bool(has_mark) and _is_quoted_password(value)
 
 
 def _is_wrapped_password(value: str) -> bool:
     is_plain = value[0] not in "#./*" and not _has_code_marks(value) and "%" not in value
-    return is_plain and _has_digit(value) and _has_letter(value) and _is_quoted_password(value)
+    return is_plain and has_digit(value) and _has_letter(value) and _is_quoted_password(value)
 
 
 def _has_code_marks(value: str) -> bool:
@@ -202,7 +248,7 @@ def _is_short_secret(value: str) -> bool:
         return False
     if value[0] == "\\" and len(value) < 12:
         return False
-    return (_has_digit(value) and _has_letter(value)) or (
+    return (has_digit(value) and _has_letter(value)) or (
         len(value) >= 6 and bool(_SPECIAL.search(value))
     )
 
@@ -216,9 +262,9 @@ def _is_key_like(value: str) -> bool:
         return True
     if _SLUG.fullmatch(value):
         return (len(value) >= 16 and looks_random(value)) or (
-            _has_digit(value) and is_unpronounceable(value)
+            has_digit(value) and is_unpronounceable(value)
         )
-    return _has_digit(value) and _has_letter(value)
+    return has_digit(value) and _has_letter(value)
 
 
 def _is_bare_key(value: str) -> bool:
@@ -234,7 +280,7 @@ def _is_line_key(value: str) -> bool:
         return True
     return (
         len(value) >= 8
-        and _has_digit(value)
+        and has_digit(value)
         and not _has_code_marks(value)
         and is_unpronounceable(value)
     )
@@ -242,9 +288,7 @@ def _is_line_key(value: str) -> bool:
 
 def _is_call_key(value: str) -> bool:
     return (
-        len(value) >= 12
-        and _has_digit(value)
-        and (looks_random(value) or is_unpronounceable(value))
+        len(value) >= 12 and has_digit(value) and (looks_random(value) or is_unpronounceable(value))
     )
 
 

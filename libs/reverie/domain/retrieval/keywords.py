@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reverie.domain.retrieval.question_parsing import ParsedQuestion
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import query_text
 from reverie.domain.text.memory_fence import strip_fenced
-from reverie.domain.text.normalization import word_set
 
 MAX_QUERY_CHARS = 2_000
 """Of a longer message, its beginning and end are asked by: between them stands what is pasted."""

@@ -1,4 +1,4 @@
-"""Unicode character checks: East Asian script detection and invisible text."""
+"""Sets of words, East Asian script detection and invisible text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ CHARS_PER_CJK_WORD = 2
 
 _CJK_CHAR = re.compile(rf"[{CJK}]")
 _OTHER_WORD = re.compile(rf"(?:[^\W_{CJK}])+")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
 
 
 def is_east_asian(text: str) -> bool:

@@ -8,14 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from reverie.domain.text.characters import word_set
 from reverie.domain.text.text_cache import TextCache
 
 NUMBER = re.compile(r"v?\d+(?:\.\d+)*%?")
-
-
-def word_set(words: str) -> frozenset[str]:
-    """The words of a list between spaces."""
-    return frozenset(words.split())
 
 
 _STOP_WORDS = word_set(

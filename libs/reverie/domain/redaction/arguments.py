@@ -1,4 +1,4 @@
-"""Detection of credentials in call arguments, XML elements, SQL inserts and byte arrays."""
+"""Finds credentials in arguments of commands and calls, in settings, SQL and byte arrays."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ import re
 from collections.abc import Iterator
 
 from reverie.domain.redaction.assignments import find_named_values, judge_value_cached
-from reverie.domain.redaction.patterns import (
+from reverie.domain.redaction.matching import (
     MAX_JUDGED,
     PASSWORD,
-    PRIVATE_KEY,
     SECRET,
     SecretSpan,
     TextRange,
     find_spans,
-    has_digit,
-    is_unpronounceable,
-    looks_generated,
-    present_letters,
+    ranges_around,
 )
+from reverie.domain.redaction.rules import load_rules
 from reverie.domain.redaction.secret_names import (
     KEYWORD_PATTERN,
     classify_name,
     classify_name_cached,
 )
-from reverie.domain.redaction.value_checks import ValueForm, is_secret
+from reverie.domain.redaction.value_checks import (
+    ValueForm,
+    has_digit,
+    is_secret,
+    is_unpronounceable,
+    looks_generated,
+)
 
 _QUOTED = re.compile(r"[\"']([^\"'\n]{1,256}+)[\"']")
 _QUOTED_WITH_DIGIT = re.compile(
@@ -36,64 +39,10 @@ _TEXT_ARGUMENT = r"(?=[^\"'\n;(]{0,120}+(?>(?:\([^\"'\n;(]{0,60}+){0,3})[\"'])"
 _MAX_CALL_CHARS = 240
 """Characters of a call that are read for its arguments."""
 
-# Calls that are given a user and a password: the literal that must be there, and the call.
-_LOGIN_CALLS = (
-    ("connect", r"connect(?:ion)?\("),
-    ("pdo", r"new[ ]pdo\("),
-    ("authentication", r"authentication(?:token)?\("),
-    ("credential", r"credentials?\("),
-    ("auth", r"basic_?auth\w{0,12}(?:\(|[ ](?=[\"']))"),
-    ("login", r"login(?:\(|[ ](?=[\"']))"),
-    ("username_pw_set", r"username_pw_set\("),
-    ("wifi", r"wifi\w{0,8}\.(?:begin|addap|connect)\w{0,8}\("),
-    ("mysqli", r"mysqli\("),
-    ("keystore", r"keystore\w{0,12}\.load\w{0,8}\("),
-)
-# Calls that are given a key.
-_KEY_CALLS = (
-    ("jwt", r"jwt\.(?:sign|verify|encode|decode)\("),
-    ("hmac", r"hmac\w{0,12}(?:\.new)?\("),
-    ("cipheriv", r"cipheriv\("),
-    ("aes", r"aes\w{0,4}\.(?:(?:en|de)crypt|new)\("),
-    ("signwith", r"signwith\w{0,8}\("),
-    ("algoliasearch", r"algoliasearch\("),
-    ("cookiestore", r"cookiestore\("),
-    ("secretkeyspec", r"secretkeyspec\("),
-    ("fernet", r"fernet\("),
-    ("pbkdf2", r"pbkdf2\w{0,6}\("),
-    ("cookieparser", r"cookieparser\("),
-    ("twilio", r"twilio\w{0,8}\("),
-)
-_CALLS = tuple(
-    (kind, literal, re.compile(pattern + _TEXT_ARGUMENT))
-    for kind, calls in ((PASSWORD, _LOGIN_CALLS), (SECRET, _KEY_CALLS))
-    for literal, pattern in calls
-)
-_LETTERS = frozenset("(\"'" + "".join(literal for _, literal, _ in _CALLS))
-
-# A name, and the value that stands in the element after it.
-_ELEMENTS = (
-    (
-        "</",
-        re.compile(
-            r"<(?P<name>[\w.\-]{0,24}(?:password|passwd|pwd|secret|token|key)\w{0,12})[ ]"
-            r"[^<>\n]{1,100}+>(?P<value>[^<>\n]{4,512}+)</"
-        ),
-    ),
-    (
-        "<string>",
-        re.compile(
-            r"<key>(?P<name>[\w.\-]{1,64}+)</key>\s{0,40}<string>(?P<value>[^<\n]{4,512}+)<"
-        ),
-    ),
-    (
-        "<value>",
-        re.compile(
-            r"name=[\"'](?P<name>[\w.\-]{1,64}+)[\"'][^<>\n]{0,80}+>\s{0,40}"
-            r"<value>(?P<value>[^<\n]{4,512}+)<"
-        ),
-    ),
-)
+_ARGUMENT_RULES = [
+    (rule, re.compile(rule.regex), ValueForm(rule.form)) for rule in load_rules("arguments")
+]
+_CALL_RULES = [(rule, re.compile(rule.regex + _TEXT_ARGUMENT)) for rule in load_rules("calls")]
 _BYTE_LIST = re.compile(r"0x[0-9a-f]{1,2}(?>(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512})")
 _ARRAY_START = re.compile(
     r"(?<!\w)([a-z_]\w{1,80}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
@@ -105,34 +54,23 @@ _SQL_INSERT = re.compile(
     r"\(([^()]{1,1200}+)\)"
 )
 _SQL_FIELD = re.compile(r"'(?>(?:[^']|'')*)'|\"[^\"]*+\"|[^,'\"]++")
-_JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s{0,4}:\s{0,4}\\?\"(?P<value>[\w\-]{16,2048}+)")
-# Keys without marks around them: the beginnings that only private ones have.
-_DER = re.compile(
-    r"M(?<![A-Za-z0-9+/]M)(?:II[A-Za-z0-9+/]{2,5}(?:ADANBgkqhkiG|BAAK)|IGHAgEA|HcCAQEE)"
-    r"[A-Za-z0-9+/=]{40,8192}+"
-)
 
 
 def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
-    """Credentials given to a call, a column, an element or an array.
+    """Credentials in arguments of commands and calls, in settings, prose, SQL and byte arrays.
 
     `lower` is the text in lower case, of the same length.
     """
-    letters = present_letters(lower, _LETTERS)
-    for kind, literal, pattern in () if letters.isdisjoint("(\"'") else _CALLS:
-        if letters.issuperset(literal) and literal in lower:
-            yield from _find_call_secrets(text, lower, kind, pattern)
-    for literal, pattern in _ELEMENTS if "<" in lower else ():
-        if literal in lower:
-            yield from find_named_values(text, lower, pattern, [(0, len(lower))], ValueForm.QUOTED)
+    for rule, pattern, form in _ARGUMENT_RULES:
+        for keyword in rule.keywords:
+            yield from find_named_values(text, lower, pattern, ranges_around(keyword, lower), form)
+    for rule, pattern in _CALL_RULES:
+        if any(keyword in lower for keyword in rule.keywords):
+            yield from _find_call_secrets(text, lower, rule.kind, pattern)
     if "0x" in lower:
         yield from _find_byte_arrays(text, lower)
     if "insert" in lower:
         yield from _find_inserted_secrets(text, lower)
-    if '"kty' in lower:
-        yield from ((*match.span("value"), PRIVATE_KEY) for match in _JWK.finditer(lower))
-    if "MII" in text or "MHcCAQEE" in text or "MIGHAgEA" in text:
-        yield from ((*match.span(), PRIVATE_KEY) for match in _DER.finditer(text))
 
 
 def _find_call_secrets(
