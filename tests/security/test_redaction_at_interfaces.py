@@ -78,10 +78,11 @@ FIXED: dict[type[BaseModel], dict[str, Any]] = {
 """What cannot hold any text, per body; the rest of the fields is filled with a credential."""
 
 WITHOUT_TEXT = {
-    "ClaimTask", "EndTenant", "ForgetScope", "MoveTask", "Recall", "ReleaseTask", "RememberBatch",
-    "RequestDream", "RotateKey", "SetAllowance", "SetBudgets", "SetHook", "SetKeyLimits",
-    "SetLimits", "SetLlm", "SetProject", "SetTenant",
-    "VaultPut",
+    "ClaimTaskRequest", "ContextBudgetsUpdate", "DeleteTenantRequest", "DreamLimitsUpdate",
+    "DreamRequest", "ForgetScopeRequest", "KeyLimits", "LlmBudgetUpdate", "MoveTaskRequest",
+    "RecallRequest", "ReleaseTaskRequest", "RememberBatchRequest", "RotateKeyRequest",
+    "SetWebhookRequest", "TenantLimitsUpdate", "UpdateProjectSettingsRequest",
+    "UpdateTenantSettingsRequest", "VaultPutRequest",
 }  # fmt: skip
 """Bodies that store no text of theirs: names that become slugs, questions, and the vault's own."""
 
@@ -253,14 +254,13 @@ async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: S
 
 
 def test_every_request_model_with_text_is_sent_through_its_door() -> None:
-    inner = {"EdgeTo", "FileChange", "GitPlace", "Hunk", "Commit", "MovedLines", "SymbolChange"}
-    inner |= {"Anchor", "Symbol"}
+    inner = {"CommitBody", "GitLocation", "MemoryAnchor", "SymbolLocation"}
     sent = {model.__name__ for model in FIXED} | {
-        "Adjust",
-        "Anchors",
-        "AppendTurns",
-        "EndSession",
-        "StartSession",
+        "AnchorMemoriesRequest",
+        "AppendTurnsRequest",
+        "CorrectSessionRequest",
+        "EndSessionRequest",
+        "StartSessionRequest",
     }
     unsent = {model.__name__ for model in bodies()} - sent - inner - WITHOUT_TEXT
     assert unsent == set(), "send them in `calls`, full of credentials"

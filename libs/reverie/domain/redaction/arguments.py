@@ -63,7 +63,9 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
     """
     for rule, pattern, form in _ARGUMENT_RULES:
         for keyword in rule.keywords:
-            yield from find_named_values(text, lower, pattern, ranges_around(keyword, lower), form)
+            if keyword in lower:
+                ranges = ranges_around(keyword, lower)
+                yield from find_named_values(text, lower, pattern, ranges, form)
     for rule, pattern in _CALL_RULES:
         if any(keyword in lower for keyword in rule.keywords):
             yield from _find_call_secrets(text, lower, rule.kind, pattern)

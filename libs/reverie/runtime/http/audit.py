@@ -73,7 +73,7 @@ class Auditor:
         async def audit(request: web.Request, handler: NextHandler) -> web.StreamResponse:
             response = await handler(request)
             authenticated = request.get(AUTHENTICATED)
-            if authenticated is not None and not authenticated[0].passes_on:
+            if authenticated is not None and not authenticated[0].delegates:
                 await self._record(request, response, *authenticated)
             return response
 
