@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = {".py", ".sql", ".typed"}
+SHIPPED = {".py", ".sql", ".toml", ".txt", ".typed"}
 
 
 @pytest.fixture(scope="module")

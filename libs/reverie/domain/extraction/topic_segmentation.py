@@ -20,7 +20,7 @@ from statistics import fmean, pstdev
 
 from reverie.domain.extraction import discourse_markers
 from reverie.domain.text.index_terms import index_text
-from reverie.domain.text.text_cache import TextCache
+from reverie.domain.text.normalization import cache_by_text
 from reverie.domain.text.turns import TurnText
 
 LONG_PAUSE = timedelta(minutes=45)
@@ -230,7 +230,7 @@ def _count_window_words(turns: Iterable[TurnText]) -> Counter[str]:
     return words
 
 
-@TextCache
+@cache_by_text
 def _count_words(text: str) -> Counter[str]:
     """Kept, for neighbouring windows share most of their turns."""
     words = index_text(text).split()

@@ -20,7 +20,7 @@ from reverie.domain.entities.recognition import EntityType, extract_entities
 from reverie.domain.text.characters import word_set
 from reverie.domain.text.index_terms import index_text
 from reverie.domain.text.markdown import split_sentences, to_plain_text
-from reverie.domain.text.text_cache import TextCache
+from reverie.domain.text.normalization import cache_by_text
 
 _STOP_WORDS = word_set(
     """the and for with that this was were are is be been it its of to in on at by an as or not no
@@ -124,7 +124,7 @@ _UNCERTAIN = re.compile(
 )
 
 
-@TextCache
+@cache_by_text
 def _extract_claims(content: str) -> tuple[_CausalClaim, ...]:
     sentence_list = split_sentences(to_plain_text(content[:MAX_TEXT]))
     return tuple(claim for sentence in sentence_list for claim in _parse_claim(sentence))
@@ -234,7 +234,7 @@ def _shared_anchors(first: CauseCandidate, second: CauseCandidate) -> set[str]:
     }
 
 
-@TextCache
+@cache_by_text
 def _extract_anchors(text: str) -> frozenset[str]:
     head = text[:MAX_TEXT]
     return frozenset(
@@ -245,7 +245,7 @@ def _extract_anchors(text: str) -> frozenset[str]:
     )
 
 
-@TextCache
+@cache_by_text
 def _extract_stems(text: str) -> frozenset[str]:
     """What a text says, in rough stems, without the words that any text has."""
     terms = index_text(text[:MAX_TEXT]).split()

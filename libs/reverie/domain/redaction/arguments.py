@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from reverie.domain.redaction.assignments import find_named_values, judge_value_cached
 from reverie.domain.redaction.matching import (
     MAX_JUDGED,
     PASSWORD,
@@ -20,6 +19,7 @@ from reverie.domain.redaction.secret_names import (
     KEYWORD_PATTERN,
     classify_name,
     classify_name_cached,
+    judge_value_cached,
 )
 from reverie.domain.redaction.value_checks import (
     ValueForm,
@@ -65,7 +65,7 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         for keyword in rule.keywords:
             if keyword in lower:
                 ranges = ranges_around(keyword, lower)
-                yield from find_named_values(text, lower, pattern, ranges, form)
+                yield from _find_named_values(text, lower, pattern, ranges, form)
     for rule, pattern in _CALL_RULES:
         if any(keyword in lower for keyword in rule.keywords):
             yield from _find_call_secrets(text, lower, rule.kind, pattern)
@@ -73,6 +73,25 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         yield from _find_byte_arrays(text, lower)
     if "insert" in lower:
         yield from _find_inserted_secrets(text, lower)
+
+
+def _find_named_values(
+    text: str, lower: str, pattern: re.Pattern[str], ranges: Iterable[TextRange], form: ValueForm
+) -> Iterator[SecretSpan]:
+    """The secrets among values with a name beside them, or without one those of passwords."""
+    cache: dict[tuple[str, str], str | None] = {}
+    kinds: dict[str, str | None] = {}
+    has_name = "name" in pattern.groupindex
+
+    def given(match: re.Match[str]) -> SecretSpan | None:
+        start, end = match.span("value")
+        kind = (
+            classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else PASSWORD
+        )
+        found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
+        return (start, end, found) if found else None
+
+    return find_spans(pattern, lower, ranges, given)
 
 
 def _find_call_secrets(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from reverie.domain.redaction.matching import (
     SECRET,
     TOKEN,
     SecretSpan,
-    TextRange,
     find_spans,
     present_letters,
 )
@@ -28,8 +27,8 @@ from reverie.domain.redaction.secret_names import (
     TAIL_PATTERN,
     WEAK,
     classify_match,
-    classify_name_cached,
     is_allowed_tail,
+    judge_value_cached,
 )
 from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
 
@@ -260,42 +259,6 @@ def _find_flag_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         return (start, start + len(value), kind) if is_credential else None
 
     return find_spans(_FLAG, lower, [(0, len(lower))], given)
-
-
-def find_named_values(
-    text: str, lower: str, pattern: re.Pattern[str], ranges: Iterable[TextRange], form: ValueForm
-) -> Iterator[SecretSpan]:
-    """The secrets among values with a name beside them, or without one those of passwords."""
-    cache: dict[tuple[str, str], str | None] = {}
-    kinds: dict[str, str | None] = {}
-    has_name = "name" in pattern.groupindex
-
-    def given(match: re.Match[str]) -> SecretSpan | None:
-        start, end = match.span("value")
-        kind = (
-            classify_name_cached(text[slice(*match.span("name"))], kinds) if has_name else PASSWORD
-        )
-        found = judge_value_cached(kind, text[start:end], form, cache) if kind else None
-        return (start, end, found) if found else None
-
-    return find_spans(pattern, lower, ranges, given)
-
-
-def judge_value_cached(
-    kind: str, value: str, form: ValueForm, cache: dict[tuple[str, str], str | None]
-) -> str | None:
-    """The kind of secret that a value is, if it is one; each is judged once.
-
-    Where `cache` holds very many, any that is not a placeholder is one.
-    """
-    cache_key = (kind, value)
-    if cache_key not in cache:
-        if len(cache) >= MAX_JUDGED:
-            return None if PLACEHOLDER_PREFIX in value else SECRET
-        cache[cache_key] = (
-            (SECRET if kind == WEAK else kind) if is_secret(*cache_key, form) else None
-        )
-    return cache[cache_key]
 
 
 def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) -> SecretSpan | None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from reverie.domain.redaction.matching import API_KEY, MAX_JUDGED, PASSWORD, SECRET, TOKEN
+from reverie.domain.redaction.matching import (
+    API_KEY,
+    MAX_JUDGED,
+    PASSWORD,
+    PLACEHOLDER_PREFIX,
+    SECRET,
+    TOKEN,
+)
+from reverie.domain.redaction.value_checks import ValueForm, is_secret
 from reverie.domain.text.characters import word_set
 
 WEAK = "WEAK"
@@ -105,3 +113,20 @@ def classify_name_cached(name: str, kinds: dict[str, str | None]) -> str | None:
             return SECRET if KEYWORD_PATTERN.search(name.lower()) else None
         kinds[name] = classify_name(name)
     return kinds[name]
+
+
+def judge_value_cached(
+    kind: str, value: str, form: ValueForm, cache: dict[tuple[str, str], str | None]
+) -> str | None:
+    """The kind of secret that a value is, if it is one; each is judged once.
+
+    Where `cache` holds very many, any that is not a placeholder is one.
+    """
+    cache_key = (kind, value)
+    if cache_key not in cache:
+        if len(cache) >= MAX_JUDGED:
+            return None if PLACEHOLDER_PREFIX in value else SECRET
+        cache[cache_key] = (
+            (SECRET if kind == WEAK else kind) if is_secret(*cache_key, form) else None
+        )
+    return cache[cache_key]

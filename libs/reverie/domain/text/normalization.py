@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
+from threading import Lock
+from typing import TypeVar
+
+from cachetools import LRUCache, cached
 
 from reverie.domain.text.characters import word_set
-from reverie.domain.text.text_cache import TextCache
 
 NUMBER = re.compile(r"v?\d+(?:\.\d+)*%?")
 
@@ -89,9 +92,31 @@ class NormalizedStatement:
         return frozenset(self.words)
 
 
-@TextCache
+Result = TypeVar("Result")
+MAX_CACHED_CHARS = 65_536
+"""Total length of the texts whose results one function keeps."""
+
+
+def cache_by_text(function: Callable[[str], Result]) -> Callable[[str], Result]:
+    """Keeps the results for the texts used last; callers must not change a result."""
+    cache: LRUCache[str, tuple[str, Result]] = LRUCache(
+        MAX_CACHED_CHARS, getsizeof=lambda entry: len(entry[0])
+    )
+
+    @cached(cache, key=lambda text: text, lock=Lock())
+    def entry(text: str) -> tuple[str, Result]:
+        return text, function(text)
+
+    @wraps(function)
+    def cached_function(text: str) -> Result:
+        return entry(text)[1]
+
+    return cached_function
+
+
+@cache_by_text
 def normalize_statement(text: str) -> NormalizedStatement:
-    """Takes a text apart; the texts asked last are kept, for each is judged beside many others."""
+    """Takes a text apart; cached, because each text is compared with many others."""
     tokens = list(_tokenize(_apply_rewrites(text)))
     words: list[str] = []
     breaks: set[int] = set()
@@ -102,7 +127,7 @@ def normalize_statement(text: str) -> NormalizedStatement:
             breaks.add(len(words))
     negated, replaced = _negated_clauses(tokens), _replaced_words(tokens)
     return NormalizedStatement(
-        tuple(words), frozenset(breaks), negated, replaced, _words_after_markers(tokens)
+        tuple(words), frozenset(breaks), negated, replaced, _words_after(tokens, DIRECTION_MARKERS)
     )
 
 
@@ -160,16 +185,11 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
-def _words_after(tokens: list[tuple[str, str]], marker: str) -> Iterator[str]:
-    """The content word after each occurrence of a marker."""
-    for index, (_, token) in enumerate(tokens):
-        if token == marker:
-            yield from _first_word(tokens, index + 1)
-
-
-def _words_after_markers(tokens: list[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """The content words after the occurrences of each marker."""
-    found: dict[str, list[str]] = {marker: [] for marker in DIRECTION_MARKERS}
+def _words_after(
+    tokens: list[tuple[str, str]], markers: frozenset[str]
+) -> dict[str, frozenset[str]]:
+    """The content word after each occurrence of a marker, by marker."""
+    found: dict[str, list[str]] = {marker: [] for marker in markers}
     for index, (_, token) in enumerate(tokens, start=1):
         if token in found:
             found[token] += _first_word(tokens, index)
@@ -202,9 +222,9 @@ def _clause_words(tokens: list[tuple[str, str]], index: int) -> Iterator[str]:
 
 
 def _replaced_words(tokens: list[tuple[str, str]]) -> frozenset[str]:
-    found = set(_words_after(tokens, "instead"))
+    markers = {"instead"}
     if any(kind == "word" and _CHANGE_VERB.match(token) for kind, token in tokens):
-        found |= set(_words_after(tokens, "from"))
+        markers.add("from")
     if any(token in {"with", "by"} for _, token in tokens):
-        found |= set(_words_after(tokens, "replac"))
-    return frozenset(found)
+        markers.add("replac")
+    return frozenset().union(*_words_after(tokens, frozenset(markers)).values())
