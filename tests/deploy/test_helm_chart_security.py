@@ -1,4 +1,4 @@
-"""Database users, TLS certificates and NATS configuration in the rendered chart."""
+"""Database users, TLS certificates and NATS configuration in the render chart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reverie.bus.permissions import PUBLISH_PERMISSIONS
 from reverie.embedded.binaries import find_nats_server
-from tests.deploy.test_helm_chart import of_kind, pod_specs, rendered
+from tests.deploy.test_helm_chart import of_kind, pod_specs, render
 
 
 def test_each_service_is_a_user_of_its_own_and_only_recall_reads_as_who_may_only_read() -> None:
@@ -67,7 +67,7 @@ def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certific
     [pod] = of_kind("secured", "Pod").values()
     told = {v["name"]: v.get("value") for v in pod["spec"]["containers"][0]["env"]}
     assert told["REVERIE_GATEWAY_URL"] == "https://reverie-recall:3456"
-    assert "scheme" not in rendered("default")
+    assert "scheme" not in render("default")
 
 
 def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Path) -> None:

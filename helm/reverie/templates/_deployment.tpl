@@ -11,7 +11,7 @@
 {{- $_ := set $addresses "tls_cert" "/etc/reverie/tls/tls.crt" -}}
 {{- $_ := set $addresses "tls_key" "/etc/reverie/tls/tls.key" -}}
 {{- with $root.Values.tls.caKey -}}
-{{- $_ := set $addresses "ca" (printf "/etc/reverie/tls/%s" .) -}}
+{{- $_ := set $addresses "ca_file" (printf "/etc/reverie/tls/%s" .) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $value := $root.Values.oidc -}}

@@ -264,5 +264,5 @@ httpGet:
 {{/* Whether the gateway answers gRPC: not empty where it does. */}}
 {{- define "reverie.grpc" -}}
 {{- $settings := include "reverie.over" (list .Values.settings .Values.recall.settings) | fromYaml -}}
-{{- if ne (toString $settings.grpc) "false" -}}yes{{- end -}}
+{{- if ne (toString $settings.grpc_enabled) "false" -}}yes{{- end -}}
 {{- end -}}
