@@ -51,19 +51,30 @@ from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
 from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import (
+    ContextDependencies,
+    ExportDependencies,
+    GraphDependencies,
+    MemoryDependencies,
+    ModelDependencies,
+    RecallDependencies,
+    RecallPipelineDependencies,
+    SessionDependencies,
+    TraceDependencies,
+)
 from reverie_services.recall.grpc import server as rpc
 from reverie_services.recall.metrics import RecallMetrics
 from reverie_services.recall.query_expansion import QueryExpander
 from reverie_services.recall.read_your_writes import WritePositions
-from reverie_services.recall.routes import context, export, openapi, preflow, skills
+from reverie_services.recall.routes import context, export, openapi, preflow, recall, skills
 from reverie_services.recall.routes import graph as graph_routes
-from reverie_services.recall.routes import history as past_routes
+from reverie_services.recall.routes import history as history_routes
 from reverie_services.recall.routes import mcp as mcp_routes
+from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
-from reverie_services.recall.routes.memories import build_memory_routes, build_proxy_routes
+from reverie_services.recall.routes.proxy import build_proxy_routes
 from reverie_services.recall.settings import build_recall_settings
 
 VECTOR_CACHE_SHARE, POSTING_CACHE_SHARE = 1 / 16, 1 / 64
@@ -104,50 +115,63 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         mcp_gateway = mcp_routes.McpGateway(
             settings.request_timeout, CallMetrics(registry, "mcp"), client_metrics
         )
-        deps = RecallDependencies(
+        metrics = RecallMetrics(registry, concurrency_limit)
+        model_manager = ModelManager(
+            settings.embedding_model,
+            settings.home,
+            settings.embedding_model_dir,
+            settings.embedding_threads,
+            settings.model_download,
+            settings.recall_sparse,
+            build_embedding_endpoint(
+                settings.embedding_url, settings.embedding_dims, settings.embedding_key
+            ),
+            metrics=model_metrics,
+            cached_texts=settings.embedding_cache_size,
+        )
+        memories, sessions = MemoryStore(database), SessionStore(database)
+        history, contexts = HistoryStore(database), ContextStore(database)
+        embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)
+        search = SearchStore(
+            database,
+            cache_megabytes(settings.recall_vector_cache_mb, VECTOR_CACHE_SHARE),
+            cache_megabytes(settings.recall_term_cache_mb, POSTING_CACHE_SHARE),
+        )
+        usage_writer = UsageWriter(UsageStore(database))
+        trace_writer = TraceWriter(
+            traces, vault.load_redactor, service_settings.max_traces, registry
+        )
+        pipeline_deps = RecallPipelineDependencies(
             settings=service_settings,
-            model_manager=ModelManager(
-                settings.embedding_model,
-                settings.home,
-                settings.embedding_model_dir,
-                settings.embedding_threads,
-                settings.model_download,
-                settings.recall_sparse,
-                build_embedding_endpoint(
-                    settings.embedding_url, settings.embedding_dims, settings.embedding_key
-                ),
-                metrics=model_metrics,
-                cached_texts=settings.embedding_cache_size,
-            ),
-            memories=MemoryStore(database),
-            edits=EditStore(database),
-            history=HistoryStore(database),
-            search=SearchStore(
-                database,
-                cache_megabytes(settings.recall_vector_cache_mb, VECTOR_CACHE_SHARE),
-                cache_megabytes(settings.recall_term_cache_mb, POSTING_CACHE_SHARE),
-            ),
-            embedding_models=EmbeddingModelStore(database),
-            sessions=SessionStore(database),
-            short_ids=ShortIdResolver(database),
-            contexts=ContextStore(database),
-            export_import=ExportImportStore(database),
-            scope_notes=ScopeNoteStore(database),
-            graph=GraphStore(database),
-            tasks=TaskStore(database),
-            usage_writer=UsageWriter(UsageStore(database)),
-            active_memory_sets=ActiveMemorySetStore(database),
+            model_manager=model_manager,
+            embedding_models=embedding_models,
+            search=search,
+            history=history,
             concurrency_limit=concurrency_limit,
-            metrics=RecallMetrics(registry, concurrency_limit),
-            traces=traces,
-            trace_writer=TraceWriter(
-                traces, vault.load_redactor, service_settings.max_traces, registry
-            ),
+            metrics=metrics,
+            trace_writer=trace_writer,
             reranker=reranker,
             query_expander=QueryExpander(language_model, vault.load_redactor)
             if language_model
             else None,
-            shared_models=[*model_routes.list_shared_models(settings)],
+        )
+        recall_deps = RecallDependencies(
+            pipeline_deps, sessions, usage_writer, contexts, ActiveMemorySetStore(database)
+        )
+        context_deps = ContextDependencies(
+            contexts,
+            sessions,
+            model_manager,
+            metrics,
+            timeout=service_settings.timeout,
+            session_timeout=service_settings.arm_timeout,
+        )
+        memory_deps = MemoryDependencies(
+            memories,
+            EditStore(database),
+            history,
+            TaskStore(database),
+            service_settings.half_lives,
         )
         if isinstance(reranker, LocalReranker):
             reranker.set_metrics(model_metrics)
@@ -155,32 +179,49 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             name="recall",
             port=settings.recall_port,
             routes=[
-                *build_memory_routes(deps),
-                *context.build_context_routes(deps),
-                *export.build_export_routes(deps),
-                *graph_routes.build_graph_routes(deps),
+                *recall.build_recall_routes(recall_deps),
+                *memory_routes.build_memory_routes(memory_deps),
+                *context.build_context_routes(context_deps),
+                *export.build_export_routes(
+                    ExportDependencies(
+                        ExportImportStore(database),
+                        ScopeNoteStore(database),
+                        service_settings.max_concurrent_exports,
+                    )
+                ),
+                *graph_routes.build_graph_routes(
+                    GraphDependencies(GraphStore(database), memories, history)
+                ),
                 *mcp_routes.build_mcp_routes(mcp_gateway, settings.body_limit),
-                *model_routes.build_model_routes(deps),
+                *model_routes.build_model_routes(
+                    ModelDependencies(
+                        model_manager,
+                        embedding_models,
+                        [*model_routes.list_shared_models(settings)],
+                    )
+                ),
                 *openapi.build_openapi_routes(),
-                *past_routes.build_history_routes(deps),
-                *preflow.build_preflow_routes(deps),
-                *session_routes.build_session_routes(deps),
-                *skills.build_skill_routes(deps),
-                *trace_routes.build_trace_routes(deps),
+                *history_routes.build_history_routes(memory_deps),
+                *preflow.build_preflow_routes(recall_deps),
+                *session_routes.build_session_routes(SessionDependencies(sessions, short_ids)),
+                *skills.build_skill_routes(memory_deps),
+                *trace_routes.build_trace_routes(
+                    TraceDependencies(traces, trace_writer, search, short_ids)
+                ),
             ],
-            proxy_routes=build_proxy_routes(deps),
+            proxy_routes=build_proxy_routes(service_settings),
             keys=ApiKeyStore(database),
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
             idempotency=IdempotencyTable(database),
-            checks={"postgres": database.check, "model": deps.model_manager.check_first_attempt},
+            checks={"postgres": database.check, "model": model_manager.check_first_attempt},
             background=[
-                deps.model_manager.run_loading_loop,
-                partial(deps.embedding_models.preload_used, deps.model_manager.request_loading),
-                deps.search.vector_cache.run,
-                deps.search.posting_cache.run,
-                deps.trace_writer.run,
-                deps.usage_writer.run,
+                model_manager.run_loading_loop,
+                partial(embedding_models.preload_used, model_manager.request_loading),
+                search.vector_cache.run,
+                search.posting_cache.run,
+                trace_writer.run,
+                usage_writer.run,
                 mcp_gateway.run,
             ],
             registry=registry,

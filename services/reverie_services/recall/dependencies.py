@@ -1,4 +1,4 @@
-"""Dependencies that the handlers and the pipeline of the recall service share."""
+"""Dependencies of the recall service, one small record for each feature."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reverie.contracts.admin import ModelBody
+from reverie.domain.core.confidence import HalfLives
 from reverie.inference.model_manager import ModelManager
 from reverie.inference.reranker import Reranker
 from reverie.store.memories.edits import EditStore
@@ -30,29 +31,95 @@ from reverie_services.recall.settings import RecallSettings
 
 
 @dataclass(frozen=True)
-class RecallDependencies:
-    """Everything that a door of recall may use."""
+class RecallPipelineDependencies:
+    """Dependencies of the recall pipeline and its traces."""
 
     settings: RecallSettings
     model_manager: ModelManager
-    memories: MemoryStore
-    edits: EditStore
-    history: HistoryStore
-    search: SearchStore
     embedding_models: EmbeddingModelStore
-    sessions: SessionStore
-    short_ids: ShortIdResolver
-    contexts: ContextStore
-    export_import: ExportImportStore
-    scope_notes: ScopeNoteStore
-    graph: GraphStore
-    tasks: TaskStore
-    usage_writer: UsageWriter
-    active_memory_sets: ActiveMemorySetStore
+    search: SearchStore
+    history: HistoryStore
     concurrency_limit: RecallConcurrencyLimit
     metrics: RecallMetrics
-    traces: RecallTraceStore
     trace_writer: TraceWriter
     reranker: Reranker | None = None
     query_expander: QueryExpander | None = None
-    shared_models: Sequence[ModelBody] = ()
+
+
+@dataclass(frozen=True)
+class RecallDependencies:
+    """Dependencies of recall and preflow, which run the pipeline for a session."""
+
+    pipeline: RecallPipelineDependencies
+    sessions: SessionStore
+    usage_writer: UsageWriter
+    contexts: ContextStore
+    active_memory_sets: ActiveMemorySetStore
+
+
+@dataclass(frozen=True)
+class ContextDependencies:
+    """Dependencies of the context block; `timeout` in seconds."""
+
+    contexts: ContextStore
+    sessions: SessionStore
+    model_manager: ModelManager
+    metrics: RecallMetrics
+    timeout: float
+    session_timeout: float
+
+
+@dataclass(frozen=True)
+class MemoryDependencies:
+    """Dependencies of reading memories, skills, versions and provenance."""
+
+    memories: MemoryStore
+    edits: EditStore
+    history: HistoryStore
+    tasks: TaskStore
+    half_lives: HalfLives
+
+
+@dataclass(frozen=True)
+class SessionDependencies:
+    """Dependencies of reading sessions and their turns."""
+
+    sessions: SessionStore
+    short_ids: ShortIdResolver
+
+
+@dataclass(frozen=True)
+class GraphDependencies:
+    """Dependencies of subgraphs, impact and graph statistics."""
+
+    graph: GraphStore
+    memories: MemoryStore
+    history: HistoryStore
+
+
+@dataclass(frozen=True)
+class ExportDependencies:
+    """Dependencies of exports, of which `max_concurrent` are sent at once."""
+
+    export_import: ExportImportStore
+    scope_notes: ScopeNoteStore
+    max_concurrent: int
+
+
+@dataclass(frozen=True)
+class ModelDependencies:
+    """Dependencies of the list of models; `shared_models`: those that all tenants share."""
+
+    model_manager: ModelManager
+    embedding_models: EmbeddingModelStore
+    shared_models: Sequence[ModelBody]
+
+
+@dataclass(frozen=True)
+class TraceDependencies:
+    """Dependencies of reading recall traces."""
+
+    traces: RecallTraceStore
+    trace_writer: TraceWriter
+    search: SearchStore
+    short_ids: ShortIdResolver

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reverie.domain.context.active_set import LayerBudgets
 from reverie.domain.core.confidence import HalfLives, parse_half_lives
-from reverie.domain.retrieval.ranking import FusionMethod
+from reverie.domain.retrieval.fusion import FusionMethod
 from reverie.runtime.settings.settings import Settings
 
 

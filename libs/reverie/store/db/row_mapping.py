@@ -21,7 +21,7 @@ from reverie.domain.core.memory import (
     WriteOutcome,
     WriteResult,
 )
-from reverie.domain.retrieval.score_boosts import NEVER_USED, CandidateFacts
+from reverie.domain.retrieval.candidates import NEVER_USED, CandidateFacts
 
 _KINDS_BY_VALUE = {one.value: one for one in Kind}
 _TIERS_BY_VALUE = {one.value: one for one in Tier}

@@ -11,12 +11,17 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import NotFound
 from reverie.domain.core.ids import parse_id_fragment
 from reverie.domain.core.memory import Memory, was_valid_at
-from reverie.domain.retrieval.score_boosts import CandidateFacts
+from reverie.domain.retrieval.candidates import (
+    CandidateFacts,
+    NeighbourEdge,
+    RecallCandidate,
+    SearchHit,
+)
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
 from reverie.store.memories.memories import MemoryNeighbour, parse_id
 from reverie.store.memories.short_ids import require_single_match
-from reverie.store.search.search import NeighbourEdge, RecallCandidate, SearchFilter, SearchHit
+from reverie.store.search.search import SearchFilter
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -15,8 +15,15 @@ from pgvector import HalfVector
 
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval.candidates import (
+    NO_NAMED_CANDIDATES,
+    NamedCandidates,
+    NeighbourEdge,
+    RecallCandidate,
+    SearchHit,
+    TurnHit,
+)
 from reverie.domain.retrieval.exact_name_match import select_minimal_names
-from reverie.domain.retrieval.score_boosts import CandidateFacts
 from reverie.store.db import row_mapping
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, Database, TenantConnection
 from reverie.store.search.corpus_counts import CorpusCounts
@@ -26,43 +33,6 @@ from reverie.store.search.vector_cache import VectorCache
 
 LOOKUP_FACTOR = 4
 """How many times the memories asked for the best are, before all are looked at."""
-
-
-class SearchHit(NamedTuple):
-    """A memory that an arm found, with that arm's own score.
-
-    `whole`: no arm misses it for being new; the word arm alone can tell. `long`: it is of several
-    chunks; the sparse arm alone can tell.
-    """
-
-    id: UUID
-    score: float
-    whole: bool = True
-    long: bool = False
-
-
-@dataclass(frozen=True)
-class TurnHit:
-    """A turn that the word arm found."""
-
-    id: UUID
-    session: UUID
-    ord: int
-    role: str
-    content: str
-    at: datetime
-    scope: str
-    agent: str
-    score: float
-
-
-class NeighbourEdge(NamedTuple):
-    """An open edge, seen from one memory of a list."""
-
-    near: UUID
-    far: UUID
-    kind: str
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -95,23 +65,6 @@ class SearchFilter:
             conditions | {name: moment.isoformat() for name, moment in times.items() if moment}
             or None
         )
-
-
-class RecallCandidate(NamedTuple):
-    """A memory that may be answered: what it is worth by itself, and its text."""
-
-    facts: CandidateFacts
-    content: str
-
-
-class NamedCandidates(NamedTuple):
-    """Memories that are wanted only where they may hold one of the names, folded as a name is."""
-
-    ids: Sequence[UUID] = ()
-    names: Sequence[str] = ()
-
-
-NO_NAMED_CANDIDATES = NamedCandidates()
 
 
 class SearchStore:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import zip_longest
+from typing import Any
 from uuid import UUID
 
 from reverie.domain.access.principals import Principal
@@ -34,28 +35,28 @@ from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
 from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.recall.dependencies import RecallDependencies
-from reverie_services.recall.pipeline.recall_result import RecallQuestion, RecallResult
+from reverie_services.recall.dependencies import RecallDependencies, RecallPipelineDependencies
 from reverie_services.recall.pipeline.recall_trace import recall_with_trace
-from reverie_services.recall.pipeline.retrievers import StageRunner
+from reverie_services.recall.pipeline.stages import StageOutcome, run_stage
+from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult
 from reverie_services.recall.pipeline.visible_scopes import resolve_scopes
 
 MAX_HITS = 2 * MAX_PER_SCOPE
 OPEN_FILE_SCORE = 0.5
-"""What a memory that the open files call for is taken to be worth."""
+"""The score of a memory that is there for an open file."""
 MIN_SCORE_SHARE = 0.25
-"""What has less than this share of the best hit's score is too far from the question for a turn."""
+"""Hits with less than this share of the best hit's score are left out."""
 MAX_PER_KIND = 10
-"""How many memories of a kind are looked at for what to keep in mind, the newest."""
+"""How many recent memories of each kind may enter the set, the newest."""
 RECALL_GRACE_SECONDS = 0.5
-"""A recall keeps its time by itself; what waits for a place as long is given up."""
+"""A recall has a deadline of its own; after this much more it is given up."""
 MAX_UPDATE_ATTEMPTS = 5
-"""How often a set is stored anew when other turns of its session are faster."""
+"""How often a set is stored again when other turns of its session were faster."""
 
 
 @dataclass(frozen=True)
 class PreflowTurn:
-    """A turn that begins: whose, what is said, with which files open, within how many tokens."""
+    """A turn that begins: its session, message, open files, and token budget."""
 
     session: SessionRecord
     query: str
@@ -67,7 +68,7 @@ class PreflowTurn:
 
 @dataclass(frozen=True)
 class PreflowResult:
-    """What the turn begins with: the block, the whole set it is from, and how that came about."""
+    """The rendered block, the selection it was made of, and how the question was read."""
 
     rendered: RenderedActiveSet
     selection: ActiveSetSelection
@@ -85,15 +86,12 @@ class _PreflowInputs:
     briefing: ContextInput
     recall_result: RecallResult | None
     open_file_memories: list[FileRelatedMemory]
-
-    @property
-    def degraded(self) -> set[str]:
-        return set(self.recall_result.degraded) if self.recall_result else set()
+    degraded: frozenset[str]
 
     def iterate_hits(self) -> Iterator[tuple[Memory, float, str]]:
-        """What the question found and what the open files call for, by turns, with the reasons.
+        """Hits of the question and memories for the open files, alternating, with the reasons.
 
-        Of what is both, the open file is the reason.
+        For a memory that is both, the open file is the reason.
         """
         recall_hits = self.recall_result.hits if self.recall_result else []
         min_score = MIN_SCORE_SHARE * max((hit.scored.score for hit in recall_hits), default=0.0)
@@ -119,41 +117,38 @@ class _PreflowInputs:
 async def run_preflow(
     deps: RecallDependencies, principal: Principal, turn: PreflowTurn
 ) -> PreflowResult:
-    """Never raises because a part of it failed; `degraded` names what could not be asked."""
+    """Builds the block of a turn. `degraded` names the parts that failed."""
     now, text = datetime.now(UTC), redact(extract_query(turn.query)).text
-    parsed_question, scopes, stages = (
-        parse_question(text, now),
-        resolve_scopes(principal, None, turn.session),
-        StageRunner(),
+    parsed_question = parse_question(text, now)
+    scopes = resolve_scopes(principal, None, turn.session)
+    inputs = await _load_inputs(deps, principal, turn, text, scopes)
+    default_budgets = deps.pipeline.settings.active_set_budgets
+    budgets = (
+        default_budgets.scale_to(turn.budget_tokens) if turn.budget_tokens else default_budgets
     )
-    inputs = await _load_inputs(deps, principal, turn, text, scopes, stages)
-    settings = deps.settings.active_set_budgets
-    budgets = settings.scale_to(turn.budget_tokens) if turn.budget_tokens else settings
     query_keywords = extract_keywords(text, parsed_question)
-    count_tokens = deps.model_manager.counter.count
+    count_tokens = deps.pipeline.model_manager.counter.count
     selection = select_entries(
         _build_candidates(inputs, turn.session, now, query_keywords), budgets, count_tokens
     )
-    new_entries, turn_number = await _store_selection(
-        deps, principal, turn, inputs.active_set, selection, stages
-    )
-    shown_entries = selection.entries if turn.resend_all else new_entries
+    stored = await _store_selection(deps, principal, turn, inputs, selection)
+    shown_entries = selection.entries if turn.resend_all else stored.new_entries
     return PreflowResult(
         rendered=render_active_set(shown_entries, count_tokens),
         selection=selection,
-        new_ids=frozenset(entry.id for entry in new_entries),
-        turn_number=turn_number,
+        new_ids=frozenset(entry.id for entry in stored.new_entries),
+        turn_number=stored.turn_number,
         scopes=scopes,
         keywords=query_keywords,
         parsed_question=parsed_question,
-        degraded=sorted({*stages.degraded, *inputs.degraded}),
+        degraded=sorted(stored.degraded),
     )
 
 
 def build_empty_preflow(
-    deps: RecallDependencies, query: str, budget_tokens: int | None, missing: list[str]
+    deps: RecallPipelineDependencies, query: str, budget_tokens: int | None, missing: list[str]
 ) -> PreflowResult:
-    """What a turn begins with whose session cannot be looked up now."""
+    """The result for a turn whose session cannot be read now."""
     text, settings = extract_query(query), deps.settings.active_set_budgets
     parsed_question = parse_question(text, datetime.now(UTC))
     budgets = settings.scale_to(budget_tokens) if budget_tokens else settings
@@ -170,62 +165,49 @@ def build_empty_preflow(
 
 
 async def _load_inputs(
-    deps: RecallDependencies,
-    principal: Principal,
-    turn: PreflowTurn,
-    text: str,
-    scopes: list[str],
-    stages: StageRunner,
+    deps: RecallDependencies, principal: Principal, turn: PreflowTurn, text: str, scopes: list[str]
 ) -> _PreflowInputs:
-    """All that is read, side by side and in time."""
-    timeout = deps.settings.arm_timeout
-    recall_timeout = deps.settings.timeout + RECALL_GRACE_SECONDS
-    question = _build_question(turn, text, scopes)
-    no_result: RecallResult | None = None
-    no_memories: list[FileRelatedMemory] = []
-    return _PreflowInputs(
-        *await asyncio.gather(
-            stages.run(
-                "set",
-                timeout,
-                deps.active_memory_sets.get(principal, turn.session.id),
-                ActiveMemorySet(),
-            ),
-            stages.run(
-                "briefing",
-                timeout,
-                deps.contexts.load(principal, scopes, per_kind=MAX_PER_KIND),
-                ContextInput(),
-            ),
-            stages.run(
-                "recall",
-                recall_timeout,
-                recall_with_trace(deps, principal, question, turn.session.id) if text else None,
-                no_result,
-            ),
-            stages.run(
-                "files",
-                timeout,
-                deps.contexts.find_file_memories(
-                    principal, scopes, turn.session.project, turn.files
-                )
-                if turn.files
-                else None,
-                no_memories,
-            ),
-        )
-    )
-
-
-def _build_question(turn: PreflowTurn, text: str, scopes: list[str]) -> RecallQuestion:
-    return RecallQuestion(
+    """Reads everything concurrently, each part within its time."""
+    settings, session = deps.pipeline.settings, turn.session
+    timeout = settings.arm_timeout
+    question = RecallQuestion(
         text,
         SearchFilter(scopes, list(VISIBLE_STATUSES)),
         limit=min(MAX_PER_SCOPE * len(scopes), MAX_HITS),
         budget_tokens=None,
         depth=2,
         include_turns=False,
-        agent=turn.session.agent,
+        agent=session.agent,
+    )
+    recalling = recall_with_trace(deps.pipeline, principal, question, session.id) if text else None
+    file_search = (
+        deps.contexts.find_file_memories(principal, scopes, session.project, turn.files)
+        if turn.files
+        else None
+    )
+    no_result: RecallResult | None = None
+    no_memories: list[FileRelatedMemory] = []
+    active_set, briefing, result, file_memories = await asyncio.gather(
+        run_stage(
+            "set", timeout, deps.active_memory_sets.get(principal, session.id), ActiveMemorySet()
+        ),
+        run_stage(
+            "briefing",
+            timeout,
+            deps.contexts.load(principal, scopes, per_kind=MAX_PER_KIND),
+            ContextInput(),
+        ),
+        run_stage("recall", settings.timeout + RECALL_GRACE_SECONDS, recalling, no_result),
+        run_stage("files", timeout, file_search, no_memories),
+    )
+    outcomes: tuple[StageOutcome[Any], ...] = (active_set, briefing, result, file_memories)
+    failed = {outcome.name for outcome in outcomes if outcome.failed}
+    return _PreflowInputs(
+        active_set.value,
+        briefing.value,
+        result.value,
+        file_memories.value,
+        frozenset(failed.union(result.value.degraded if result.value else ())),
     )
 
 
@@ -249,34 +231,44 @@ def _build_candidates(
     }
 
 
+@dataclass(frozen=True)
+class _StoredSelection:
+    new_entries: list[ActiveSetEntry]
+    turn_number: int
+    degraded: frozenset[str]
+
+
 async def _store_selection(
     deps: RecallDependencies,
     principal: Principal,
     turn: PreflowTurn,
-    active_set: ActiveMemorySet,
+    inputs: _PreflowInputs,
     selection: ActiveSetSelection,
-    stages: StageRunner,
-) -> tuple[list[ActiveSetEntry], int]:
-    """What the session lacks of the chosen, stored as given before it is answered.
+) -> _StoredSelection:
+    """Stores the selection as delivered, before it is answered.
 
-    Where another turn of the session was faster, less what that one gives.
+    Where another turn of the session stored its own first, only what that one lacked is new.
     """
-    session, timeout = turn.session.id, deps.settings.arm_timeout
+    session, timeout = turn.session.id, deps.pipeline.settings.arm_timeout
+    active_set, degraded = inputs.active_set, inputs.degraded
     for _ in range(MAX_UPDATE_ATTEMPTS):
-        if "set" in stages.degraded:
-            break
         base = active_set.after_compaction() if turn.compacted else active_set
         new_entries = selection.missing_from(base)
+        if "set" in degraded:
+            return _StoredSelection(new_entries, active_set.turn + 1, degraded)
         updated = base.with_entries(selection.entries)
-        if await stages.run(
+        stored = await run_stage(
             "set", timeout, deps.active_memory_sets.put(principal, session, updated), True
-        ):
-            return new_entries, updated.turn
-        active_set = await stages.run(
+        )
+        if stored.value:
+            failed = degraded | {"set"} if stored.failed else degraded
+            return _StoredSelection(new_entries, updated.turn, failed)
+        newer = await run_stage(
             "set", timeout, deps.active_memory_sets.get(principal, session), active_set
         )
-    else:
-        stages.degraded.append("set")
-    return selection.missing_from(
+        active_set = newer.value
+        degraded = degraded | {"set"} if newer.failed else degraded
+    new_entries = selection.missing_from(
         active_set.after_compaction() if turn.compacted else active_set
-    ), active_set.turn + 1
+    )
+    return _StoredSelection(new_entries, active_set.turn + 1, degraded | {"set"})

@@ -14,22 +14,17 @@ from uuid import UUID
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import Redactor
+from reverie.domain.retrieval.candidates import Rejection, ScoredMemory
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
-from reverie.domain.retrieval.ranking import ScoredMemory
 from reverie.domain.text.index_terms import query_text
 from reverie.runtime.observability.tracing import current_trace_id
 from reverie.store.platform.recall_traces import RecallTraceRecord
-from reverie_services.recall.dependencies import RecallDependencies
-from reverie_services.recall.pipeline.ranking import recall
-from reverie_services.recall.pipeline.recall_result import (
-    RecallExplanation,
-    RecallQuestion,
-    RecallResult,
-)
-from reverie_services.recall.pipeline.result_assembly import Rejection
+from reverie_services.recall.dependencies import RecallPipelineDependencies
+from reverie_services.recall.pipeline.recall import recall
+from reverie_services.recall.pipeline.state import RecallQuestion, RecallResult, RecallState
 
 MAX_LISTED_CANDIDATES = 60
-"""Candidates that a trace tells of, the best first."""
+"""How many candidates a trace lists, the best first."""
 MAX_KEYWORDS = 100
 QUERY_CHARS = 2_000
 REJECTED_BY_LIMIT = Rejection("limit")
@@ -37,7 +32,7 @@ REJECTED_BY_LIMIT = Rejection("limit")
 
 @dataclass(frozen=True)
 class RecallRecord:
-    """A recall that was answered: by whom, under which request, in how many milliseconds."""
+    """A recall that was answered, for whom, in which request, and in how many milliseconds."""
 
     id: UUID
     trace_id: str | None
@@ -51,9 +46,12 @@ class RecallRecord:
 
 
 async def recall_with_trace(
-    deps: RecallDependencies, principal: Principal, question: RecallQuestion, session: UUID | None
+    deps: RecallPipelineDependencies,
+    principal: Principal,
+    question: RecallQuestion,
+    session: UUID | None,
 ) -> RecallResult:
-    """`recall`; its trace is made and kept beside the requests."""
+    """Runs `recall`; its trace is built and stored in the background."""
     started = perf_counter()
     result = await recall(deps, principal, question)
     elapsed = (perf_counter() - started) * 1000
@@ -67,17 +65,17 @@ async def recall_with_trace(
 
 
 def build_trace(record: RecallRecord, redactor: Redactor) -> RecallTraceRecord:
-    """The trace as it is kept: nothing in it that redaction takes out of a text."""
-    question, explanation = record.question, record.result.explanation
+    """The trace that is stored; it holds nothing that redaction removes."""
+    question, state = record.question, record.result.state
     redacted = redactor.redact(question.text)
     parsed_question = (
-        parse_question(redacted.text, record.at) if redacted.count else explanation.parsed_question
+        parse_question(redacted.text, record.at) if redacted.count else state.parsed_question
     )
     request = {
         **_describe_question(redacted.text, parsed_question),
         **_describe_request(question, redactor),
         **_describe_outcome(record),
-        "intent": explanation.parsed_question.intent.value,
+        "intent": state.parsed_question.intent.value,
     }
     return RecallTraceRecord(
         id=record.id,
@@ -108,7 +106,7 @@ def _describe_question(text: str, parsed_question: ParsedQuestion) -> dict[str, 
 
 
 def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str, Any]:
-    """What was asked beside the text, less what was not."""
+    """The options of the question; those that were not given are left out."""
     search_filter = question.search_filter
     moments = {
         "as_of": question.as_of,
@@ -138,46 +136,43 @@ def _describe_request(question: RecallQuestion, redactor: Redactor) -> dict[str,
 def _describe_outcome(record: RecallRecord) -> dict[str, Any]:
     result = record.result
     return {
-        "found": len(result.explanation.candidates) + len(result.explanation.turns),
+        "found": len(result.state.found) + len(result.state.scored_turns),
         "returned": len(result.hits),
         "tokens": result.tokens,
         "milliseconds": round(record.milliseconds, 2),
         "degraded": result.degraded,
         "fusion": record.fusion,
-        "weights": dict(record.result.explanation.weights),
+        "weights": dict(result.state.weights.arms, sparse=result.state.weights.sparse),
     }
 
 
 def _describe_result(result: RecallResult) -> dict[str, Any]:
-    explanation = result.explanation
-    positions = {memory.id: position for position, memory in enumerate(explanation.ranked, start=1)}
-    base_scores = {memory.id: memory.score for memory in explanation.candidates}
+    state = result.state
+    positions = {memory.id: position for position, memory in enumerate(state.ranked, start=1)}
+    base_scores = {memory.id: memory.score for memory in state.found}
     listed = [
         (
             *_encode_scores(memory, base_scores.get(memory.id, memory.score)),
-            *_encode_outcome(explanation, memory.id, rank),
+            *_encode_outcome(state, memory.id, rank),
             positions.get(memory.id),
         )
         for memory, rank in islice(_iterate_candidates(result), MAX_LISTED_CANDIDATES)
     ]
-    hit_counts = {name: len(hits) for name, hits in explanation.hits_by_arm.items()}
+    hit_counts = {name: len(hits) for name, hits in state.hits_by_arm.items()}
     return {
-        "arms": hit_counts | ({"turns": len(explanation.turns)} if explanation.turns else {}),
-        "took": dict(explanation.stage_milliseconds),
+        "arms": hit_counts | ({"turns": len(state.scored_turns)} if state.scored_turns else {}),
+        "took": dict(state.report.milliseconds),
         "candidates": listed,
-        "omitted": len(explanation.candidates) + len(explanation.turns) - len(listed),
+        "omitted": len(state.found) + len(state.scored_turns) - len(listed),
     }
 
 
 def _iterate_candidates(result: RecallResult) -> Iterator[tuple[ScoredMemory, int | None]]:
-    """Each candidate once, as it last stood: the answer, what was weighed, turns, the rest."""
+    """Each candidate once: those of the answer, other ranked ones, turns, and the rest."""
     seen_ids = set[UUID]()
-    explanation = result.explanation
+    state = result.state
     returned = ((hit.scored, rank) for rank, hit in enumerate(result.hits, start=1))
-    others = (
-        (memory, None)
-        for memory in chain(explanation.ranked, explanation.turns, explanation.candidates)
-    )
+    others = ((memory, None) for memory in chain(state.ranked, state.scored_turns, state.found))
     for memory, rank in chain(returned, others):
         if memory.id not in seen_ids:
             seen_ids.add(memory.id)
@@ -185,7 +180,7 @@ def _iterate_candidates(result: RecallResult) -> Iterator[tuple[ScoredMemory, in
 
 
 def _encode_scores(memory: ScoredMemory, base: float) -> tuple[Any, ...]:
-    """What a candidate's score is made of; `base` is what it was before the factors."""
+    """The parts of a candidate's score; `base` is the score before the factors."""
     hits_by_arm = {
         name: _encode_hit(rank, memory.raw_scores.get(name))
         for name, rank in memory.arm_ranks.items()
@@ -206,23 +201,18 @@ def _encode_hit(rank: int, score: float | None) -> tuple[float, ...]:
     return (rank,) if score is None else (rank, round(score, 5))
 
 
-def _encode_outcome(
-    explanation: RecallExplanation, memory_id: UUID, rank: int | None
-) -> tuple[Any, ...]:
-    """Where a candidate ended, how like others it was, and what cut it if it is not answered."""
-    max_similarity = explanation.similarities.get(memory_id)
+def _encode_outcome(state: RecallState, memory_id: UUID, rank: int | None) -> tuple[Any, ...]:
+    """The rank of a candidate, its similarity to others, and why it is not in the answer."""
+    max_similarity = state.similarities.get(memory_id)
     similarity = round(max_similarity, 4) if max_similarity else None
     if rank is not None:
         return rank, similarity, None, None
-    rejection = explanation.rejections.get(memory_id, REJECTED_BY_LIMIT)
+    rejection = state.rejections.get(memory_id, REJECTED_BY_LIMIT)
     return None, similarity, rejection.reason, rejection.replaced_by
 
 
 def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
-    """What `build_trace` keeps of how an answer came about, as it is told:
-
-    with a name for each part.
-    """
+    """A result as `build_trace` encodes it, with a name for each part."""
     return {
         **stored_trace,
         "candidates": [_decode_candidate(candidate) for candidate in stored_trace["candidates"]],
@@ -230,9 +220,7 @@ def decode_trace(stored_trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _decode_candidate(encoded: Any) -> dict[str, Any]:
-    """One candidate; those that an older service kept have their names already."""
-    if isinstance(encoded, dict):
-        return encoded
+    """One candidate."""
     (
         candidate_id,
         score,

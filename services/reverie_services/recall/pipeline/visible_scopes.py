@@ -13,8 +13,7 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import default_read_scopes, slugify
 from reverie.domain.core.errors import Unavailable
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
-from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie.store.sessions.sessions import SessionRecord, SessionStore
 
 log = structlog.get_logger("reverie_services.recall")
 
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 
 async def or_none_if_unavailable(work: Awaitable[T], timeout_seconds: float) -> T | None:
-    """As `run_with_timeout`, but None where the store does not answer or is late."""
+    """Like `run_with_timeout`, but None where the store does not answer or is late."""
     try:
         return await run_with_timeout(work, timeout_seconds)
     except (TimeoutError, Unavailable) as error:
@@ -31,22 +30,20 @@ async def or_none_if_unavailable(work: Awaitable[T], timeout_seconds: float) -> 
 
 
 async def find_session(
-    deps: RecallDependencies, principal: Principal, session_id: UUID | None
+    sessions: SessionStore, principal: Principal, session_id: UUID | None, seconds: float
 ) -> tuple[SessionRecord | None, list[str]]:
-    """The session that is named, and what is missing: the session, where the store is away.
+    """The named session, and the missing parts: `session` where the store does not answer.
 
-    Raises `NotFound`. Who names a session that cannot be looked up is to be shown nothing.
+    A caller that names a session that cannot be read must be shown nothing. Raises `NotFound`.
     """
     if session_id is None:
         return None, []
-    session = await or_none_if_unavailable(
-        deps.sessions.get(principal, session_id), deps.settings.arm_timeout
-    )
+    session = await or_none_if_unavailable(sessions.get(principal, session_id), seconds)
     return session, [] if session else ["session"]
 
 
 def resolve_project_scopes(principal: Principal, project: str) -> list[str]:
-    """What a session of a project sees by default. Raises `Forbidden`."""
+    """The scopes that a session of a project sees by default. Raises `Forbidden`."""
     project_scope = f"project/{slugify(project)}"
     principal.check_read([project_scope])
     return principal.narrow_to_readable(default_read_scopes(project_scope, principal.agent, None))
@@ -55,7 +52,7 @@ def resolve_project_scopes(principal: Principal, project: str) -> list[str]:
 def resolve_scopes(
     principal: Principal, requested_scopes: list[str] | None, session: SessionRecord | None
 ) -> list[str]:
-    """The scope patterns to look through: those named, a session's, or all that may be read."""
+    """The scope patterns to search: the requested ones, a session's, or all readable ones."""
     if session is None:
         principal.check_read(requested_scopes or ())
         return list(principal.reads) if requested_scopes is None else requested_scopes

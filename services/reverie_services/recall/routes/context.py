@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import ContextDependencies
 from reverie_services.recall.pipeline.visible_scopes import (
     find_session,
     or_none_if_unavailable,
@@ -52,14 +53,13 @@ class ContextQuery(QueryParams):
     format: Literal["json", "markdown"] = "json"
 
 
-def build_context_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of the context."""
-    handlers = ContextHandlers(deps)
+def build_context_routes(deps: ContextDependencies) -> list[Route]:
+    """The route of the context block."""
     return [
         Route(
             "GET",
             "/v1/context",
-            handlers.get_context,
+            partial(get_context, deps),
             query=ContextQuery,
             response=ContextResponse,
             response_examples={"text/markdown": "## What is known of shop\n"},
@@ -68,39 +68,33 @@ def build_context_routes(deps: RecallDependencies) -> list[Route]:
     ]
 
 
-class ContextHandlers:
-    """The handler, around the parts of the service."""
-
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
-
-    async def get_context(self, call: Call[None, ContextQuery]) -> Reply:
-        """`GET /v1/context`."""
-        principal, query = call.principal, call.query
-        requested_scopes = _parse_requested_scopes(principal, query)
-        session, missing = await find_session(self._deps, principal, query.session)
-        scopes = [] if missing else resolve_scopes(principal, requested_scopes, session)
-        project = _find_project(principal, query, session)
-        files = query.files or []
-        briefing_load = self._deps.contexts.load(principal, scopes, project, files)
-        loaded = await or_none_if_unavailable(briefing_load, self._deps.settings.timeout)
-        briefing = loaded or ContextInput()
-        degraded = missing if loaded else [*missing, "store"]
-        self._deps.metrics.observe_read("context", degraded)
-        budgets = briefing.budgets if files else briefing.budgets.without_files()
-        if query.budget_tokens is not None:
-            budgets = budgets.scale_to(query.budget_tokens)
-        share_unused = query.budget_tokens is not None
-        block = render_context_block(
-            briefing, budgets, self._deps.model_manager.counter.count, share_unused
-        )
-        if query.format == "markdown":
-            headers = {"Content-Type": "text/markdown; charset=utf-8"}
-            if degraded:
-                headers["Reverie-Degraded"] = ", ".join(degraded)
-            return Reply(body=block.markdown.encode(), headers=headers)
-        answer = _build_answer(block, briefing, budgets)
-        return Reply(body=answer.model_copy(update={"degraded": degraded}))
+async def get_context(deps: ContextDependencies, call: Call[None, ContextQuery]) -> Reply:
+    """`GET /v1/context`."""
+    principal, query = call.principal, call.query
+    requested_scopes = _parse_requested_scopes(principal, query)
+    session, missing = await find_session(
+        deps.sessions, principal, query.session, deps.session_timeout
+    )
+    scopes = [] if missing else resolve_scopes(principal, requested_scopes, session)
+    project = _find_project(principal, query, session)
+    files = query.files or []
+    briefing_load = deps.contexts.load(principal, scopes, project, files)
+    loaded = await or_none_if_unavailable(briefing_load, deps.timeout)
+    briefing = loaded or ContextInput()
+    degraded = missing if loaded else [*missing, "store"]
+    deps.metrics.observe_read("context", degraded)
+    budgets = briefing.budgets if files else briefing.budgets.without_files()
+    if query.budget_tokens is not None:
+        budgets = budgets.scale_to(query.budget_tokens)
+    share_unused = query.budget_tokens is not None
+    block = render_context_block(briefing, budgets, deps.model_manager.counter.count, share_unused)
+    if query.format == "markdown":
+        headers = {"Content-Type": "text/markdown; charset=utf-8"}
+        if degraded:
+            headers["Reverie-Degraded"] = ", ".join(degraded)
+        return Reply(body=block.markdown.encode(), headers=headers)
+    answer = _build_answer(block, briefing, budgets)
+    return Reply(body=answer.model_copy(update={"degraded": degraded}))
 
 
 def _parse_requested_scopes(principal: Principal, query: ContextQuery) -> list[str] | None:

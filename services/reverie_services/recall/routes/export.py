@@ -21,7 +21,7 @@ from reverie.runtime.http.routes import Route
 from reverie.runtime.http.streaming import StreamingReply
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.scope_notes import ScopeNotes
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import ExportDependencies
 
 ExportedFiles = Iterator[tuple[str, str]]
 
@@ -91,14 +91,14 @@ class ExportQuery(QueryParams):
     scope: list[NonBlankStr] | None = None
 
 
-def build_export_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of exports."""
-    handlers = ExportHandlers(deps)
+def build_export_routes(deps: ExportDependencies) -> list[Route]:
+    """The route of exports."""
+    handler = ExportHandler(deps)
     return [
         Route(
             "GET",
             "/v1/export",
-            handlers.export_memories,
+            handler.export_memories,
             query=ExportQuery,
             streaming=True,
             response_examples={
@@ -110,10 +110,10 @@ def build_export_routes(deps: RecallDependencies) -> list[Route]:
     ]
 
 
-class ExportHandlers:
-    """The handlers, around the parts of the service."""
+class ExportHandler:
+    """Answers exports, and counts those that are being sent."""
 
-    def __init__(self, deps: RecallDependencies) -> None:
+    def __init__(self, deps: ExportDependencies) -> None:
         self._deps = deps
         self._active_exports = 0
 
@@ -138,7 +138,7 @@ class ExportHandlers:
 
         As long as somebody takes them, however slowly, a connection is kept.
         """
-        if self._active_exports >= self._deps.settings.max_concurrent_exports:
+        if self._active_exports >= self._deps.max_concurrent:
             raise Overloaded("exports", self._active_exports, 0)
         self._active_exports += 1
         try:

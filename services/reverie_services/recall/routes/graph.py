@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -38,7 +39,7 @@ from reverie.store.memories.graph import (
     SubgraphRequest,
 )
 from reverie.store.memories.memories import VISIBLE_STATUSES
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import GraphDependencies
 
 MAX_DEPTH = 5
 MAX_RANKED = 10_000
@@ -90,14 +91,13 @@ class StatsQuery(QueryParams):
     scope: NonBlankStr | None = None
 
 
-def build_graph_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of the graph."""
-    handlers = GraphHandlers(deps)
+def build_graph_routes(deps: GraphDependencies) -> list[Route]:
+    """The routes of the graph."""
     return [
         Route(
             "GET",
             "/v1/memories/{id}/subgraph",
-            handlers.get_subgraph,
+            partial(get_subgraph, deps),
             query=SubgraphQuery,
             response=SubgraphResponse,
             summary=("What lies around a memory, also as it was known once"),
@@ -105,7 +105,7 @@ def build_graph_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/impact",
-            handlers.get_impact,
+            partial(get_impact, deps),
             query=ImpactQuery,
             response=ImpactPage,
             summary="Memories that a change of a file or an entity would make doubtful",
@@ -113,7 +113,7 @@ def build_graph_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/graph/stats",
-            handlers.get_stats,
+            partial(get_stats, deps),
             query=StatsQuery,
             response=GraphStats,
             summary="The graph in numbers",
@@ -121,70 +121,68 @@ def build_graph_routes(deps: RecallDependencies) -> list[Route]:
     ]
 
 
-class GraphHandlers:
-    """The handlers, around the parts of the service."""
+async def get_subgraph(
+    deps: GraphDependencies, call: Call[None, SubgraphQuery]
+) -> SubgraphResponse:
+    """`GET /v1/memories/{id}/subgraph`."""
+    principal, query = call.principal, call.query
+    if query.as_of:
+        root = await deps.history.resolve(principal, call.path["id"], query.as_of)
+    else:
+        root = await deps.memories.resolve(principal, call.path["id"])
+    request = SubgraphRequest(
+        query.depth,
+        query.fan_out,
+        query.limit,
+        (*VISIBLE_STATUSES, *(query.include or ())),
+        query.as_of,
+    )
+    records = await deps.graph.load_subgraph(principal, root, request)
+    return SubgraphResponse(
+        root=root,
+        depth=query.depth,
+        nodes=_build_nodes(records),
+        edges=[*_build_edges(records), *_build_follows_edges(records)],
+        truncated=bool(records.truncated_by),
+        cut_by=sorted(records.truncated_by),
+        as_of=query.as_of,
+    )
 
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
 
-    async def get_subgraph(self, call: Call[None, SubgraphQuery]) -> SubgraphResponse:
-        """`GET /v1/memories/{id}/subgraph`."""
-        principal, query = call.principal, call.query
-        if query.as_of:
-            root = await self._deps.history.resolve(principal, call.path["id"], query.as_of)
-        else:
-            root = await self._deps.memories.resolve(principal, call.path["id"])
-        request = SubgraphRequest(
-            query.depth,
-            query.fan_out,
-            query.limit,
-            (*VISIBLE_STATUSES, *(query.include or ())),
-            query.as_of,
+async def get_impact(deps: GraphDependencies, call: Call[None, ImpactQuery]) -> ImpactPage:
+    """`GET /v1/impact`."""
+    principal, query = call.principal, call.query
+    project = slugify(query.project) if query.project else None
+    graph, after = deps.graph, decode_cursor(query.cursor, ImpactCursor)
+    cursor = after.ranking_cursor if after else RANKING_START
+    if query.path and query.entity:
+        raise InvalidInput("entity", "give a path or an entity, not both")
+    if query.entity:
+        records = await graph.find_entity_impact(
+            principal, candidate_labels(query.entity), project, query.limit, cursor
         )
-        records = await self._deps.graph.load_subgraph(principal, root, request)
-        return SubgraphResponse(
-            root=root,
-            depth=query.depth,
-            nodes=_build_nodes(records),
-            edges=[*_build_edges(records), *_build_follows_edges(records)],
-            truncated=bool(records.truncated_by),
-            cut_by=sorted(records.truncated_by),
-            as_of=query.as_of,
-        )
+        target = {"entity": query.entity, "entities": records.names}
+    elif query.path:
+        path = query.path.removeprefix("./")
+        records = await graph.find_file_impact(principal, path, project, query.limit, cursor)
+        target = {"path": path, "files": records.names}
+    else:
+        raise InvalidInput("path", "give the path of a file, or an entity")
+    has_more = records.truncated and records.cursor.count <= MAX_RANKED
+    next_cursor = (
+        encode_cursor(ImpactCursor.from_ranking_cursor(records.cursor)) if has_more else None
+    )
+    items = [_build_impact_item(records, row) for row in records.rows]
+    return ImpactPage(items=items, truncated=records.truncated, next=next_cursor, **target)
 
-    async def get_impact(self, call: Call[None, ImpactQuery]) -> ImpactPage:
-        """`GET /v1/impact`."""
-        principal, query = call.principal, call.query
-        project = slugify(query.project) if query.project else None
-        graph, after = self._deps.graph, decode_cursor(query.cursor, ImpactCursor)
-        cursor = after.ranking_cursor if after else RANKING_START
-        if query.path and query.entity:
-            raise InvalidInput("entity", "give a path or an entity, not both")
-        if query.entity:
-            records = await graph.find_entity_impact(
-                principal, candidate_labels(query.entity), project, query.limit, cursor
-            )
-            target = {"entity": query.entity, "entities": records.names}
-        elif query.path:
-            path = query.path.removeprefix("./")
-            records = await graph.find_file_impact(principal, path, project, query.limit, cursor)
-            target = {"path": path, "files": records.names}
-        else:
-            raise InvalidInput("path", "give the path of a file, or an entity")
-        has_more = records.truncated and records.cursor.count <= MAX_RANKED
-        next_cursor = (
-            encode_cursor(ImpactCursor.from_ranking_cursor(records.cursor)) if has_more else None
-        )
-        items = [_build_impact_item(records, row) for row in records.rows]
-        return ImpactPage(items=items, truncated=records.truncated, next=next_cursor, **target)
 
-    async def get_stats(self, call: Call[None, StatsQuery]) -> GraphStats:
-        """`GET /v1/graph/stats`."""
-        return _build_stats(
-            await self._deps.graph.load_counts(
-                call.principal, _resolve_stats_scopes(call.principal, call.query)
-            )
+async def get_stats(deps: GraphDependencies, call: Call[None, StatsQuery]) -> GraphStats:
+    """`GET /v1/graph/stats`."""
+    return _build_stats(
+        await deps.graph.load_counts(
+            call.principal, _resolve_stats_scopes(call.principal, call.query)
         )
+    )
 
 
 def _resolve_stats_scopes(principal: Principal, query: StatsQuery) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.routes import Route
 from reverie.store.memories.edits import NEWEST_VERSION, MemoryVersion
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import MemoryDependencies
 
 
 class MemoryVersionCursor(CursorPosition):
@@ -27,14 +28,13 @@ class MemoryVersionCursor(CursorPosition):
     version: Annotated[int, Field(ge=1, le=NEWEST_VERSION)]
 
 
-def build_history_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of a memory's past."""
-    handlers = HistoryHandlers(deps)
+def build_history_routes(deps: MemoryDependencies) -> list[Route]:
+    """The routes of a memory's past."""
     return [
         Route(
             "GET",
             "/v1/memories/{id}/history",
-            handlers.list_versions,
+            partial(list_versions, deps),
             query=PageQuery,
             response=MemoryHistoryPage,
             summary="The versions of a memory: what it was, who changed it, when and why",
@@ -42,73 +42,70 @@ def build_history_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/memories/{id}/provenance",
-            handlers.get_provenance,
+            partial(get_provenance, deps),
             response=MemoryProvenanceResponse,
             summary="Where a memory came from: session, turns, agent, what it replaced",
         ),
     ]
 
 
-class HistoryHandlers:
-    """The handlers, around the parts of the service."""
+async def list_versions(deps: MemoryDependencies, call: Call[None, PageQuery]) -> MemoryHistoryPage:
+    """`GET /v1/memories/{id}/history`."""
+    principal, query = call.principal, call.query
+    memory_id = await deps.memories.resolve(principal, call.path["id"])
+    await deps.memories.get(principal, memory_id)
+    before = decode_cursor(query.cursor, MemoryVersionCursor)
+    rows = await deps.edits.history(
+        principal, memory_id, before.version if before else NEWEST_VERSION, query.limit + 1
+    )
+    items, next_cursor = cut_page(
+        rows, query.limit, lambda version: MemoryVersionCursor(version=version.version)
+    )
+    return MemoryHistoryPage(
+        items=[_build_version_body(version) for version in items], next=next_cursor
+    )
 
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
 
-    async def list_versions(self, call: Call[None, PageQuery]) -> MemoryHistoryPage:
-        """`GET /v1/memories/{id}/history`."""
-        principal, query = call.principal, call.query
-        memory_id = await self._deps.memories.resolve(principal, call.path["id"])
-        await self._deps.memories.get(principal, memory_id)
-        before = decode_cursor(query.cursor, MemoryVersionCursor)
-        rows = await self._deps.edits.history(
-            principal, memory_id, before.version if before else NEWEST_VERSION, query.limit + 1
-        )
-        items, next_cursor = cut_page(
-            rows, query.limit, lambda version: MemoryVersionCursor(version=version.version)
-        )
-        return MemoryHistoryPage(
-            items=[_build_version_body(version) for version in items], next=next_cursor
-        )
-
-    async def get_provenance(self, call: Call[None, None]) -> MemoryProvenanceResponse:
-        """`GET /v1/memories/{id}/provenance`."""
-        principal = call.principal
-        memory = await self._deps.memories.get(
-            principal, await self._deps.memories.resolve(principal, call.path["id"])
-        )
-        origin = await self._deps.history.load_origin(principal, memory.id)
-        session = origin.session
-        return MemoryProvenanceResponse(
-            id=memory.id,
-            source=memory.source,
-            agent=memory.agent,
-            git=memory.git,
-            promoted=memory.metadata.get("promoted"),
-            session=None
-            if session is None
-            else SourceSessionBody(
-                id=session.id,
-                agent=session.agent,
-                external_id=session.external_id,
-                project=session.project,
-                branch=session.branch,
-                started_at=session.started,
-                ended_at=session.ended,
-            ),
-            turns=[SourceTurnBody(**vars(turn)) for turn in origin.turns],
-            replaced=[
-                ReplacedMemoryBody(
-                    id=predecessor.id,
-                    version=predecessor.version,
-                    content=predecessor.content,
-                    agent=predecessor.agent,
-                    created_at=predecessor.created,
-                    step=predecessor.step,
-                )
-                for predecessor in origin.replaced
-            ],
-        )
+async def get_provenance(
+    deps: MemoryDependencies, call: Call[None, None]
+) -> MemoryProvenanceResponse:
+    """`GET /v1/memories/{id}/provenance`."""
+    principal = call.principal
+    memory = await deps.memories.get(
+        principal, await deps.memories.resolve(principal, call.path["id"])
+    )
+    origin = await deps.history.load_origin(principal, memory.id)
+    session = origin.session
+    return MemoryProvenanceResponse(
+        id=memory.id,
+        source=memory.source,
+        agent=memory.agent,
+        git=memory.git,
+        promoted=memory.metadata.get("promoted"),
+        session=None
+        if session is None
+        else SourceSessionBody(
+            id=session.id,
+            agent=session.agent,
+            external_id=session.external_id,
+            project=session.project,
+            branch=session.branch,
+            started_at=session.started,
+            ended_at=session.ended,
+        ),
+        turns=[SourceTurnBody(**vars(turn)) for turn in origin.turns],
+        replaced=[
+            ReplacedMemoryBody(
+                id=predecessor.id,
+                version=predecessor.version,
+                content=predecessor.content,
+                agent=predecessor.agent,
+                created_at=predecessor.created,
+                step=predecessor.step,
+            )
+            for predecessor in origin.replaced
+        ],
+    )
 
 
 def _build_version_body(version: MemoryVersion) -> MemoryVersionBody:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from reverie.contracts.admin import ModelBody, ModelListResponse
 from reverie.domain.access.principals import Principal
@@ -12,78 +13,73 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.routes import Route
 from reverie.runtime.settings.settings import Settings
 from reverie.store.search.embedding_models import TenantModel
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import ModelDependencies
 
 
-def build_model_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of models."""
-    handlers = ModelHandlers(deps)
+def build_model_routes(deps: ModelDependencies) -> list[Route]:
+    """The route of the models."""
     return [
         Route(
             "GET",
             "/v1/models",
-            handlers.list_models,
+            partial(list_models, deps),
             response=ModelListResponse,
             summary="The embedding and language models in use, and how far they are",
         ),
     ]
 
 
-class ModelHandlers:
-    """The handlers, around the parts of the service."""
+async def list_models(deps: ModelDependencies, call: Call[None, None]) -> ModelListResponse:
+    """`GET /v1/models`."""
+    principal = call.principal
+    tenant_models = await deps.embedding_models.list_models(principal.tenant)
+    embedding_bodies = [
+        await _build_embedding_body(deps, principal, model, active)
+        for model, active in tenant_models
+    ]
+    return ModelListResponse(
+        models=[*embedding_bodies, *_build_sparse_bodies(deps), *deps.shared_models]
+    )
 
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
 
-    async def list_models(self, call: Call[None, None]) -> ModelListResponse:
-        """`GET /v1/models`."""
-        principal = call.principal
-        tenant_models = await self._deps.embedding_models.list_models(principal.tenant)
-        embedding_bodies = [
-            await self._build_embedding_body(principal, model, active)
-            for model, active in tenant_models
-        ]
-        return ModelListResponse(
-            models=[*embedding_bodies, *self._build_sparse_bodies(), *self._deps.shared_models]
+async def _build_embedding_body(
+    deps: ModelDependencies, principal: Principal, model: TenantModel, active: bool
+) -> ModelBody:
+    """An embedding model of the tenant; of one beside the active one, how far it is filled."""
+    manager, catalogue_entry = deps.model_manager, MODELS.get(model.name)
+    vector_count, chunk_count = (
+        (None, None)
+        if active
+        else await deps.embedding_models.count_vectors(principal.tenant, model)
+    )
+    return ModelBody(
+        role="embedding",
+        name=model.name,
+        place="endpoint" if manager.is_endpoint_model(model.name) else "local",
+        state=manager.get_state(model.name),
+        active=active,
+        dims=model.dims,
+        max_tokens=catalogue_entry.max_tokens if catalogue_entry else None,
+        licence=catalogue_entry.licence if catalogue_entry else None,
+        filled=vector_count,
+        chunks=chunk_count,
+        used_for=["recall", "ingest", "dream"] if active else [],
+    )
+
+
+def _build_sparse_bodies(deps: ModelDependencies) -> Iterator[ModelBody]:
+    manager, catalogue_entry = deps.model_manager, MODELS[SPARSE_MODEL]
+    if manager.sparse_encoder is not None or manager.uses_sparse:
+        yield ModelBody(
+            role="sparse",
+            name=SPARSE_MODEL,
+            place="local",
+            state="ready" if manager.sparse_encoder else "missing",
+            dims=catalogue_entry.dims,
+            max_tokens=catalogue_entry.max_tokens,
+            licence=catalogue_entry.licence,
+            used_for=["recall", "ingest"],
         )
-
-    async def _build_embedding_body(
-        self, principal: Principal, model: TenantModel, active: bool
-    ) -> ModelBody:
-        """An embedding model of the tenant; of one beside the active one, how far it is filled."""
-        manager, catalogue_entry = self._deps.model_manager, MODELS.get(model.name)
-        vector_count, chunk_count = (
-            (None, None)
-            if active
-            else await self._deps.embedding_models.count_vectors(principal.tenant, model)
-        )
-        return ModelBody(
-            role="embedding",
-            name=model.name,
-            place="endpoint" if manager.is_endpoint_model(model.name) else "local",
-            state=manager.get_state(model.name),
-            active=active,
-            dims=model.dims,
-            max_tokens=catalogue_entry.max_tokens if catalogue_entry else None,
-            licence=catalogue_entry.licence if catalogue_entry else None,
-            filled=vector_count,
-            chunks=chunk_count,
-            used_for=["recall", "ingest", "dream"] if active else [],
-        )
-
-    def _build_sparse_bodies(self) -> Iterator[ModelBody]:
-        manager, catalogue_entry = self._deps.model_manager, MODELS[SPARSE_MODEL]
-        if manager.sparse_encoder is not None or manager.uses_sparse:
-            yield ModelBody(
-                role="sparse",
-                name=SPARSE_MODEL,
-                place="local",
-                state="ready" if manager.sparse_encoder else "missing",
-                dims=catalogue_entry.dims,
-                max_tokens=catalogue_entry.max_tokens,
-                licence=catalogue_entry.licence,
-                used_for=["recall", "ingest"],
-            )
 
 
 def list_shared_models(settings: Settings) -> Iterator[ModelBody]:

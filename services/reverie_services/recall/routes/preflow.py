@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from reverie.contracts.context import PreflowItem, PreflowLayer, PreflowRequest, PreflowResponse
 from reverie.domain.context.active_set import ActiveSetEntry, ActiveSetLayer
 from reverie.domain.core.errors import PayloadTooLarge
@@ -18,13 +20,12 @@ from reverie_services.recall.pipeline.visible_scopes import find_session
 
 
 def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of preflow."""
-    handlers = PreflowHandlers(deps)
+    """The route of preflow."""
     return [
         Route(
             "POST",
             "/v1/preflow",
-            handlers.prepare_turn,
+            partial(prepare_turn, deps),
             PreflowRequest,
             response=PreflowResponse,
             read_only=True,
@@ -33,33 +34,31 @@ def build_preflow_routes(deps: RecallDependencies) -> list[Route]:
     ]
 
 
-class PreflowHandlers:
-    """The handlers, around the parts of the service."""
-
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
-
-    async def prepare_turn(self, call: Call[PreflowRequest, None]) -> PreflowResponse:
-        """`POST /v1/preflow`."""
-        principal, body = call.principal, call.body
-        size, limit = len(body.query.encode()), self._deps.settings.content_limit
-        if size > limit:
-            raise PayloadTooLarge("query", size, limit, "content_limit")
-        session, missing = await find_session(self._deps, principal, body.session)
-        if session is None:
-            empty_result = build_empty_preflow(self._deps, body.query, body.budget_tokens, missing)
-            self._deps.metrics.observe_read("preflow", missing)
-            return _build_answer(empty_result, call.trace_id)
-        turn = PreflowTurn(
-            session, body.query, body.files, body.budget_tokens, body.compacted, body.again
-        )
-        result = await run_preflow(self._deps, principal, turn)
-        used_ids = [
-            entry.id for entry in result.rendered.entries if entry.layer is ActiveSetLayer.ON_DEMAND
-        ]
-        self._deps.usage_writer.add(principal, session.id, used_ids)
-        self._deps.metrics.observe_read("preflow", result.degraded)
-        return _build_answer(result, call.trace_id)
+async def prepare_turn(
+    deps: RecallDependencies, call: Call[PreflowRequest, None]
+) -> PreflowResponse:
+    """`POST /v1/preflow`."""
+    principal, body = call.principal, call.body
+    size, limit = len(body.query.encode()), deps.pipeline.settings.content_limit
+    if size > limit:
+        raise PayloadTooLarge("query", size, limit, "content_limit")
+    session, missing = await find_session(
+        deps.sessions, principal, body.session, deps.pipeline.settings.arm_timeout
+    )
+    if session is None:
+        empty_result = build_empty_preflow(deps.pipeline, body.query, body.budget_tokens, missing)
+        deps.pipeline.metrics.observe_read("preflow", missing)
+        return _build_answer(empty_result, call.trace_id)
+    turn = PreflowTurn(
+        session, body.query, body.files, body.budget_tokens, body.compacted, body.again
+    )
+    result = await run_preflow(deps, principal, turn)
+    used_ids = [
+        entry.id for entry in result.rendered.entries if entry.layer is ActiveSetLayer.ON_DEMAND
+    ]
+    deps.usage_writer.add(principal, session.id, used_ids)
+    deps.pipeline.metrics.observe_read("preflow", result.degraded)
+    return _build_answer(result, call.trace_id)
 
 
 def _build_answer(result: PreflowResult, trace_id: str) -> PreflowResponse:

@@ -19,12 +19,12 @@ from reverie.contracts.recall import RecallHit
 from reverie.contracts.sessions import TurnBody
 from reverie.domain.core.confidence import HalfLives
 from reverie.domain.core.memory import Memory
+from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
+from reverie.domain.retrieval.candidates import TurnHit
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import MemoryNeighbour
 from reverie.store.memories.tasks import TaskStatus
-from reverie.store.search.search import TurnHit
 from reverie.store.sessions.sessions import TurnRecord
-from reverie_services.recall.pipeline.result_assembly import AnswerEdge, RankedHit
 
 
 def build_recall_hit(hit: RankedHit, words: str) -> RecallHit:

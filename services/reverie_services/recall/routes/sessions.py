@@ -1,42 +1,67 @@
-"""Route that lists sessions."""
+"""Routes that list sessions and the turns of one."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from reverie.contracts.base import Name, NonBlankStr
-from reverie.contracts.sessions import SessionBody, SessionPage
+from reverie.contracts.sessions import SessionBody, SessionPage, TurnPage
 from reverie.domain.access.scopes import slugify
 from reverie.runtime.http.calls import Call
-from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
+from reverie.runtime.http.pagination import (
+    CursorPosition,
+    IdCursor,
+    PageQuery,
+    cut_page,
+    decode_cursor,
+)
 from reverie.runtime.http.routes import Route
 from reverie.store.sessions.sessions import SessionRecord
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import SessionDependencies
+from reverie_services.recall.routes.response_bodies import build_turn_body
 
 
 class SessionQuery(PageQuery):
-    """Filters of `GET /v1/sessions`; `session`: the one of this id, which may be short, or name."""
+    """Filters of `GET /v1/sessions`; `session`: a full or short id, or a name."""
 
     agent: Name | None = None
     project: Name | None = None
     session: NonBlankStr | None = None
 
 
-def build_session_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of sessions."""
+class TurnCursor(CursorPosition):
+    """A cursor of a list in the order of turns."""
+
+    ord: Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+def build_session_routes(deps: SessionDependencies) -> list[Route]:
+    """The routes of sessions."""
     return [
         Route(
             "GET",
             "/v1/sessions",
-            partial(_list_sessions, deps),
+            partial(list_sessions, deps),
             query=SessionQuery,
             response=SessionPage,
             summary="List sessions, newest first",
         ),
+        Route(
+            "GET",
+            "/v1/sessions/{id}/turns",
+            partial(list_turns, deps),
+            query=PageQuery,
+            response=TurnPage,
+            summary="The turns of a session, in order",
+        ),
     ]
 
 
-async def _list_sessions(deps: RecallDependencies, call: Call[None, SessionQuery]) -> SessionPage:
+async def list_sessions(deps: SessionDependencies, call: Call[None, SessionQuery]) -> SessionPage:
+    """`GET /v1/sessions`."""
     principal, query = call.principal, call.query
     if query.session is not None:
         session_id = await deps.short_ids.resolve(principal, "session", query.session)
@@ -49,6 +74,19 @@ async def _list_sessions(deps: RecallDependencies, call: Call[None, SessionQuery
     )
     items, next_cursor = cut_page(rows, query.limit, lambda session: IdCursor(id=session.id))
     return SessionPage(items=[_build_session_body(item) for item in items], next=next_cursor)
+
+
+async def list_turns(deps: SessionDependencies, call: Call[None, PageQuery]) -> TurnPage:
+    """`GET /v1/sessions/{id}/turns`."""
+    principal, query = call.principal, call.query
+    session_id = await deps.short_ids.resolve(principal, "session", call.path["id"])
+    session = await deps.sessions.get(principal, session_id)
+    after = decode_cursor(query.cursor, TurnCursor)
+    rows = await deps.sessions.list_turns(
+        principal, session.id, after.ord if after else -1, query.limit + 1
+    )
+    items, next_cursor = cut_page(rows, query.limit, lambda turn: TurnCursor(ord=turn.ord))
+    return TurnPage(items=[build_turn_body(item) for item in items], next=next_cursor)
 
 
 def _build_session_body(session: SessionRecord) -> SessionBody:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import ConfigDict
 
 from reverie.contracts.typed_memories import SkillBody, SkillPage, SkillReplayResponse
@@ -15,7 +17,7 @@ from reverie.runtime.http.pagination import IdCursor, ScopedQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.store.memories.memories import ListFilter
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import MemoryDependencies
 
 
 class ReplayQuery(QueryParams):
@@ -24,14 +26,13 @@ class ReplayQuery(QueryParams):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-def build_skill_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of skills."""
-    handlers = SkillHandlers(deps)
+def build_skill_routes(deps: MemoryDependencies) -> list[Route]:
+    """The routes of skills."""
     return [
         Route(
             "GET",
             "/v1/skills",
-            handlers.list_skills,
+            partial(list_skills, deps),
             query=ScopedQuery,
             response=SkillPage,
             summary="List skills with the places that a replay fills, newest first",
@@ -39,7 +40,7 @@ def build_skill_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/skills/{id}/replay",
-            handlers.replay_skill,
+            partial(replay_skill, deps),
             query=ReplayQuery,
             response=SkillReplayResponse,
             summary="The steps of a skill as numbered text, its places filled",
@@ -47,7 +48,7 @@ def build_skill_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/memories/{id}/replay",
-            handlers.replay_skill,
+            partial(replay_skill, deps),
             query=ReplayQuery,
             response=SkillReplayResponse,
             summary="The same, by the memory's id",
@@ -55,45 +56,40 @@ def build_skill_routes(deps: RecallDependencies) -> list[Route]:
     ]
 
 
-class SkillHandlers:
-    """The handlers, around the parts of the service."""
+async def list_skills(deps: MemoryDependencies, call: Call[None, ScopedQuery]) -> SkillPage:
+    """`GET /v1/skills`."""
+    principal, query = call.principal, call.query
+    list_filter = ListFilter(
+        scope=query.readable_scope(principal),
+        kinds=[Kind.SKILL.value],
+        status=[MemoryStatus.ACTIVE.value],
+    )
+    rows = await deps.memories.page(principal, query.before_id(), query.limit + 1, list_filter)
+    items, next_cursor = cut_page(rows, query.limit, lambda memory: IdCursor(id=memory.id))
+    return SkillPage(items=[_build_skill_body(item) for item in items], next=next_cursor)
 
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
 
-    async def list_skills(self, call: Call[None, ScopedQuery]) -> SkillPage:
-        """`GET /v1/skills`."""
-        principal, query = call.principal, call.query
-        list_filter = ListFilter(
-            scope=query.readable_scope(principal),
-            kinds=[Kind.SKILL.value],
-            status=[MemoryStatus.ACTIVE.value],
-        )
-        rows = await self._deps.memories.page(
-            principal, query.before_id(), query.limit + 1, list_filter
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda memory: IdCursor(id=memory.id))
-        return SkillPage(items=[_build_skill_body(item) for item in items], next=next_cursor)
-
-    async def replay_skill(self, call: Call[None, ReplayQuery]) -> SkillReplayResponse:
-        """`GET /v1/skills/{id}/replay`."""
-        principal, memories = call.principal, self._deps.memories
-        memory = await memories.get(principal, await memories.resolve(principal, call.path["id"]))
-        if memory.kind is not Kind.SKILL:
-            raise InvalidInput("id", f"this memory is of kind {memory.kind.value}, not a skill")
-        title, steps = parse_procedure(memory.content, memory.metadata)
-        values = {name: str(value) for name, value in (call.query.model_extra or {}).items()}
-        for name in values.keys() - set(find_placeholders([title, *steps])):
-            raise InvalidInput(name[:100], "the skill has no such place in braces")
-        filled = fill_procedure(title, steps, values)
-        return SkillReplayResponse(
-            id=memory.id,
-            version=memory.version,
-            title=filled.title,
-            steps=list(filled.steps),
-            text=filled.text,
-            missing=list(filled.missing),
-        )
+async def replay_skill(
+    deps: MemoryDependencies, call: Call[None, ReplayQuery]
+) -> SkillReplayResponse:
+    """`GET /v1/skills/{id}/replay`."""
+    principal, memories = call.principal, deps.memories
+    memory = await memories.get(principal, await memories.resolve(principal, call.path["id"]))
+    if memory.kind is not Kind.SKILL:
+        raise InvalidInput("id", f"this memory is of kind {memory.kind.value}, not a skill")
+    title, steps = parse_procedure(memory.content, memory.metadata)
+    values = {name: str(value) for name, value in (call.query.model_extra or {}).items()}
+    for name in values.keys() - set(find_placeholders([title, *steps])):
+        raise InvalidInput(name[:100], "the skill has no such place in braces")
+    filled = fill_procedure(title, steps, values)
+    return SkillReplayResponse(
+        id=memory.id,
+        version=memory.version,
+        title=filled.title,
+        steps=list(filled.steps),
+        text=filled.text,
+        missing=list(filled.missing),
+    )
 
 
 def _build_skill_body(memory: Memory) -> SkillBody:

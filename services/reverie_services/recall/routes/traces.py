@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
 from reverie.runtime.http.routes import Route
 from reverie.store.platform.recall_traces import RecallTraceRecord
-from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.dependencies import TraceDependencies
 from reverie_services.recall.pipeline.recall_trace import decode_trace
 
 LABEL_CHARS = 120
@@ -25,14 +26,13 @@ class TraceQuery(PageQuery):
     session: UUID | None = None
 
 
-def build_trace_routes(deps: RecallDependencies) -> list[Route]:
-    """The table of traces."""
-    handlers = TraceHandlers(deps)
+def build_trace_routes(deps: TraceDependencies) -> list[Route]:
+    """The routes of traces."""
     return [
         Route(
             "GET",
             "/v1/traces",
-            handlers.list_traces,
+            partial(list_traces, deps),
             query=TraceQuery,
             response=TracePage,
             summary="List recalls, newest first",
@@ -40,57 +40,51 @@ def build_trace_routes(deps: RecallDependencies) -> list[Route]:
         Route(
             "GET",
             "/v1/traces/{id}",
-            handlers.get_trace,
+            partial(get_trace, deps),
             response=TraceDetail,
             summary="How a recall came to its answer; by its trace_id or its own id",
         ),
     ]
 
 
-class TraceHandlers:
-    """The handlers, around the parts of the service."""
+async def list_traces(deps: TraceDependencies, call: Call[None, TraceQuery]) -> TracePage:
+    """`GET /v1/traces`."""
+    query = call.query
+    await deps.trace_writer.flush()
+    rows = await deps.traces.page(call.principal, query.before_id(), query.limit + 1, query.session)
+    items, next_cursor = cut_page(rows, query.limit, lambda trace: IdCursor(id=trace.id))
+    return TracePage(
+        items=[TraceSummary(**_build_head(trace)) for trace in items], next=next_cursor
+    )
 
-    def __init__(self, deps: RecallDependencies) -> None:
-        self._deps = deps
 
-    async def list_traces(self, call: Call[None, TraceQuery]) -> TracePage:
-        """`GET /v1/traces`."""
-        query = call.query
-        await self._deps.trace_writer.flush()
-        rows = await self._deps.traces.page(
-            call.principal, query.before_id(), query.limit + 1, query.session
-        )
-        items, next_cursor = cut_page(rows, query.limit, lambda trace: IdCursor(id=trace.id))
-        return TracePage(
-            items=[TraceSummary(**_build_head(trace)) for trace in items], next=next_cursor
-        )
+async def get_trace(deps: TraceDependencies, call: Call[None, None]) -> TraceDetail:
+    """`GET /v1/traces/{id}`."""
+    principal = call.principal
+    await deps.trace_writer.flush()
+    trace_id = await deps.short_ids.resolve(principal, "trace", call.path["id"])
+    trace, *others = await deps.traces.find(principal, trace_id)
+    body = TraceDetail(
+        **_build_head(trace), **decode_trace(trace.told), others=[other.id for other in others]
+    )
+    body.candidates = await _filter_readable(deps, principal, body.candidates)
+    return body
 
-    async def get_trace(self, call: Call[None, None]) -> TraceDetail:
-        """`GET /v1/traces/{id}`."""
-        principal = call.principal
-        await self._deps.trace_writer.flush()
-        trace_id = await self._deps.short_ids.resolve(principal, "trace", call.path["id"])
-        trace, *others = await self._deps.traces.find(principal, trace_id)
-        body = TraceDetail(
-            **_build_head(trace), **decode_trace(trace.told), others=[other.id for other in others]
-        )
-        body.candidates = await self._filter_readable(principal, body.candidates)
-        return body
 
-    async def _filter_readable(
-        self, principal: Principal, candidates: list[TraceCandidate]
-    ) -> list[TraceCandidate]:
-        """The candidates that may be read, and what they say of others that may be."""
-        ids = {candidate.id for candidate in candidates} | {
-            hop.source for candidate in candidates for hop in candidate.hops
-        }
-        ids |= {candidate.cut_by for candidate in candidates if candidate.cut_by}
-        memories = await self._deps.search.load_memories(principal, list(ids), principal.reads)
-        return [
-            _describe_candidate(candidate, memories)
-            for candidate in candidates
-            if candidate.type == "turn" or candidate.id in memories
-        ]
+async def _filter_readable(
+    deps: TraceDependencies, principal: Principal, candidates: list[TraceCandidate]
+) -> list[TraceCandidate]:
+    """The candidates that may be read, and what they say of others that may be."""
+    ids = {candidate.id for candidate in candidates} | {
+        hop.source for candidate in candidates for hop in candidate.hops
+    }
+    ids |= {candidate.cut_by for candidate in candidates if candidate.cut_by}
+    memories = await deps.search.load_memories(principal, list(ids), principal.reads)
+    return [
+        _describe_candidate(candidate, memories)
+        for candidate in candidates
+        if candidate.type == "turn" or candidate.id in memories
+    ]
 
 
 def _describe_candidate(

@@ -1,4 +1,4 @@
-"""Assembles a result: deduplicates, merges turns, fits the budget, and records rejections."""
+"""Assembles an answer from selected memories and turns: merges turns and fits the budget."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from reverie.domain.core.memory import Memory
-from reverie.domain.retrieval.diversity import jaccard_similarity
-from reverie.domain.retrieval.ranking import ARM_WEIGHTS, ScoredMemory, score_with_adjacent_turns
-from reverie.store.search.search import RecallCandidate, TurnHit
+from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
+from reverie.domain.retrieval.fusion import ARM_WEIGHTS
 
 TURN_WEIGHT = 0.6
 MAX_MERGED_TURNS = 3
+ADJACENT_TURN_SHARE = 0.4
+MAX_MEMORIES_BEFORE_TURNS = 20
+"""A turn gives way to a memory that was derived from it, if that is among so many first ones."""
 
 AnswerEdge = tuple[UUID, UUID, UUID, str, float]
 """An edge between two memories of an answer: id, source, target, type, weight."""
@@ -33,11 +35,44 @@ class RankedHit:
 
 
 @dataclass(frozen=True)
-class Rejection:
-    """Why a candidate is not in the answer, and which memory took its place if one did."""
+class Answer:
+    """The hits of an answer, best first, the edges among them, and the tokens that they take.
 
-    reason: str
-    replaced_by: UUID | None = None
+    `scored_turns`: all turns that competed. `rejections`: why other hits are not in the answer.
+    """
+
+    hits: Sequence[RankedHit]
+    edges: Sequence[AnswerEdge]
+    tokens: int
+    scored_turns: Sequence[ScoredMemory]
+    rejections: Mapping[UUID, Rejection]
+
+
+def assemble_answer(
+    memories: list[RankedHit],
+    turns: Sequence[TurnHit],
+    edges: Sequence[AnswerEdge],
+    limit: int,
+    budget_tokens: int | None,
+    count_tokens: Callable[[str], int],
+) -> Answer:
+    """Merges the turns into the memories, and takes hits while limit and budget last.
+
+    Hits with a higher score than the last one taken gave way to diversity.
+    """
+    hits = merge_turns(memories, turns)
+    selected, tokens = fit_budget(hits, limit, budget_tokens, count_tokens)
+    rejections = rejection_reasons(hits, selected, limit)
+    ordered = sorted(selected, key=lambda hit: (-hit.scored.score, hit.scored.id))
+    ordered, absorbed = merge_adjacent_turns(ordered)
+    selected_ids = {hit.item.id for hit in selected}
+    return Answer(
+        ordered,
+        [edge for edge in edges if edge[1] in selected_ids and edge[2] in selected_ids],
+        tokens,
+        [hit.scored for hit in hits if isinstance(hit.item, TurnHit)],
+        rejections | absorbed,
+    )
 
 
 def rejection_reasons(
@@ -62,55 +97,6 @@ def rejection_reasons(
     return rejections
 
 
-def dedupe(
-    ranked: Sequence[ScoredMemory], candidates: Mapping[UUID, RecallCandidate]
-) -> tuple[list[ScoredMemory], dict[UUID, Rejection]]:
-    """The first of each text, and which of them the others gave way to."""
-    first_by_hash: dict[bytes, ScoredMemory] = {}
-    rejections = {}
-    for memory in ranked:
-        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
-        if first is not memory:
-            rejections[memory.id] = Rejection("double", first.id)
-    return list(first_by_hash.values()), rejections
-
-
-def mmr_rejections(
-    pool: Sequence[ScoredMemory],
-    texts: Sequence[frozenset[str]],
-    order: Sequence[tuple[int, float]],
-) -> tuple[dict[UUID, float], dict[UUID, Rejection]]:
-    """How like each of `pool` is to what `order` took of it, and why the rest was not taken."""
-    similarities, rejections = dict(order), dict[UUID, Rejection]()
-    for index, memory in enumerate(pool):
-        if index in similarities:
-            continue
-        is_better = memory.score > pool[order[-1][0]].score
-        rejections[memory.id] = Rejection("diversity" if is_better else "limit")
-        if is_better:
-            similarities[index] = max(
-                jaccard_similarity(texts[index], texts[selected]) for selected, _ in order
-            )
-    return {pool[index].id: similarity for index, similarity in similarities.items()}, rejections
-
-
-def filter_edges(edges: Sequence[AnswerEdge], selected: Sequence[RankedHit]) -> list[AnswerEdge]:
-    """Those edges whose ends both are in the answer."""
-    selected_ids = {hit.item.id for hit in selected}
-    return [edge for edge in edges if edge[1] in selected_ids and edge[2] in selected_ids]
-
-
-def top_k(
-    ranked: Sequence[ScoredMemory], limit: int
-) -> tuple[Sequence[ScoredMemory], dict[UUID, Rejection]]:
-    """The first of what was chosen, and why each of the rest is not among them."""
-    rejections = {}
-    for memory in ranked[limit:]:
-        is_better = memory.score > ranked[limit - 1].score
-        rejections[memory.id] = Rejection("diversity" if is_better else "limit")
-    return ranked[:limit], rejections
-
-
 def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[RankedHit]:
     """Memories and raw turns in one order, that of the memories kept.
 
@@ -121,7 +107,10 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
     if not turns:
         return memories
     digested_turn_ids = {
-        turn for hit in memories[:20] if isinstance(hit.item, Memory) for turn in hit.item.turns
+        turn
+        for hit in memories[:MAX_MEMORIES_BEFORE_TURNS]
+        if isinstance(hit.item, Memory)
+        for turn in hit.item.turns
     }
     best_memory_score = max((hit.scored.score for hit in memories), default=TURN_WEIGHT)
     turn_scores = score_with_adjacent_turns(
@@ -133,7 +122,13 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
     top_score = min(1.0, best_memory_score * _compute_turn_weight(memories, turns))
     turn_hits = [
         RankedHit(
-            _score_turn(turn, ranks[turn.id], top_score * turn_scores[turn.id] / best_turn_score),
+            ScoredMemory(
+                turn.id,
+                score := top_score * turn_scores[turn.id] / best_turn_score,
+                {"turns": ranks[turn.id]},
+                {"turns": turn.score},
+                fused_score=score,
+            ),
             turn,
         )
         for turn in new_turns
@@ -194,8 +189,20 @@ def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]
     return TURN_WEIGHT / (1.0 - ARM_WEIGHTS["words"] * missing_share)
 
 
-def _score_turn(turn: TurnHit, rank: int, score: float) -> ScoredMemory:
-    return ScoredMemory(turn.id, score, {"turns": rank}, {"turns": turn.score}, fused_score=score)
+def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
+    """Turns by (session, place, score): each lends to the two before and the two after it.
+
+    What answers a question is often said beside the turn that has its words.
+    """
+    score_at = {(session, position): score for session, position, score in turns.values()}
+    return {
+        turn: score
+        + sum(
+            ADJACENT_TURN_SHARE / abs(offset) * score_at.get((session, position + offset), 0.0)
+            for offset in (-2, -1, 1, 2)
+        )
+        for turn, (session, position, score) in turns.items()
+    }
 
 
 def fit_budget(

@@ -1,0 +1,143 @@
+"""Selects the memories of an answer: exact names first, no duplicates, diverse texts.
+
+Diversity is maximal marginal relevance (MMR) over the words of texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from uuid import UUID
+
+from reverie.domain.retrieval.candidates import RecallCandidate, Rejection, ScoredMemory
+from reverie.domain.retrieval.exact_name_match import find_name_holders
+from reverie.domain.retrieval.scoring import boost_named, demote_superseded
+
+POOL_FACTOR = 3
+"""Diversity chooses from the best candidates: this many times the limit of the answer."""
+MMR_LAMBDA = 0.7
+_WORD = re.compile(r"[^\W_]+|[\u3400-\u9fff]")
+
+
+def tokenize(text: str) -> frozenset[str]:
+    """The case-folded words of a text; Chinese by character."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def jaccard_similarity(first: frozenset[str], second: frozenset[str]) -> float:
+    """The Jaccard similarity of two sets, 0..1."""
+    shared = len(first & second)
+    return shared / (len(first) + len(second) - shared) if shared else 0.0
+
+
+def diversify(
+    scores: Sequence[float],
+    token_sets: Sequence[frozenset[str]],
+    limit: int,
+    weight: float = MMR_LAMBDA,
+) -> list[tuple[int, float]]:
+    """The indexes of the best `limit` texts, each with its similarity to those selected before it.
+
+    Maximal marginal relevance (Carbonell & Goldstein 1998): each step selects the greatest
+    `weight * score - (1 - weight) * similarity`. Scores are shares of the best score; the
+    similarity is that to the most similar selected text. Ties go to the lower index.
+    """
+    if not scores:
+        return []
+    best = max(scores) or 1.0
+    max_similarity, compared_count = [0.0] * len(scores), [0] * len(scores)
+    queue = [(-weight * score / best, index) for index, score in enumerate(scores)]
+    heapify(queue)
+    selected: list[tuple[int, float]] = []
+    while queue and len(selected) < limit:
+        _, index = queue[0]
+        if compared_count[index] == len(selected):
+            heappop(queue)
+            selected.append((index, max_similarity[index]))
+            continue
+        # A value only falls, so a text is compared only once it is the best of the queue.
+        for other, _ in selected[compared_count[index] :]:
+            max_similarity[index] = max(
+                max_similarity[index], jaccard_similarity(token_sets[index], token_sets[other])
+            )
+        compared_count[index] = len(selected)
+        current_score = weight * scores[index] / best - (1 - weight) * max_similarity[index]
+        heapreplace(queue, (-current_score, index))
+    return selected
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The selected memories in order, all candidates as finally ranked, and what explains both.
+
+    `similarities`: the similarity of a memory to those selected before it.
+    """
+
+    memories: Sequence[ScoredMemory]
+    ranked: Sequence[ScoredMemory]
+    similarities: Mapping[UUID, float]
+    rejections: Mapping[UUID, Rejection]
+
+
+def select_memories(
+    ranked: Sequence[ScoredMemory],
+    candidates: Mapping[UUID, RecallCandidate],
+    only_names: Sequence[str],
+    limit: int,
+    mmr_lambda: float = MMR_LAMBDA,
+    *,
+    with_spares: bool = False,
+) -> Selection:
+    """Selects at most `limit` memories, or the whole pool `with_spares`.
+
+    Spares are for answers in which turns or smaller memories may take the places of others.
+    """
+    successors = {
+        memory_id: successor
+        for memory_id, candidate in candidates.items()
+        if (successor := candidate.facts.superseded_by)
+    }
+    named_ids = find_name_holders(candidates, only_names, successors)
+    ranked = boost_named(demote_superseded(ranked, successors), named_ids)
+    unique, rejections = _drop_duplicates(ranked, candidates)
+    pool = unique[: limit * POOL_FACTOR]
+    token_sets = [tokenize(candidates[memory.id].content) for memory in pool]
+    count = len(pool) if named_ids or with_spares else limit
+    order = diversify([memory.score for memory in pool], token_sets, count, mmr_lambda)
+    similarities = dict(order)
+    for index, memory in enumerate(pool):
+        if index in similarities:
+            continue
+        rejections[memory.id] = _explain_rejection(memory, pool[order[-1][0]])
+        if rejections[memory.id].reason == "diversity":
+            similarities[index] = max(
+                jaccard_similarity(token_sets[index], token_sets[selected]) for selected, _ in order
+            )
+    selected = sorted(
+        (pool[index] for index, _ in order), key=lambda memory: memory.id not in named_ids
+    )
+    if not with_spares:
+        for memory in selected[limit:]:
+            rejections[memory.id] = _explain_rejection(memory, selected[limit - 1])
+        selected = selected[:limit]
+    by_id = {pool[index].id: similarity for index, similarity in similarities.items()}
+    return Selection(selected, ranked, by_id, rejections)
+
+
+def _drop_duplicates(
+    ranked: Sequence[ScoredMemory], candidates: Mapping[UUID, RecallCandidate]
+) -> tuple[list[ScoredMemory], dict[UUID, Rejection]]:
+    """The first memory of each text, and which one the others gave way to."""
+    first_by_hash: dict[bytes, ScoredMemory] = {}
+    rejections = {}
+    for memory in ranked:
+        first = first_by_hash.setdefault(candidates[memory.id].facts.content_hash, memory)
+        if first is not memory:
+            rejections[memory.id] = Rejection("double", first.id)
+    return list(first_by_hash.values()), rejections
+
+
+def _explain_rejection(memory: ScoredMemory, last_selected: ScoredMemory) -> Rejection:
+    return Rejection("diversity" if memory.score > last_selected.score else "limit")

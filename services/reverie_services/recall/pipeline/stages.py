@@ -1,0 +1,77 @@
+"""Runs the stages of a read, each with a deadline, and reports which of them failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import structlog
+
+from reverie.domain.core.errors import ReverieError
+from reverie.runtime.observability.tracing import span
+from reverie.runtime.process.asyncio_helpers import run_with_timeout
+
+log = structlog.get_logger("reverie_services.recall")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a read must be over; `started` is a time of the monotonic clock."""
+
+    started: float
+    timeout: float
+
+    def remaining(self, share: float = 1.0) -> float:
+        """The seconds until that share of the timeout is over."""
+        return max(0.0, self.timeout * share - (time.monotonic() - self.started))
+
+
+@dataclass(frozen=True)
+class StageOutcome(Generic[T]):
+    """The value of a stage, or its fallback; `milliseconds` is None for a stage that is off."""
+
+    name: str
+    value: T
+    milliseconds: float | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """The stages that failed, and the milliseconds that each stage took."""
+
+    degraded: tuple[str, ...] = ()
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
+
+    def with_outcomes(self, *outcomes: StageOutcome[Any]) -> StageReport:
+        """The report with further outcomes; a stage that ran before is added to."""
+        degraded, milliseconds = list(self.degraded), dict(self.milliseconds)
+        for outcome in outcomes:
+            if outcome.failed and outcome.name not in degraded:
+                degraded.append(outcome.name)
+            if outcome.milliseconds is not None:
+                total = milliseconds.get(outcome.name, 0.0) + outcome.milliseconds
+                milliseconds[outcome.name] = round(total, 2)
+        return StageReport(tuple(degraded), milliseconds)
+
+
+async def run_stage(
+    name: str, seconds: float, work: Awaitable[T] | None, fallback: T
+) -> StageOutcome[T]:
+    """Runs a stage; the fallback takes its place where it fails, is late, or is off (None)."""
+    if work is None:
+        return StageOutcome(name, fallback)
+    started = time.perf_counter()
+    value, failed = fallback, True
+    try:
+        with span(f"recall {name}"):
+            value, failed = await run_with_timeout(work, seconds), False
+    except (ReverieError, TimeoutError) as error:
+        log.warning("arm_failed", arm=name, error=type(error).__name__)
+    except Exception as error:
+        log.exception("arm_failed", arm=name, error=type(error).__name__)
+    return StageOutcome(name, value, (time.perf_counter() - started) * 1000, failed)

@@ -1,0 +1,96 @@
+"""Data classes of a recall: its question, what it has found so far, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from reverie.domain.retrieval.answer import AnswerEdge, RankedHit
+from reverie.domain.retrieval.candidates import (
+    RecallCandidate,
+    Rejection,
+    ScoredMemory,
+    SearchHit,
+    TurnHit,
+)
+from reverie.domain.retrieval.question_parsing import ParsedQuestion
+from reverie.inference.sparse_encoder import WordWeights
+from reverie.store.search.search import SearchFilter
+from reverie_services.recall.pipeline.stages import Deadline, StageReport
+
+
+@dataclass(frozen=True)
+class RecallQuestion:
+    """The question of a recall: its text, what may be found, and how far the graph is walked.
+
+    `agent`: the agent whose turns may be found, for transcripts are not shared; None is any.
+    """
+
+    text: str
+    search_filter: SearchFilter
+    limit: int
+    budget_tokens: int | None
+    depth: int
+    include_turns: bool
+    agent: str | None = None
+    min_confidence: float = 0.0
+    as_of: datetime | None = None
+
+
+@dataclass(frozen=True)
+class ArmWeights:
+    """`arms`: the weights of the arms that retrieve; `sparse`: that of the arm that rescores."""
+
+    arms: Mapping[str, float] = field(default_factory=dict)
+    sparse: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecallState:
+    """All that a recall has found so far; each stage returns a new state.
+
+    `texts`: the question without project names, then its rephrasings. `found`: the memories before
+    their factors apply. `candidates`: those of them that were loaded. `factors`: the factors of
+    each loaded one. `skipped`: those that could not reach the answer and were not loaded.
+    `boosts`: the factors of memories that have no vectors yet. `ranked`: the memories after their
+    factors were applied. `similarities`: how similar a memory is to those selected before it.
+    """
+
+    question: RecallQuestion
+    deadline: Deadline
+    now: datetime
+    texts: tuple[str, ...]
+    parsed_question: ParsedQuestion
+    weights: ArmWeights = field(default_factory=ArmWeights)
+    word_weights: WordWeights | None = None
+    hits_by_arm: Mapping[str, Sequence[SearchHit]] = field(default_factory=dict)
+    turns: Sequence[TurnHit] = ()
+    boosts: Mapping[UUID, float] = field(default_factory=dict)
+    found: Sequence[ScoredMemory] = ()
+    speakers: frozenset[str] = frozenset()
+    candidates: Mapping[UUID, RecallCandidate] = field(default_factory=dict)
+    factors: Mapping[UUID, Mapping[str, float]] = field(default_factory=dict)
+    skipped: frozenset[UUID] = frozenset()
+    ranked: Sequence[ScoredMemory] = ()
+    selected: Sequence[ScoredMemory] = ()
+    scored_turns: Sequence[ScoredMemory] = ()
+    similarities: Mapping[UUID, float] = field(default_factory=dict)
+    rejections: Mapping[UUID, Rejection] = field(default_factory=dict)
+    report: StageReport = field(default_factory=StageReport)
+
+
+@dataclass(frozen=True)
+class RecallResult:
+    """The hits in order, the edges among them, their tokens, and the state that explains them."""
+
+    hits: Sequence[RankedHit]
+    edges: Sequence[AnswerEdge]
+    tokens: int
+    state: RecallState
+
+    @property
+    def degraded(self) -> list[str]:
+        """The stages that failed, sorted."""
+        return sorted(self.state.report.degraded)

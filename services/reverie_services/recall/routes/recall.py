@@ -1,0 +1,132 @@
+"""Route for recall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from reverie.contracts.recall import RecallRequest, RecallResponse
+from reverie.domain.access.principals import Principal
+from reverie.domain.access.scopes import parse_scope
+from reverie.domain.context.open_files import normalize_paths
+from reverie.domain.core.errors import InvalidInput, PayloadTooLarge, field_context
+from reverie.domain.core.kinds import parse_kind
+from reverie.domain.core.memory import Memory
+from reverie.domain.text.index_terms import query_text
+from reverie.runtime.http.calls import Call
+from reverie.runtime.http.routes import Route
+from reverie.store.memories.memories import VISIBLE_STATUSES
+from reverie.store.search.search import SearchFilter
+from reverie.store.sessions.sessions import SessionRecord
+from reverie_services.recall.dependencies import RecallDependencies
+from reverie_services.recall.pipeline.recall_trace import recall_with_trace
+from reverie_services.recall.pipeline.state import RecallQuestion
+from reverie_services.recall.pipeline.visible_scopes import (
+    find_session,
+    resolve_project_scopes,
+    resolve_scopes,
+)
+from reverie_services.recall.routes.response_bodies import build_edge_body, build_recall_hit
+
+
+def build_recall_routes(deps: RecallDependencies) -> list[Route]:
+    """The route of recall."""
+    return [
+        Route(
+            "POST",
+            "/v1/recall",
+            partial(answer_recall, deps),
+            RecallRequest,
+            response=RecallResponse,
+            read_only=True,
+            summary="Find the memories that answer a question",
+        ),
+    ]
+
+
+async def answer_recall(
+    deps: RecallDependencies, call: Call[RecallRequest, None]
+) -> RecallResponse:
+    """`POST /v1/recall`."""
+    principal, body, settings = call.principal, call.body, deps.pipeline.settings
+    session, missing = await find_session(
+        deps.sessions, principal, body.session, settings.arm_timeout
+    )
+    question = _build_question(principal, body, session, settings.content_limit)
+    if missing:
+        question = replace(question, search_filter=replace(question.search_filter, scopes=[]))
+    result = await recall_with_trace(deps.pipeline, principal, question, body.session)
+    degraded = [*result.degraded, *missing]
+    deps.pipeline.metrics.observe_read("recall", degraded)
+    if body.as_of is None:
+        used_ids = [hit.item.id for hit in result.hits if isinstance(hit.item, Memory)]
+        deps.usage_writer.add(principal, body.session, used_ids)
+    query_words = query_text(body.query)
+    return RecallResponse(
+        memories=[build_recall_hit(hit, query_words) for hit in result.hits],
+        edges=[build_edge_body(edge) for edge in result.edges],
+        search_mode=_determine_search_mode(result.degraded, is_current=question.as_of is None),
+        degraded=degraded,
+        tokens=result.tokens,
+        intent=result.state.parsed_question.intent.value,
+        trace_id=call.trace_id,
+    )
+
+
+def _build_question(
+    principal: Principal, body: RecallRequest, session: SessionRecord | None, content_limit: int
+) -> RecallQuestion:
+    size = len(body.query.encode())
+    if size > content_limit:
+        raise PayloadTooLarge("query", size, content_limit, "content_limit")
+    if body.files and body.as_of:
+        raise InvalidInput("files", "cannot be asked together with as_of: leave one of them out")
+    kinds = _parse_each("kinds", lambda kind: parse_kind(kind).value, body.kinds or ())
+    search_filter = SearchFilter(
+        resolve_scopes(principal, _parse_requested_scopes(principal, body), session),
+        [*VISIBLE_STATUSES, *(["archived"] if "archived" in body.include else [])],
+        kinds or None,
+        tiers=body.tiers and [tier.value for tier in body.tiers],
+        tags=body.tags,
+        files=normalize_paths(body.files or []) or body.files,
+        since=body.since,
+        until=body.until,
+        valid_at=body.valid_at,
+    )
+    return RecallQuestion(
+        text=body.query,
+        search_filter=search_filter,
+        limit=body.limit,
+        budget_tokens=body.budget_tokens,
+        depth=body.depth,
+        include_turns="turns" in body.include,
+        agent=session.agent if session else principal.agent,
+        min_confidence=body.min_confidence,
+        as_of=body.as_of,
+    )
+
+
+def _parse_requested_scopes(principal: Principal, body: RecallRequest) -> list[str] | None:
+    """The scopes of the body or of its project; None where it names neither."""
+    if body.project is None:
+        return None if body.scopes is None else _parse_each("scopes", parse_scope, body.scopes)
+    if body.scopes is not None or body.session is not None:
+        raise InvalidInput("project", "give a project, scopes or a session, not several of them")
+    return resolve_project_scopes(principal, body.project)
+
+
+def _parse_each(field: str, parse: Callable[[str], str], values: Sequence[str]) -> list[str]:
+    """Parses every value. Raises `InvalidInput` naming the index of the first wrong one."""
+    parsed = []
+    for index, value in enumerate(values):
+        with field_context(f"{field}.{index}"):
+            parsed.append(parse(value))
+    return parsed
+
+
+def _determine_search_mode(degraded: list[str], is_current: bool) -> str:
+    """Which arms answered: hybrid, words, meaning or none. Only words can search the past."""
+    expected = ("words", "meaning") if is_current else ("words",)
+    available = [arm for arm in expected if arm not in degraded and "store" not in degraded]
+    return "hybrid" if len(available) == 2 else (available[0] if available else "none")
