@@ -14,7 +14,7 @@ from reverie.domain.retrieval.exact_name_match import (
     parse_name_query,
 )
 from reverie.domain.retrieval.question_parsing import extract_project_mentions, parse_question
-from reverie.domain.retrieval.score_boosts import PROJECT_FACTOR, compute_max_factor
+from reverie.domain.retrieval.scoring import PROJECT_FACTOR, compute_max_factor
 
 
 def uid(n: int) -> UUID:

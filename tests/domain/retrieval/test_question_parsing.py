@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reverie.domain.retrieval.question_parsing import QuestionIntent, detect_intent, parse_question
-from reverie.domain.retrieval.score_boosts import NAME_FACTOR, compute_name_factor
+from reverie.domain.retrieval.scoring import NAME_FACTOR, compute_name_factor
 from reverie.domain.text.time_expressions import parse_time_range
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # a Saturday

@@ -15,24 +15,18 @@ from hypothesis import strategies as st
 
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import MemoryStatus
-from reverie.domain.retrieval.diversity import diversify, jaccard_similarity, tokenize
-from reverie.domain.retrieval.question_parsing import QuestionIntent, parse_question
-from reverie.domain.retrieval.ranking import (
-    ADJACENT_TURN_SHARE,
-    EDGE_WEIGHTS,
-    HOP_WEIGHT,
+from reverie.domain.retrieval.answer import ADJACENT_TURN_SHARE, score_with_adjacent_turns
+from reverie.domain.retrieval.candidates import (
+    CandidateFacts,
     ScoredMemory,
     apply_factors,
-    boost_named,
-    demote_superseded,
-    expand_neighbours,
-    find_unembedded,
-    fuse_arms,
-    rescore_with_arm,
-    score_with_adjacent_turns,
     sort_by_score,
 )
-from reverie.domain.retrieval.score_boosts import CandidateFacts, compute_factors
+from reverie.domain.retrieval.fusion import find_unembedded, fuse_arms, rescore_with_arm
+from reverie.domain.retrieval.graph_expansion import EDGE_WEIGHTS, HOP_WEIGHT, expand_neighbours
+from reverie.domain.retrieval.question_parsing import QuestionIntent, parse_question
+from reverie.domain.retrieval.scoring import boost_named, compute_factors, demote_superseded
+from reverie.domain.retrieval.selection import diversify, jaccard_similarity, tokenize
 
 TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
 

@@ -22,7 +22,8 @@ from reverie.store.search import posting_cache as worded
 from reverie.store.search import tenant_cache
 from reverie.store.search.corpus_counts import CorpusStats
 from reverie.store.search.posting_cache import TABLE
-from reverie.store.search.search import SearchFilter, SearchHit, SearchStore
+from reverie.domain.retrieval.candidates import SearchHit
+from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import PATH, Store, add_tenants, app_connection, principal
 from tests.support.store_setup import new as made

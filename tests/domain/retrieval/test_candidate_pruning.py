@@ -8,19 +8,14 @@ from uuid import UUID
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import MemoryStatus
 from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
-from reverie.domain.retrieval.ranking import ScoredMemory
-from reverie.domain.retrieval.score_boosts import (
+from reverie.domain.retrieval.candidates import CandidateFacts, RecallCandidate, ScoredMemory
+from reverie.domain.retrieval.scoring import (
     NAME_FACTOR,
-    CandidateFacts,
+    LoadPlan,
     compute_factors,
     compute_max_factor,
-)
-from reverie.store.search.search import RecallCandidate
-from reverie_services.recall.pipeline.candidate_pruning import (
-    LoadPlan,
     compute_score_threshold,
     plan_loading,
-    split_prefetched,
 )
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -41,15 +36,15 @@ def _scored(*scores: float, arm: str = "meaning") -> list[ScoredMemory]:
     return [ScoredMemory(UUID(int=n), score, {arm: n}) for n, score in enumerate(scores, start=1)]
 
 
-def _places(asked: LoadPlan) -> tuple[list[int], list[int], list[int]]:
-    whole, named, far = ([one.id.int for one in part] for part in asked)
-    return whole, named, far
+def _numbers(plan: LoadPlan) -> tuple[list[int], list[int], list[int]]:
+    to_load, to_load_if_named, to_skip = ([memory.int for memory in part] for part in plan)
+    return to_load, to_load_if_named, to_skip
 
 
-def _near(part: list[ScoredMemory], share: float, reading: ParsedQuestion) -> LoadPlan:
-    """What reaches a bar that is a share of the most that a worth can be."""
-    bar = share * compute_max_factor(reading)
-    return plan_loading(part, bar, reading, lambda one: 2.0 if one.id.int == 3 else 1.0)
+def _plan(memories: list[ScoredMemory], share: float, question: ParsedQuestion) -> LoadPlan:
+    """The plan for a threshold that is a share of the highest product of factors."""
+    threshold = share * compute_max_factor(question)
+    return plan_loading(memories, threshold, question, {UUID(int=3): 2.0})
 
 
 def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
@@ -59,7 +54,7 @@ def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
     weighed = _scored(0.9, 0.8, 0.5)
     assert compute_score_threshold(weighed, known, 2) == 0.5
     assert compute_score_threshold(weighed, known, 3) == 0
-    assert _places(_near(weighed, 0, PLAIN)) == ([1, 2, 3], [], [])
+    assert _numbers(_plan(weighed, 0, PLAIN)) == ([1, 2, 3], [], [])
 
 
 def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
@@ -67,30 +62,22 @@ def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
     for factor in compute_factors(_facts(1, rank=1.0), PLAIN, NOW).values():
         best *= factor
     assert best <= compute_max_factor(PLAIN)
-    assert _places(_near(_scored(0.5, 0.49, 0.26, 0.25), 0.5, PLAIN)) == ([1, 3], [], [2, 4])
+    assert _numbers(_plan(_scored(0.5, 0.49, 0.26, 0.25), 0.5, PLAIN)) == ([1, 3], [], [2, 4])
 
 
 def test_what_only_a_name_could_bring_there_is_asked_for_it_once() -> None:
     part = _scored(0.5, 0.49, 0.2, 0.51 / NAME_FACTOR, 0.49 / NAME_FACTOR, arm="words")
-    assert _places(_near(part, 0.5, NAMING)) == ([1], [2, 3, 4], [5])
-    assert _places(_near(part, 0.5, PLAIN)) == ([1], [], [2, 3, 4, 5])
+    assert _numbers(_plan(part, 0.5, NAMING)) == ([1], [2, 3, 4], [5])
+    assert _numbers(_plan(part, 0.5, PLAIN)) == ([1], [], [2, 3, 4, 5])
     by_meaning = [one._replace(arm_ranks={"meaning": 1}) for one in part]
-    assert _places(_near(by_meaning, 0.5, NAMING)) == ([1], [], [2, 3, 4, 5])
-
-
-def test_what_was_looked_up_ahead_is_parted_in_the_order_of_its_scores() -> None:
-    near, rest = split_prefetched(
-        _scored(0.9, 0.8, 0.7, 0.6), {UUID(int=3), UUID(int=1), UUID(int=9)}
-    )
-    assert [one.id.int for one in near] == [1, 3]
-    assert [one.id.int for one in rest] == [2, 4]
+    assert _numbers(_plan(by_meaning, 0.5, NAMING)) == ([1], [], [2, 3, 4, 5])
 
 
 def test_whatever_words_found_is_asked_where_a_name_alone_is() -> None:
     assert ALONE.only_names
     found = [one._replace(arm_ranks={"words": 1}) if one.id.int > 20 else one for one in
              _scored(*(0.9**n for n in range(30)))]  # fmt: skip
-    asked = _near(found, 0.5, ALONE)
-    assert {one.id.int for one in asked.to_load} >= {1, 2, 3, *range(21, 31)}
+    asked = _plan(found, 0.5, ALONE)
+    assert {memory.int for memory in asked.to_load} >= {1, 2, 3, *range(21, 31)}
     assert len(asked.to_load) < 20
     assert not asked.to_load_if_named

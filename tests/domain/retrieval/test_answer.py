@@ -9,15 +9,13 @@ from uuid import UUID, uuid4
 
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import Memory, MemoryStatus
-from reverie.domain.retrieval.ranking import ScoredMemory
-from reverie.store.search.search import TurnHit
-from reverie_services.recall.pipeline.result_assembly import (
+from reverie.domain.retrieval.answer import (
     RankedHit,
-    Rejection,
     merge_adjacent_turns,
     merge_turns,
     rejection_reasons,
 )
+from reverie.domain.retrieval.candidates import Rejection, ScoredMemory, TurnHit
 
 
 @dataclass(frozen=True)
