@@ -17,7 +17,7 @@ from reverie.runtime.settings.settings import Settings
 from reverie.store.search.embedding_models import TenantModel
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.recall.pipeline.retrievers import MIN_VOCABULARY_SHARE, compute_arm_weights
+from reverie_services.recall.pipeline.recall import MIN_VOCABULARY_SHARE, compute_arm_weights
 from reverie_services.recall.settings import build_recall_settings
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.tables import value
@@ -41,7 +41,7 @@ def test_meaning_counts_what_the_model_of_the_tenant_reads_and_not_the_one_that_
     parts: Any = SimpleNamespace(
         settings=settings,
         model_manager=slot,
-        embedding_models=SimpleNamespace(lately=of.__getitem__),
+        embedding_models=SimpleNamespace(get_cached=of.__getitem__),
     )
     whole = settings.arm_weights["meaning"]
     assert compute_arm_weights(parts, 1, "怎么避免客户隐私").arms["meaning"] == pytest.approx(

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from reverie.domain.core.kinds import Kind, Tier
 from reverie.domain.core.memory import MemoryStatus
-from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.retrieval.candidates import CandidateFacts, RecallCandidate, ScoredMemory
+from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
 from reverie.domain.retrieval.scoring import (
     NAME_FACTOR,
     LoadPlan,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,7 +17,9 @@ from reverie.domain.core.memory import MemoryStatus
 from reverie.domain.retrieval.answer import ADJACENT_TURN_SHARE, score_with_adjacent_turns
 from reverie.domain.retrieval.candidates import (
     CandidateFacts,
+    NeighbourEdge,
     ScoredMemory,
+    SearchHit,
     apply_factors,
     sort_by_score,
 )
@@ -68,21 +69,11 @@ def test_it_takes_at_each_step_what_is_best_then(items: list[tuple[int, str]]) -
 
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
+hit = SearchHit
 
 
-@dataclass(frozen=True)
-class Hit:
-    id: UUID
-    score: float
-    whole: bool = True
-
-
-@dataclass(frozen=True)
-class Line:
-    near: UUID
-    far: UUID
-    kind: str = "led_to"
-    weight: float = 1.0
+def edge(near: UUID, far: UUID, kind: str = "led_to", weight: float = 1.0) -> NeighbourEdge:
+    return NeighbourEdge(near, far, kind, weight)
 
 
 def uid(n: int) -> UUID:
@@ -105,16 +96,16 @@ def facts(n: int = 1, **fields: Any) -> CandidateFacts:
 
 
 @st.composite
-def arm(draw: st.DrawFn) -> list[Hit]:
+def arm(draw: st.DrawFn) -> list[SearchHit]:
     """An arm's answer: distinct ids, best first."""
     ids = draw(st.lists(st.integers(1, 30), unique=True, max_size=12))
     scores = draw(st.lists(st.floats(0.01, 9), min_size=len(ids), max_size=len(ids)))
-    return [Hit(uid(n), s) for n, s in zip(ids, sorted(scores, reverse=True), strict=True)]
+    return [hit(uid(n), s) for n, s in zip(ids, sorted(scores, reverse=True), strict=True)]
 
 
 @given(arm(), arm())
 def test_the_fused_order_does_not_depend_on_which_arm_came_first(
-    words: list[Hit], meaning: list[Hit]
+    words: list[SearchHit], meaning: list[SearchHit]
 ) -> None:
     one = fuse_arms({"words": words, "meaning": meaning})
     other = fuse_arms({"meaning": meaning, "words": words})
@@ -123,7 +114,7 @@ def test_the_fused_order_does_not_depend_on_which_arm_came_first(
 
 @given(arm(), arm())
 def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
-    words: list[Hit], meaning: list[Hit]
+    words: list[SearchHit], meaning: list[SearchHit]
 ) -> None:
     found = fuse_arms({"words": words, "meaning": meaning})
     assert {one.id for one in found} == {hit.id for hit in words + meaning}
@@ -137,7 +128,7 @@ def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
 
 @given(arm(), arm(), st.randoms(use_true_random=False))
 def test_best_first_is_one_order_whatever_came_in(
-    words: list[Hit], meaning: list[Hit], chance: random.Random
+    words: list[SearchHit], meaning: list[SearchHit], chance: random.Random
 ) -> None:
     found = fuse_arms({"words": words, "meaning": meaning})
     shuffled = list(found)
@@ -148,13 +139,13 @@ def test_best_first_is_one_order_whatever_came_in(
 def test_ties_go_to_the_smaller_id() -> None:
     tied = [ScoredMemory(uid(n), 0.5) for n in (3, 1, 2)]
     assert [one.id for one in sort_by_score(tied)] == [uid(1), uid(2), uid(3)]
-    both = fuse_arms({"words": [Hit(uid(2), 1.0)], "meaning": [Hit(uid(1), 1.0)]})
+    both = fuse_arms({"words": [hit(uid(2), 1.0)], "meaning": [hit(uid(1), 1.0)]})
     assert [one.id for one in both] == [uid(1), uid(2)]
 
 
 def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> None:
-    words = [Hit(uid(5), 7.0), Hit(uid(1), 6.9)]
-    meaning = [Hit(uid(5), 0.9), Hit(uid(2), 0.8)]
+    words = [hit(uid(5), 7.0), hit(uid(1), 6.9)]
+    meaning = [hit(uid(5), 0.9), hit(uid(2), 0.8)]
     found = fuse_arms({"words": words, "meaning": meaning})
     assert found[0].id == uid(5)
     assert found[0].score == pytest.approx(1.0)
@@ -162,7 +153,7 @@ def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> No
 
 
 def test_one_arm_alone_keeps_its_order() -> None:
-    hits = [Hit(uid(9), 3.0), Hit(uid(4), 2.0), Hit(uid(7), 1.0)]
+    hits = [hit(uid(9), 3.0), hit(uid(4), 2.0), hit(uid(7), 1.0)]
     for name in ("words", "meaning"):
         assert [one.id for one in fuse_arms({name: hits})] == [hit.id for hit in hits]
 
@@ -221,12 +212,12 @@ def test_what_is_pinned_does_not_age() -> None:
     assert _weighed(pinned=True, created_at=old) == _weighed(pinned=True) > _weighed()
 
 
-def _expanded(found: Sequence[ScoredMemory], *lines: Line) -> list[ScoredMemory]:
+def _expanded(found: Sequence[ScoredMemory], *lines: NeighbourEdge) -> list[ScoredMemory]:
     return expand_neighbours(found, lines)
 
 
 def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
-    [first, second] = _expanded([ScoredMemory(uid(1), 0.8, {"words": 1})], Line(uid(1), uid(2)))
+    [first, second] = _expanded([ScoredMemory(uid(1), 0.8, {"words": 1})], edge(uid(1), uid(2)))
     assert (first.id, second.id) == (uid(1), uid(2))
     assert 0 < second.score < first.score
     assert "graph" in second.arm_ranks
@@ -234,7 +225,7 @@ def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
 
 def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour() -> None:
     found = [ScoredMemory(uid(1), 0.8, {"words": 1}), ScoredMemory(uid(2), 0.1, {"words": 2})]
-    [first, second] = _expanded(found, Line(uid(1), uid(2)), Line(uid(2), uid(1)))
+    [first, second] = _expanded(found, edge(uid(1), uid(2)), edge(uid(2), uid(1)))
     assert first == found[0]
     assert second.score == pytest.approx(0.8 * HOP_WEIGHT)
     assert second.arm_ranks == {"words": 2}
@@ -245,9 +236,9 @@ def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour()
 def test_what_was_said_beside_adds_to_the_score() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.6), ScoredMemory(uid(3), 0.4)]
     lines = [
-        Line(uid(1), uid(2), kind="follows"),
-        Line(uid(3), uid(2), kind="follows", weight=0.5),
-        Line(uid(1), uid(2), kind="relates_to"),
+        edge(uid(1), uid(2), kind="follows"),
+        edge(uid(3), uid(2), kind="follows", weight=0.5),
+        edge(uid(1), uid(2), kind="relates_to"),
     ]
     [beside] = [one for one in _expanded(found, *lines) if one.id == uid(2)]
     lent = (0.8 + 0.5 * 0.4) * EDGE_WEIGHTS["follows"] * HOP_WEIGHT
@@ -256,7 +247,11 @@ def test_what_was_said_beside_adds_to_the_score() -> None:
 
 def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.4)]
-    lines = [Line(uid(2), uid(3)), Line(uid(1), uid(3)), Line(uid(1), uid(3), weight=0.2)]
+    lines = [
+        edge(uid(2), uid(3)),
+        edge(uid(1), uid(3)),
+        edge(uid(1), uid(3), weight=0.2),
+    ]
     one, other = _expanded(found, *lines), _expanded(found, *lines[::-1])
     assert one == other
     [third] = [f for f in one if f.id == uid(3)]
@@ -265,14 +260,14 @@ def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> Non
 
 def test_many_edges_to_what_is_alike_do_not_make_it_the_best() -> None:
     found = [ScoredMemory(uid(n), 0.5) for n in range(1, 30)]
-    lines = [Line(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
+    lines = [edge(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
     [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
     assert hub.score < 0.5
 
 
 def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.1)]
-    lines = [Line(uid(1), uid(2)), Line(uid(1), uid(3))]
+    lines = [edge(uid(1), uid(2)), edge(uid(1), uid(3))]
     further = expand_neighbours(found, lines, only_new=True)
     assert {f.id: f.score for f in further}[uid(2)] == 0.1
     assert uid(3) in {f.id for f in further}
@@ -281,7 +276,7 @@ def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
 def test_a_question_why_walks_along_causes_first() -> None:
     found, lines = (
         [ScoredMemory(uid(1), 0.8)],
-        [Line(uid(1), uid(2)), Line(uid(1), uid(3), kind="supersedes")],
+        [edge(uid(1), uid(2)), edge(uid(1), uid(3), kind="supersedes")],
     )
     plain = {f.id: f.score for f in expand_neighbours(found, lines)}
     asked = {f.id: f.score for f in expand_neighbours(found, lines, QuestionIntent.WHY)}
@@ -290,7 +285,10 @@ def test_a_question_why_walks_along_causes_first() -> None:
 
 
 def test_ranks_alone_can_be_fused_too() -> None:
-    words, meaning = [Hit(uid(1), 9.0), Hit(uid(2), 0.1)], [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    words, meaning = (
+        [hit(uid(1), 9.0), hit(uid(2), 0.1)],
+        [hit(uid(2), 0.9), hit(uid(3), 0.8)],
+    )
     found = fuse_arms(
         {"words": words, "meaning": meaning}, {"words": 1, "meaning": 1}, "reciprocal"
     )
@@ -299,17 +297,17 @@ def test_ranks_alone_can_be_fused_too() -> None:
 
 def test_files_bring_no_neighbours() -> None:
     found = [ScoredMemory(uid(1), 0.8)]
-    assert _expanded(found, Line(uid(1), uid(2), kind="touches")) == found
+    assert _expanded(found, edge(uid(1), uid(2), kind="touches")) == found
 
 
 def test_an_edge_from_nowhere_is_left_alone() -> None:
-    assert _expanded([ScoredMemory(uid(1), 0.8)], Line(uid(7), uid(8))) == [
+    assert _expanded([ScoredMemory(uid(1), 0.8)], edge(uid(7), uid(8))) == [
         ScoredMemory(uid(1), 0.8)
     ]
 
 
 def test_of_many_candidates_the_last_by_meaning_counts_nothing() -> None:
-    many = [Hit(uid(n), 0.9 - n / 1000) for n in range(100)]
+    many = [hit(uid(n), 0.9 - n / 1000) for n in range(100)]
     found = {one.id: one.score for one in fuse_arms({"meaning": many})}
     assert (found[uid(0)], found[uid(99)]) == (1.0, 0.0)
     few = {one.id: one.score for one in fuse_arms({"meaning": many[:99]})}
@@ -321,7 +319,7 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
         ScoredMemory(uid(n), score, {"words": n}, fused_score=score)
         for n, score in ((1, 1.0), (2, 0.5), (3, 0.4))
     ]
-    judged = rescore_with_arm(found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4)
+    judged = rescore_with_arm(found, "sparse", [hit(uid(3), 8.0), hit(uid(1), 2.0)], 0.4)
     assert [(one.id, one.score) for one in judged] == [
         (uid(1), pytest.approx(0.6 + 0.4 * 0.25)),
         (uid(3), pytest.approx(0.24 + 0.4)),
@@ -331,17 +329,21 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     assert judged[1].raw_scores == {"sparse": 8.0}
     assert rescore_with_arm(found, "sparse", [], 0.4) == found
     longer = rescore_with_arm(
-        found, "sparse", [Hit(uid(3), 8.0), Hit(uid(1), 2.0)], 0.4, long_ids={uid(3)}
+        found, "sparse", [hit(uid(3), 8.0), hit(uid(1), 2.0)], 0.4, long_ids={uid(3)}
     )
     assert longer[0].id == uid(3)
     assert longer[0].score == pytest.approx(0.2 * 0.4 + 0.8)
-    by_rank = rescore_with_arm(found, "sparse", [Hit(uid(3), 8.0)], 0.4, "reciprocal")
+    by_rank = rescore_with_arm(found, "sparse", [hit(uid(3), 8.0)], 0.4, "reciprocal")
     assert by_rank[1].score == pytest.approx(0.24 + 0.4)
 
 
 def test_what_only_words_could_find_stays_so_though_its_vectors_come_meanwhile() -> None:
-    by_words = [Hit(uid(1), 3.0, False), Hit(uid(2), 2.0), Hit(uid(3), 1.0, False)]
-    by_meaning = [Hit(uid(2), 0.9), Hit(uid(3), 0.8)]
+    by_words = [
+        hit(uid(1), 3.0, False),
+        hit(uid(2), 2.0),
+        hit(uid(3), 1.0, False),
+    ]
+    by_meaning = [hit(uid(2), 0.9), hit(uid(3), 0.8)]
     assert find_unembedded(by_words, by_meaning) == {uid(1)}
     assert find_unembedded(by_words, []) == frozenset()
 

@@ -12,6 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from reverie.domain.retrieval.candidates import SearchHit
 from reverie.domain.text.index_terms import query_text
 from reverie.store.db.database import FREQUENT_READS, open_database
 from reverie.store.db.queries import get_query
@@ -22,7 +23,6 @@ from reverie.store.search import posting_cache as worded
 from reverie.store.search import tenant_cache
 from reverie.store.search.corpus_counts import CorpusStats
 from reverie.store.search.posting_cache import TABLE
-from reverie.domain.retrieval.candidates import SearchHit
 from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import PATH, Store, add_tenants, app_connection, principal

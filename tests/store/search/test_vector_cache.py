@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.asyncpg import register_vector
 
+from reverie.domain.retrieval.candidates import SearchHit
 from reverie.store.db.database import DEFAULT_VECTOR_TABLE, FREQUENT_READS, open_database
 from reverie.store.search import tenant_cache
 from reverie.store.search import vector_cache as near
-from reverie.domain.retrieval.candidates import SearchHit
 from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import PATH, add_tenants, principal

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from reverie.domain.core.kinds import EdgeKind
 from reverie.domain.core.memory import NewEdge
+from reverie.domain.retrieval.candidates import NamedCandidates
 from reverie.domain.retrieval.scoring import compute_name_factor
 from reverie.store.memories.duplicates import DuplicateStore
 from reverie.store.memories.enrichment import DerivedData, EmbeddedChunk, EnrichmentStore
@@ -19,7 +20,6 @@ from reverie.store.search import corpus_counts
 from reverie.store.search import embedding_models as models_module
 from reverie.store.search.corpus_counts import EXACT_SEARCH_LIMIT, VectorCounts
 from reverie.store.search.embedding_models import EmbeddingModelStore, TenantModel
-from reverie.domain.retrieval.candidates import NamedCandidates
 from reverie.store.search.search import SearchFilter, SearchStore
 from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import (
