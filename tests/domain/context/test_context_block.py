@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from reverie.domain.context import context_block
 from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, ContextBudgets
-from reverie.domain.context.context_block import BLOCK_HEADING, ContextBlock
-from reverie.domain.context.line_candidates import (
+from reverie.domain.context.context_block import ContextBlock
+from reverie.domain.context.line_candidates import ContextInput
+from reverie.domain.context.text_rendering import (
+    BLOCK_HEADING,
     LINE_CHARS,
     REASON_CHARS,
-    ContextInput,
     CountTokens,
 )
 from reverie.domain.core.kinds import KIND_POLICIES, Kind

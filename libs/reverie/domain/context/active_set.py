@@ -18,13 +18,15 @@ from itertools import zip_longest
 from uuid import UUID, uuid5
 from zlib import crc32
 
-from reverie.domain.context.context_block import BLOCK_HEADING
-from reverie.domain.core.ids import short_id
+from reverie.domain.context.text_rendering import (
+    LINE_CHARS,
+    CountTokens,
+    flatten_text,
+    render_block,
+    render_line,
+)
 from reverie.domain.core.kinds import KIND_POLICIES, Kind, Tier
-from reverie.domain.core.memory import Memory, MemoryStatus
-from reverie.domain.text.memory_fence import escape_fence_tags, wrap_in_fence
-
-CountTokens = Callable[[str], int]
+from reverie.domain.core.memory import Memory
 
 
 class ActiveSetLayer(StrEnum):
@@ -40,9 +42,7 @@ LAYER_HEADINGS = {
     ActiveSetLayer.RECENT: "**What to keep in mind**",
     ActiveSetLayer.ON_DEMAND: "**For this turn**",
 }
-ACTIVE_SET_TITLE = f"{BLOCK_HEADING}\n\n### Memory"
-LINE_CHARS = 400
-REASON_CHARS = 160
+TITLE_SECTION: tuple[str, Sequence[str]] = ("### Memory", ())
 MIN_LINE_TOKENS = 8
 """Tokens that no line takes less than: its source alone takes more."""
 MAX_MISFITS = 8
@@ -177,7 +177,7 @@ def select_entries(
     the set says the same. What does not fit is passed over for what does.
     """
     layer_budgets = budgets.scale_to(
-        budgets.total - count_tokens(wrap_in_fence(ACTIVE_SET_TITLE)) - len(ActiveSetLayer)
+        budgets.total - count_tokens(render_block([TITLE_SECTION])) - len(ActiveSetLayer)
     )
     selected: dict[ActiveSetLayer, list[ActiveSetEntry]] = {}
     tokens: dict[ActiveSetLayer, int] = {}
@@ -313,16 +313,15 @@ def _fill_layer(
 def _render_markdown(entries: Sequence[ActiveSetEntry]) -> str:
     if not entries:
         return ""
-    parts = [ACTIVE_SET_TITLE]
-    for layer, heading in LAYER_HEADINGS.items():
-        lines = [entry.line for entry in entries if entry.layer is layer]
-        if lines:
-            parts.append("\n".join([heading, *lines]))
-    return wrap_in_fence("\n\n".join(parts))
+    sections = (
+        (heading, [entry.line for entry in entries if entry.layer is layer])
+        for layer, heading in LAYER_HEADINGS.items()
+    )
+    return render_block([TITLE_SECTION, *(section for section in sections if section[1])])
 
 
 def _build_summary_entry(session: UUID, scope: str, text: str) -> ActiveSetEntry:
-    line_text = _flatten_text(text, LINE_CHARS)
+    line_text = flatten_text(text, LINE_CHARS)
     return ActiveSetEntry(
         id=uuid5(session, f"{scope}\n{text}"),
         layer=ActiveSetLayer.RESIDENT,
@@ -354,46 +353,22 @@ def _build_memory_entry(
     why: str,
     shorten_content: Callable[[str], str] | None = None,
 ) -> ActiveSetEntry:
-    """The line of a memory: where it is from, what it says, why it is in doubt where it is."""
-    content = (
-        shorten_content(memory.content)
-        if shorten_content and not memory.summary
-        else memory.content
+    """The line of a memory; its fingerprint changes with its text, status and stale grade."""
+    text = memory.summary or (
+        shorten_content(memory.content) if shorten_content else memory.content
     )
-    text = _flatten_text(memory.summary or content, LINE_CHARS)
+    state = (memory.content_hash, memory.summary, memory.status.value, memory.stale_grade)
     return ActiveSetEntry(
         id=memory.id,
         layer=layer,
-        line=f"- [{memory.scope} {short_id(memory.id)}] {text}{_render_staleness(memory)}",
-        text=text,
+        line=render_line(memory, text),
+        text=flatten_text(text, LINE_CHARS),
         scope=memory.scope,
         weight=weight,
         why=why,
-        fingerprint=_compute_fingerprint(memory),
+        fingerprint=crc32(repr(state).encode()) & 0x7FFFFFFF,
         memory=memory,
     )
-
-
-def _compute_fingerprint(memory: Memory) -> int:
-    """Another number where the content, the standing or the doubt is another."""
-    state = (memory.content_hash, memory.summary, memory.status.value, memory.stale_grade)
-    return crc32(repr(state).encode()) & 0x7FFFFFFF
-
-
-def _render_staleness(memory: Memory) -> str:
-    superseded = " (superseded)" if memory.status is MemoryStatus.SUPERSEDED else ""
-    if not memory.stale_grade:
-        return superseded
-    reason = _flatten_text(memory.stale_reason or "", REASON_CHARS)
-    return f"{superseded} (⚠ {memory.stale_grade}: {reason})"
-
-
-def _flatten_text(text: str, chars: int) -> str:
-    """The text on one line, cut at a word, unable to end the fence."""
-    single_line = escape_fence_tags(" ".join(text.split()))
-    if len(single_line) <= chars:
-        return single_line
-    return single_line[:chars].rsplit(" ", 1)[0] + " …"
 
 
 def _compute_recency_weight(memory: Memory, now: datetime) -> float:

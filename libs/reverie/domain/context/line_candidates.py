@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -11,16 +11,11 @@ from uuid import UUID
 
 from reverie.domain.context.budgets import DEFAULT_BUDGETS, BudgetSection, ContextBudgets
 from reverie.domain.context.open_files import FileRelatedMemory
-from reverie.domain.core.ids import short_id
+from reverie.domain.context.text_rendering import LINE_CHARS, flatten_text, render_line
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import Memory
-from reverie.domain.text.memory_fence import escape_fence_tags
 
-CountTokens = Callable[[str], int]
-LINE_CHARS = 400
 SESSION_CHARS = 2000
-REASON_CHARS = 200
-MIN_WORDS = 6
 TASK_MARKS = {"todo": "○", "doing": "→", "blocked": "⊘"}
 """How far a task is. A done one, ✓, has left the block."""
 
@@ -146,32 +141,9 @@ def is_command_memory(memory: Memory) -> bool:
     return may_be_command and bool(_COMMAND_TEXT.search(memory.content))
 
 
-def render_line(memory: Memory, why: str | None = None) -> str:
-    """Where a memory is from, what it says, why it is shown, why it is in doubt where it is."""
-    return _render_memory_line(memory, memory.summary or memory.content, LINE_CHARS, why)
-
-
 def render_title(memory: Memory) -> str:
     """A few words for a memory: its key, or how it begins."""
     return memory.key or flatten_text(memory.summary or memory.content, 80)
-
-
-def flatten_text(text: str, chars: int) -> str:
-    """The text on one line, cut at a word, unable to end the fence."""
-    single_line = escape_fence_tags(" ".join(text.split()))
-    if len(single_line) <= chars:
-        return single_line
-    return single_line[:chars].rsplit(" ", 1)[0] + " …"
-
-
-def shorten_line(text: str, tokens: int, count_tokens: CountTokens) -> str:
-    """The first words of a line that fit, at least its source and a few."""
-    words = text.split(" ")
-    if len(words) <= MIN_WORDS:
-        return text
-    while len(words) > MIN_WORDS and count_tokens(" ".join(words) + " …") > tokens:
-        words = words[: max(len(words) * 9 // 10, MIN_WORDS)]
-    return " ".join(words) + " …"
 
 
 def _iter_all_candidates(context_input: ContextInput) -> Iterator[LineCandidate]:
@@ -212,16 +184,13 @@ def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandid
     identities = (memory for memory in memories if memory.kind is Kind.IDENTITY)
     by_length = sorted(identities, key=lambda memory: len(memory.content))
     for index, memory in enumerate(by_length):
-        full_line = _render_memory_line(memory, memory.content, len(memory.content))
-        texts = (
-            [full_line, _render_memory_line(memory, memory.summary, LINE_CHARS)]
-            if memory.summary
-            else [full_line]
-        )
+        lines = [render_line(memory, memory.content, len(memory.content))]
+        if memory.summary:
+            lines.append(render_line(memory))
         yield LineCandidate(
             memory,
             (_IDENTITY_PLACEMENT,),
-            tuple(texts),
+            tuple(lines),
             can_shorten=True,
             is_required=True,
             share_count=len(by_length) - index,
@@ -229,8 +198,8 @@ def _iter_identity_candidates(memories: Sequence[Memory]) -> Iterator[LineCandid
 
 
 def _build_session_candidate(memory: Memory) -> LineCandidate:
-    text = _render_memory_line(memory, memory.summary or memory.content, SESSION_CHARS)
-    return LineCandidate(memory, (_SESSION_PLACEMENT,), (text,), can_shorten=True)
+    line = render_line(memory, chars=SESSION_CHARS)
+    return LineCandidate(memory, (_SESSION_PLACEMENT,), (line,), can_shorten=True)
 
 
 def _build_candidate(
@@ -246,7 +215,7 @@ def _build_candidate(
         if with_fallback and kind_placement and kind_placement != placement
         else (placement,)
     )
-    return LineCandidate(memory, placements, (render_line(memory, why),), why)
+    return LineCandidate(memory, placements, (render_line(memory, why=why),), why)
 
 
 def _group_by_placement(
@@ -287,15 +256,3 @@ def _add_task_mark(candidate: LineCandidate, state: str) -> LineCandidate:
     return replace(
         candidate, texts=tuple(text.replace("] ", f"] {mark} ", 1) for text in candidate.texts)
     )
-
-
-def _render_memory_line(memory: Memory, text: str, chars: int, why: str | None = None) -> str:
-    source = f"[{memory.scope} {short_id(memory.id)}]"
-    is_redundant = why is None or why.removeprefix("touches ") in text
-    reason = "" if is_redundant else f" — {flatten_text(why or '', REASON_CHARS)}"
-    staleness = ""
-    if memory.stale_grade:
-        staleness = (
-            f" (⚠ {memory.stale_grade}: {flatten_text(memory.stale_reason or '', REASON_CHARS)})"
-        )
-    return f"- {source} {flatten_text(text, chars)}{reason}{staleness}"
