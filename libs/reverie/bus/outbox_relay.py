@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 from uuid import UUID
@@ -55,6 +55,29 @@ async def publish_now(
         await outbox.delete([event.id for event in outgoing], tenant)
     except (Unavailable, PayloadTooLarge, InvalidInput) as error:
         log.info("publish_left_to_relay", events=len(outgoing), error=type(error).__name__)
+
+
+class OutboxPublisher(Protocol):
+    """The dependencies of a service that publishes what it stored."""
+
+    @property
+    def bus(self) -> MessageBus: ...
+    @property
+    def outbox(self) -> Outbox: ...
+
+
+class SupportsAfterReply(Protocol):
+    """A call that runs jobs once its reply has left."""
+
+    def run_after_reply(self, job: Callable[[], Awaitable[None]]) -> None: ...
+
+
+def publish_after_reply(
+    call: SupportsAfterReply, deps: OutboxPublisher, tenant: int, events: Sequence[OutgoingEvent]
+) -> None:
+    """Publishes the events of a write once the reply to the call has left."""
+    if events:
+        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, tenant, events))
 
 
 async def relay(

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.skipif(
 _RUNS = """
 import resource
 import numpy as np
-from reverie.runtime import allocator
-allocator.keep_little()
+from reverie.runtime.process import system_resources
+system_resources.tune_malloc()
 
 def run():
     # What one text takes of a model: some megabytes, freed before the next.
@@ -31,8 +31,8 @@ for _ in range(50):
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 _BETWEEN = """
-from reverie.runtime import allocator
-allocator.keep_little()
+from reverie.runtime.process import system_resources
+system_resources.tune_malloc()
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
@@ -42,7 +42,7 @@ last = blocks.pop()
 full = resident()
 blocks.clear()
 kept = resident()
-allocator.give_back()
+system_resources.trim_memory()
 print(full - kept, kept - resident())
 """
 

@@ -69,8 +69,8 @@ def test_a_python_built_without_optimisations_is_pointed_at(
 
 SAY = """
 import os
-from reverie.runtime.process.system_resources import give_way
-give_way(7)
+from reverie.runtime.process.system_resources import set_niceness
+set_niceness(7)
 print(os.nice(0), open("/proc/self/autogroup").read())
 """
 

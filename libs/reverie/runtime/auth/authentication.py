@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import structlog
+from cachetools import TTLCache
 
 from reverie.domain.access.principals import Principal, hash_key
 from reverie.domain.core.errors import ReverieError, Unauthenticated, Unavailable
@@ -46,42 +45,29 @@ def is_jwt(text: str) -> bool:
 
 
 class CachedKeyFinder:
-    """Keys found within the last `seconds`; a revoked key works that much longer.
+    """Caches found keys for `ttl` seconds, so that a revoked key works that much longer.
 
-    Unknown keys are not kept, so that a new key works at once.
+    Unknown keys are not cached, so that a new key works at once.
     """
 
-    def __init__(self, finder: KeyFinder, ttl: float, max_size: int = _MAX_CACHED_KEYS) -> None:
+    def __init__(self, finder: KeyFinder, ttl: float) -> None:
         self._finder = finder
-        self._ttl = ttl
-        self._max_size = max_size
-        self._cache: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        self._cache: TTLCache[bytes, Principal] = TTLCache(_MAX_CACHED_KEYS, ttl)
 
     async def find(self, key_hash: bytes) -> Principal | None:
-        cached = self._cache.get(key_hash)
-        if cached is not None and cached[0] > time.monotonic():
-            return cached[1]
-        principal = await self._load(key_hash)
-        self._store(key_hash, principal)
-        return principal
-
-    async def _load(self, key_hash: bytes) -> Principal | None:
-        """A store that fails is not a wrong key."""
+        principal = self._cache.get(key_hash)
+        if principal is not None:
+            return principal
         try:
-            return await self._finder.find(key_hash)
+            principal = await self._finder.find(key_hash)
         except ReverieError:
             raise
         except Exception as error:
             log.exception("key_lookup_failed")
             raise Unavailable("the key store", "try again in a moment") from error
-
-    def _store(self, key_hash: bytes, principal: Principal | None) -> None:
-        self._cache.pop(key_hash, None)
-        if principal is None:
-            return
-        self._cache[key_hash] = (time.monotonic() + self._ttl, principal)
-        if len(self._cache) > self._max_size:
-            self._cache.popitem(last=False)
+        if principal is not None:
+            self._cache[key_hash] = principal
+        return principal
 
 
 async def authenticate(

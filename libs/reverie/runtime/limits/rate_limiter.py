@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from asyncio import Lock
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
 import structlog
+from cachetools import LRUCache
 
 from reverie.domain.access.principals import (
     BYTES_A_DAY,
@@ -100,7 +100,7 @@ class RateLimiter:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._counts, self._keys, self._tenants, self._now = counts, keys, tenants, now
-        self._portions: OrderedDict[tuple[int, UUID, str], _Portion] = OrderedDict()
+        self._portions: LRUCache[tuple[int, UUID, str], _Portion] = LRUCache(_MAX_PORTIONS)
 
     async def count_request(self, principal: Principal) -> RemainingQuota | None:
         """Counts one request; what is left of those of this minute, where they are limited.
@@ -137,7 +137,7 @@ class RateLimiter:
     async def _take_from(
         self, tenant: int, holder: UUID, name: str, limit: int, amount: float, owner: str
     ) -> RemainingQuota:
-        portion = self._portion((tenant, holder, name))
+        portion = self._portions.setdefault((tenant, holder, name), _Portion())
         if not self._has_enough(portion, amount):
             async with portion.lock:
                 if not self._has_enough(portion, amount):
@@ -147,13 +147,6 @@ class RateLimiter:
             raise QuotaExceeded(owner, what, limit, math.ceil(portion.wait))
         portion.amount -= amount
         return RemainingQuota(limit, int(portion.amount + portion.remains), math.ceil(portion.wait))
-
-    def _portion(self, portion_key: tuple[int, UUID, str]) -> _Portion:
-        portion = self._portions.pop(portion_key, None) or _Portion()
-        self._portions[portion_key] = portion
-        if len(self._portions) > _MAX_PORTIONS:
-            self._portions.popitem(last=False)
-        return portion
 
     def _has_enough(self, portion: _Portion, amount: float) -> bool:
         return portion.amount >= amount and self._now() - portion.fetched_at < _PORTION_TTL

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 import structlog
 from aiohttp.http import HttpProcessingError
+from cachetools import LRUCache
 from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -19,10 +20,10 @@ from reverie.runtime.settings.settings import Settings
 
 Redact = Callable[[str], str]
 
-_hidden_secrets: dict[int, SecretMatcher] = {}
 _hidden_version = 0
 """How often that changed."""
 _MAX_HIDDEN_TENANTS = 256
+_hidden_secrets: LRUCache[int, SecretMatcher] = LRUCache(_MAX_HIDDEN_TENANTS)
 _CACHED_TEXT_LENGTH, _CACHE_SIZE = 64, 1024
 _SAFE_FIELD_PATTERN = re.compile(
     r"trace_id [0-9a-f]{32}|span_id [0-9a-f]{16}|timestamp [-0-9T:.]{19,26}Z"
@@ -82,8 +83,6 @@ def hide_secrets(tenant: int, secrets: SecretMatcher) -> None:
     _hidden_secrets.pop(tenant, None)
     if secrets:
         _hidden_secrets[tenant] = secrets
-    while len(_hidden_secrets) > _MAX_HIDDEN_TENANTS:
-        del _hidden_secrets[next(iter(_hidden_secrets))]
 
 
 def _mask_hidden_secrets(text: str) -> str:

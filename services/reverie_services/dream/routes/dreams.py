@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.dreams import (
     DreamDecision,
     DreamDetail,
@@ -114,7 +114,7 @@ class DreamHandlers:
         status, ticket = await deps.dreams.request(
             principal.tenant, principal.tenant_name, scope, REASON_REQUESTED, inject_headers()
         )
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, [ticket]))
+        publish_after_reply(call, deps, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
 
     async def list_pending(self, call: Call[None, ScopedQuery]) -> UndigestedPage:

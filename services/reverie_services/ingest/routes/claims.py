@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name
 from reverie.contracts.memories import RememberRequest, build_memory_body
 from reverie.contracts.typed_memories import (
@@ -79,10 +79,7 @@ class ClaimHandlers:
         tag, secret_count = _build_claim_tag(body, call.redactor, datetime.now(UTC).date())
         prepared = self._prepare_claim(call, tag, session_agent)
         written = await deps.claims.learn(principal, prepared.memory, headers := inject_headers())
-        if events := build_events(principal, written, headers):
-            call.run_after_reply(
-                lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events)
-            )
+        publish_after_reply(call, deps, principal.tenant, build_events(principal, written, headers))
         return AddFactResponse(
             id=written.id,
             status=written.outcome.value,

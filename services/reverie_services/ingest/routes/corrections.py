@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.sessions import (
     CorrectedMemory,
     CorrectSessionRequest,
@@ -15,7 +15,7 @@ from reverie.contracts.sessions import (
 from reverie.domain.access.principals import Principal
 from reverie.domain.access.scopes import default_read_scopes
 from reverie.domain.core.errors import InvalidInput, ReverieError
-from reverie.domain.core.memory import Memory, WriteResult
+from reverie.domain.core.memory import Memory
 from reverie.domain.redaction.redactor import Redactor
 from reverie.domain.text.memory_fence import strip_fenced
 from reverie.inference.llm_endpoint import LanguageModelError
@@ -133,21 +133,10 @@ class CorrectionHandlers:
             )
         if written is None:
             return None
-        _publish_events(call, deps, principal, written, headers)
+        events = build_events(principal, written, headers)
+        publish_after_reply(call, deps, principal.tenant, events)
         old = change.old.id if change.old else None
         return CorrectedMemory(old=old, new=written.id, said=new_memory.metadata["said"])
-
-
-def _publish_events(
-    call: Call[Any, Any],
-    deps: IngestDependencies,
-    principal: Principal,
-    written: WriteResult,
-    headers: dict[str, str],
-) -> None:
-    events = build_events(principal, written, headers)
-    if events:
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
 
 
 def _extract_user_texts(body: CorrectSessionRequest, redactor: Redactor) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.dreams import RestoreMemoryResponse
 from reverie.contracts.edits import (
     ConfirmMemoryResponse,
@@ -204,10 +204,7 @@ class EditHandlers:
         if event == "approved" or "content" in fields:
             _, _, cleared = await deps.stale_marks.confirm(principal, memory_id, inject_headers())
             events = [*events, *cleared]
-        if events:
-            call.run_after_reply(
-                lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events)
-            )
+        publish_after_reply(call, deps, principal.tenant, events)
         return _build_reply(memory_id, changed.version, bool(changed.events), redactions, notes)
 
 
@@ -283,7 +280,7 @@ def build_restore_routes(deps: IngestDependencies) -> list[Route]:
         principal = call.principal
         memory_id = await deps.memories.resolve(principal, call.path["id"])
         version, event = await deps.maintenance.restore(principal, memory_id)
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, [event]))
+        publish_after_reply(call, deps, principal.tenant, [event])
         body = RestoreMemoryResponse(id=memory_id, version=version)
         return Reply(body=body, headers={"ETag": f'"{version}"'})
 
@@ -293,7 +290,7 @@ def build_restore_routes(deps: IngestDependencies) -> list[Route]:
         version, cleared, events = await deps.stale_marks.confirm(
             principal, memory_id, inject_headers()
         )
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        publish_after_reply(call, deps, principal.tenant, events)
         return ConfirmMemoryResponse(id=memory_id, version=version, cleared=cleared)
 
     return [

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from reverie.bus.outbox_relay import publish_now
-from reverie.contracts.events import OutgoingEvent
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.graph import CreateLinkRequest, CreateLinkResponse, DeleteLinkResponse
 from reverie.domain.core.kinds import parse_edge_kind
 from reverie.runtime.http.calls import Call
@@ -53,18 +50,12 @@ class LinkHandlers:
         )
         edge_id, event = await self._deps.links.put(call.principal, link, inject_headers())
         if event:
-            self._publish_event(call, event)
+            publish_after_reply(call, self._deps, call.principal.tenant, [event])
         return CreateLinkResponse(id=edge_id, created=event is not None, redactions=redacted.count)
 
     async def delete_link(self, call: Call[None, None]) -> DeleteLinkResponse:
         """`DELETE /v1/links/{id}`."""
         edge_id = await self._deps.short_ids.resolve(call.principal, "link", call.path["id"])
-        self._publish_event(
-            call, await self._deps.links.close(call.principal, edge_id, inject_headers())
-        )
+        event = await self._deps.links.close(call.principal, edge_id, inject_headers())
+        publish_after_reply(call, self._deps, call.principal.tenant, [event])
         return DeleteLinkResponse(id=edge_id)
-
-    def _publish_event(self, call: Call[Any, Any], event: OutgoingEvent) -> None:
-        """Puts the event on the bus after the reply."""
-        deps, tenant = self._deps, call.principal.tenant
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, tenant, [event]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.git import ReviewBody, ReviewDecisionResponse, ReviewPage, ReviewState
 from reverie.runtime.http.calls import Call
 from reverie.runtime.http.pagination import IdCursor, PageQuery, cut_page
@@ -33,7 +33,7 @@ def build_review_routes(deps: IngestDependencies) -> list[Route]:
         principal = call.principal
         review_id = await deps.short_ids.resolve(principal, "review", call.path["id"])
         memory_id, events = await deps.reviews.accept(principal, review_id, inject_headers())
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        publish_after_reply(call, deps, principal.tenant, events)
         return ReviewDecisionResponse(id=review_id, memory=memory_id, state="accepted")
 
     async def refuse(call: Call[None, None]) -> ReviewDecisionResponse:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, Literal
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.memories import TaskStateBody, build_memory_body
 from reverie.contracts.typed_memories import (
     ClaimTaskRequest,
@@ -115,10 +115,7 @@ class TaskHandlers:
         principal, deps = call.principal, self._deps
         memory_id = await deps.memories.resolve(principal, call.path["id"])
         moved = await deps.tasks.move(principal, memory_id, move, inject_headers())
-        if moved.events:
-            call.run_after_reply(
-                lambda: publish_now(deps.bus, deps.outbox, principal.tenant, moved.events)
-            )
+        publish_after_reply(call, deps, principal.tenant, moved.events)
         return await self._load_task_body(principal, memory_id, moved.version)
 
     async def _load_task_body(

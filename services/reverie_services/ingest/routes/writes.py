@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Problem
 from reverie.contracts.dreams import DreamRequestStatus
-from reverie.contracts.events import OutgoingEvent
 from reverie.contracts.memories import (
     RememberBatchRequest,
     RememberBatchResponse,
@@ -142,7 +141,9 @@ class WriteHandlers:
         )
         if isinstance(written, ReverieError):
             raise written
-        self._publish_events(call, principal, build_events(principal, written, headers))
+        publish_after_reply(
+            call, self._deps, principal.tenant, build_events(principal, written, headers)
+        )
         vault_hints = await self._load_vault_hints(
             principal, [prepared], {prepared.memory.id: written}
         )
@@ -194,9 +195,10 @@ class WriteHandlers:
         )
         results_by_id = dict(zip((entry.memory.id for entry in valid), results, strict=True))
         stored = [entry for entry in results if isinstance(entry, WriteResult)]
-        self._publish_events(
+        publish_after_reply(
             call,
-            principal,
+            self._deps,
+            principal.tenant,
             [e for entry in stored for e in build_events(principal, entry, headers)],
         )
         vault_hints = await self._load_vault_hints(principal, valid, results_by_id)
@@ -311,17 +313,8 @@ class WriteHandlers:
         status, ticket = await self._deps.dreams.request(
             principal.tenant, principal.tenant_name, scope, reason, inject_headers()
         )
-        self._publish_events(call, principal, [ticket])
+        publish_after_reply(call, self._deps, principal.tenant, [ticket])
         return DreamRequestStatus(scope=scope, status=status)
-
-    def _publish_events(
-        self, call: Call[Any, Any], principal: Principal, events: Sequence[OutgoingEvent]
-    ) -> None:
-        """Puts what a write stored on the bus, after the reply."""
-        if events:
-            call.run_after_reply(
-                lambda: publish_now(self._deps.bus, self._deps.outbox, principal.tenant, events)
-            )
 
 
 def _redact_names(body: StartSessionRequest, redactor: Redactor) -> StartSessionRequest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name, NonBlankStr
 from reverie.contracts.git import (
     GitChange,
@@ -72,7 +72,7 @@ class StalenessHandlers:
         """`POST /v1/git/changes`."""
         deps, principal = self._deps, call.principal
         stored, duplicate, events = await store_change(deps, principal, call.body)
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        publish_after_reply(call, deps, principal.tenant, events)
         return GitChangeResponse(event=stored, duplicate=duplicate)
 
     async def list_stale(self, call: Call[None, StaleQuery]) -> StalePage:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 import structlog
 
-from reverie.bus.outbox_relay import publish_now
+from reverie.bus.outbox_relay import publish_after_reply
 from reverie.contracts.base import Name
 from reverie.contracts.git import GitChange
 from reverie.contracts.webhooks import (
@@ -211,7 +211,7 @@ class ForgeWebhookHandlers:
         deps = self._deps
         stored, duplicate, events = await store_change(deps, principal, change)
         log.info("push_delivered", kind=self._kind, delivery=delivery, change=str(stored))
-        call.run_after_reply(lambda: publish_now(deps.bus, deps.outbox, principal.tenant, events))
+        publish_after_reply(call, deps, principal.tenant, events)
         hints = [PARTIAL_PUSH_HINT] if change.partial else []
         return WebhookDeliveryResponse(event=stored, duplicate=duplicate, hints=hints)
 
