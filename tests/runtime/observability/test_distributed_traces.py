@@ -85,7 +85,7 @@ def _check_whole(found: list[Span], failed: Sequence[str] = ()) -> None:
     assert [span["name"] for span in found if span["status"] == "error"] == list(failed)
 
 
-SLOW_PATH = ("enrich", "sql derive", "ingest-enrich process")
+SLOW_PATH = ("enrich", "sql enrichment_write", "ingest-enrich process")
 
 
 def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
@@ -99,7 +99,7 @@ def _check_remember(found: list[Span], failed: Sequence[str] = ()) -> None:
     consumed = ["ingest-enrich process", *server]
     assert _chain(found, _one(found, "ingest-enrich process", "consumer")) == consumed
     assert _chain(found, _one(found, "enrich")) == ["enrich", *consumed]
-    for leaf in ("sql derive", "sql anchor_files"):
+    for leaf in ("sql enrichment_write", "sql nodes_ensure"):
         assert _chain(found, _one(found, leaf)) == [leaf, "enrich", *consumed]
 
 
@@ -131,7 +131,7 @@ async def test_the_trace_holds_when_the_event_went_through_the_relay(
     nats_server.stop()
     reply = await stack.call("POST", "/v1/remember", REMEMBER)
     nats_server.start()
-    wanted = ("POST /v1/remember", "enrich", "sql derive", "ingest-enrich process")
+    wanted = ("POST /v1/remember", "enrich", "sql enrichment_write", "ingest-enrich process")
     found = await spans.when(reply.headers["X-Trace-Id"], *wanted)
     _check_remember(found, failed=["bus publish"])
 
@@ -176,12 +176,14 @@ async def test_a_git_change_is_one_trace_from_the_gateway_to_the_marks(
         "files": [{"path": "src/cart.py", "status": "deleted"}],
     }
     reply = await stack.call("POST", "/v1/git/changes", change)
-    found = await spans.when(reply.headers["X-Trace-Id"], "apply change", "sql change_done")
+    found = await spans.when(
+        reply.headers["X-Trace-Id"], "apply change", "sql change_mark_processed"
+    )
     server = ["POST /v1/git/changes", *["POST /v1/git/*"] * 2]
     consumed = ["staleness-changes process", *server]
     assert _chain(found, _one(found, "apply change")) == ["apply change", *consumed]
-    assert _chain(found, _one(found, "sql change_done")) == [
-        "sql change_done", "apply change", *consumed
+    assert _chain(found, _one(found, "sql change_mark_processed")) == [
+        "sql change_mark_processed", "apply change", *consumed
     ]  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -
 
 def test_an_unknown_key_like_no_other_is_answered_with_all_that_are(project: Path) -> None:
     write_project(project, "zzzzqqqq = 1")
-    with pytest.raises(Misconfigured, match=r"settings are correction_cooldown, .*turn_limit"):
+    with pytest.raises(Misconfigured, match=r"settings are allowed_hosts, .*vault_key"):
         load_settings(project_dir=project)
 
 
