@@ -75,12 +75,10 @@ async def test_days_begin_anew_at_midnight_and_the_stricter_of_two_limits_counts
     rates = RateLimiter(InMemoryCounts(clock), NO_LIMITS, UsageLimits(memories_a_day=10), clock)
     strict = replace(WHO, limits=UsageLimits(memories_a_day=4), key_id="strict")
     await rates.count_memories(strict, 3)
-    with pytest.raises(QuotaExceeded, match="this key has no more of its 4 memories a day"):
+    with pytest.raises(QuotaExceeded, match="this key has used its 4 memories a day"):
         await rates.count_memories(strict, 2)
     await rates.count_memories(WHO, 7)
-    with pytest.raises(
-        QuotaExceeded, match="this tenant has no more of its 10 memories a day"
-    ) as told:
+    with pytest.raises(QuotaExceeded, match="this tenant has used its 10 memories a day") as told:
         await rates.count_memories(WHO, 1)
     assert told.value.retry_after == pytest.approx(NOON)
     clock.now += NOON

@@ -13,7 +13,7 @@ from reverie.domain.redaction.redactor import redact
 AuditMode = Literal["off", "writes", "all"]
 
 MAX_SUBJECTS = 500
-"""Of one call: a longer answer's rest is left out."""
+"""Subjects that one entry lists at most."""
 MAX_SUBJECT_LENGTH = 200
 _ID_FIELDS = ("id", "session", "event")
 _LIST_FIELDS = ("items", "memories", "nodes")
@@ -21,8 +21,8 @@ _LIST_FIELDS = ("items", "memories", "nodes")
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One call. `who`: the agent, else the key; `action`: method and route; `subjects`: ids and
-    names of what it was about; `client`: the program, as it calls itself."""
+    """One call. `who` is the agent, else the key; `action` the method and route; `subjects` the ids
+    and names that the call touched; `client` the User-Agent."""
 
     id: UUID
     at: datetime
@@ -40,8 +40,11 @@ class AuditEntry:
 
 
 def collect_subjects(path: Mapping[str, str], answer: Any) -> tuple[str, ...]:
-    """What a call was about: the names in its path, and the ids that its answer has."""
-    subjects = dict.fromkeys(_redact_segment(part) for part in path.values())
+    """The subjects of a call: the names in its path and the ids in its answer."""
+    # A segment of a path may be anything, also a credential.
+    subjects = dict.fromkeys(
+        part if _is_id(part) else redact(part[:MAX_SUBJECT_LENGTH]).text for part in path.values()
+    )
     subjects |= dict.fromkeys(_collect_ids(answer))
     return tuple(subjects)[:MAX_SUBJECTS]
 
@@ -62,8 +65,3 @@ def _is_id(value: Any) -> bool:
         return isinstance(value, str) and bool(UUID(value))
     except ValueError:
         return False
-
-
-def _redact_segment(part: str) -> str:
-    """A part of a path, which may be anything, without credentials."""
-    return part if _is_id(part) else redact(part[:MAX_SUBJECT_LENGTH]).text

@@ -24,15 +24,15 @@ MEMORIES_A_DAY = "memories_a_day"
 BYTES_A_DAY = "bytes_a_day"
 LLM_TOKENS_A_DAY = "llm_daily_tokens"
 TENANT_QUOTA_HOLDER = UUID(int=0)
-"""Holder of what all keys of a tenant use together."""
+"""Holder of the quotas that all keys of a tenant share."""
 
 
 @dataclass(frozen=True)
 class UsageLimits:
-    """Each a number, None for no limit. Days begin at midnight (UTC).
+    """Limits per key or tenant; None is no limit. Days begin at midnight UTC.
 
-    `bytes_a_day`: of the bodies of writes. `llm_daily_tokens`: sent and received by a language
-    model on behalf of a key's own calls.
+    `bytes_a_day` counts the bodies of writes. `llm_tokens_a_day` counts the tokens that a language
+    model reads and writes for calls of the key.
     """
 
     requests_a_minute: int | None = None
@@ -48,11 +48,11 @@ class UsageLimits:
 
 
 NO_LIMITS = UsageLimits()
-LIMIT_NAMES = tuple(one.name for one in fields(UsageLimits))
+LIMIT_NAMES = tuple(field.name for field in fields(UsageLimits))
 
 
 def combine_limits(*sources: Mapping[str, Any] | UsageLimits) -> UsageLimits:
-    """The strictest of several: each limit is the least that is given; 0 and above count."""
+    """The smallest value of each limit among several sources."""
     mappings = [vars(source) if isinstance(source, UsageLimits) else source for source in sources]
     values_by_name = {
         name: [source[name] for source in mappings if source.get(name) is not None]
@@ -62,7 +62,7 @@ def combine_limits(*sources: Mapping[str, Any] | UsageLimits) -> UsageLimits:
 
 
 def quota_holder_of(key_id: str) -> UUID:
-    """The number under which a key's use is counted: its own, where it has one."""
+    """The id under which the use of a key is counted."""
     try:
         return UUID(key_id)
     except ValueError:
@@ -79,16 +79,15 @@ class KeyRole(StrEnum):
 
 
 TENANT_DELETION_PATTERN = "!"
-"""What alone the last key of a tenant may write while that is deleted: it covers no scope."""
+"""The only write pattern of a tenant's last key during the deletion. It matches no scope."""
 
 
 @dataclass(frozen=True)
 class Principal:
     """The holder of a key: its tenant, its role, and grant patterns per direction.
 
-    A key that is bound to an agent covers no other agent's scopes, whatever its patterns say:
-    `reads` and `writes` are what is left of them. `limits`: what this key may do, `tenant_limits`:
-    what all keys of its tenant may do together.
+    A key that is bound to an agent covers no other agent's scopes: `reads` and `writes` are
+    restricted accordingly. `limits` apply to this key, `tenant_limits` to all keys of its tenant.
     """
 
     tenant: int
@@ -109,12 +108,12 @@ class Principal:
 
     @property
     def actor(self) -> str:
-        """Who does something, as histories name it: the agent, else the key."""
+        """The name in histories: the agent, else the key."""
         return self.agent or f"key {self.key_id[-8:]}"
 
     @property
     def writable_patterns(self) -> tuple[str, ...]:
-        """The patterns whose memories the holder may change; none for a role that does not."""
+        """The patterns whose memories the holder may change; none for a role that cannot write."""
         return self.writes if self.role in {KeyRole.ADMIN, KeyRole.WRITER} else ()
 
     def may_read(self, scope: str) -> bool:
@@ -145,7 +144,7 @@ class Principal:
             raise Forbidden("announce git changes of", project_scope)
 
     def narrow_to_readable(self, patterns: Iterable[str]) -> list[str]:
-        """The patterns, narrowed to what may be read."""
+        """The patterns, restricted to scopes that the holder may read."""
         return intersect_patterns(self.reads, patterns)
 
     def check_role(self, role: KeyRole) -> None:
@@ -160,7 +159,7 @@ class Principal:
             raise Forbidden("administer", scope)
 
     def check_tenant_deletion(self) -> None:
-        """Raises `Forbidden` unless this key may delete its tenant, or go on with that."""
+        """Raises `Forbidden` unless this key may delete its tenant, or continue a deletion."""
         if self.writes == (TENANT_DELETION_PATTERN,):
             self.check_role(KeyRole.ADMIN)
         else:
@@ -168,7 +167,7 @@ class Principal:
         self.check_read(["*"])
 
     def check_grant(self, reads: Iterable[str], writes: Iterable[str], agent: str | None) -> None:
-        """Raises `Forbidden` naming the first pattern that this key does not hold itself."""
+        """Raises `Forbidden` naming the first pattern that this key itself does not have."""
         for action, granted, requested in (
             ("read", self.reads, reads),
             ("write", self.writes, writes),
@@ -180,7 +179,7 @@ class Principal:
             raise Forbidden("make a key for another agent in", f"agent/{agent or '*'}")
 
     def default_scope(self) -> str:
-        """Where a write goes that names no scope: the key's project, else global."""
+        """The scope of a write that names none: the key's project, else global."""
         return f"project/{self.project}" if self.project else GLOBAL_SCOPE
 
 
@@ -188,15 +187,15 @@ _CURRENT_PRINCIPAL: ContextVar[Principal | None] = ContextVar("acting", default=
 
 
 def set_current_principal(principal: Principal | None) -> None:
-    """What is done from here on in this task is done for the holder of a key, or for nobody."""
+    """Sets for whom the current task works; None is nobody."""
     _CURRENT_PRINCIPAL.set(principal)
 
 
 def get_current_principal() -> Principal | None:
-    """For whom this task does what it does; None: nobody asked for it by a key."""
+    """For whom the current task works; None for background work."""
     return _CURRENT_PRINCIPAL.get()
 
 
 def hash_key(key: str) -> bytes:
-    """What is stored of a key. Keys are random and long, so one round of SHA-256 is enough."""
+    """The stored form of a key. Keys are random and long, so one round of SHA-256 suffices."""
     return hashlib.sha256(key.encode()).digest()

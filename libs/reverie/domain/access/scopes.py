@@ -22,10 +22,10 @@ from reverie.domain.text.characters import is_blank
 GLOBAL_SCOPE = "global"
 MAX_SLUG_LENGTH = 64
 MAX_NAME_LENGTH = 200
-"""Characters of a name before it is made a slug."""
+"""Longest name, before it becomes a slug."""
 
 ScopeLevels = Sequence[tuple[str, str]]
-"""A scope by its words, each with a name; the word is empty for the second level of a topic."""
+"""A scope as pairs of word and name. The word is empty for the second level of a topic."""
 
 _WORD_ALIASES = {"vp": "agent", "group": "session"}
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*")
@@ -48,16 +48,16 @@ _NAME_HELP = (
 )
 _NON_AGENT_PATTERNS = (GLOBAL_SCOPE, "user/*", "session/*", "project/*", "feature/*", "topic/*")
 MAIN_BRANCHES = frozenset({"main", "master", "trunk", "develop", "dev"})
-"""Branches that everyone works on."""
+"""Names of main branches."""
 _UNSAFE_CHARS = re.compile(r"[^a-z0-9_-]+")
 _FORBIDDEN_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def slugify(name: str) -> str:
-    """A name that is safe in paths and bus subjects, and holds no credential.
+    """A name that is safe in paths and bus subjects, and contains no credential.
 
-    A name that had to be changed gets six digits of its hash, so that `feat/login.v2`
-    and `feat-login-v2` stay two. Raises `InvalidInput` on a name with no content.
+    A changed name gets six digits of its hash, so that `feat/login.v2` and `feat-login-v2` stay
+    distinct. Raises `InvalidInput` for a blank name.
     """
     text = format_display_name(name)
     if is_blank(text):
@@ -74,7 +74,7 @@ def _is_slug(text: str) -> bool:
 
 
 def format_display_name(name: str) -> str:
-    """A name as people read it: in one Unicode form, without credentials."""
+    """A name in its displayed form: NFKC, without credentials."""
     return redact(unicodedata.normalize("NFKC", name)).text.strip()
 
 
@@ -85,8 +85,8 @@ def parse_scope(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> str:
 
 
 def parse_pattern(text: str) -> str:
-    """A grant in its canonical form: `*`, a scope, or `/*` after a scope or after what one may
-    begin with, as `project/*`. Raises `InvalidInput`."""
+    """A grant pattern in canonical form: `*`, a scope, or `/*` after a scope or the beginning of
+    one, such as `project/*`. Raises `InvalidInput`."""
     text = text.strip()
     if text == "*" or not text.endswith("/*"):
         return text if text == "*" else parse_scope(text)
@@ -103,20 +103,22 @@ def parse_pattern(text: str) -> str:
 
 
 def parse_display_names(text: str) -> dict[str, str]:
-    """What people call the scopes along a path, by canonical form; a name that is its own slug is
-    left out. Raises as `parse_scope`."""
+    """The displayed names of the scopes along a path, by canonical scope.
+
+    Names that equal their slug are left out. Raises as `parse_scope`.
+    """
     return display_names_at(_parse_levels(text))
 
 
 def build_scope(levels: ScopeLevels) -> str:
-    """The canonical scope of a path given as its words, each with a name."""
+    """The canonical scope of a path that is given by levels."""
     return "/".join(
         part for word, name in levels for part in (word, name and slugify(name)) if part
     )
 
 
 def display_names_at(levels: ScopeLevels) -> dict[str, str]:
-    """As `parse_display_names`, of a path given as its words, each with a name."""
+    """As `parse_display_names`, for a path that is given by levels."""
     if all(_is_slug(name) for _, name in levels):
         return {}
     paths = {
@@ -126,19 +128,19 @@ def display_names_at(levels: ScopeLevels) -> dict[str, str]:
 
 
 def is_display_name(scope: str, name: str) -> bool:
-    """Whether a name is fit to be shown for a scope: its slug, which is another, ends it."""
+    """Whether a name can be displayed for a scope: its slug differs from it and ends the scope."""
     last_slug = scope.rpartition("/")[2]
     return name not in {"", last_slug} and _is_valid_name(name) and slugify(name) == last_slug
 
 
 def list_named_prefixes(scope: str) -> list[str]:
-    """A canonical scope and the prefixes of it that may bear a name."""
+    """A canonical scope and its prefixes that may have a displayed name."""
     parts = scope.split("/")
     return ["/".join(parts[:n]) for n in range(2, len(parts) + 1)]
 
 
 def format_scope(scope: str, names: Mapping[str, str]) -> str:
-    """A canonical scope as people read it, with names for slugs: `parse_scope` reads it too."""
+    """A canonical scope with displayed names for slugs. `parse_scope` accepts it too."""
     parts = scope.split("/")
     for index, path in enumerate(list_named_prefixes(scope), 1):
         parts[index] = names.get(path, parts[index])
@@ -167,7 +169,7 @@ def _parse_levels(text: str, redactor: Redactor = CREDENTIAL_REDACTOR) -> ScopeL
 
 
 def _is_valid_name(name: str) -> bool:
-    """Whether a name can be told from a path, a pattern and the text around it."""
+    """Whether a name cannot be confused with a path or a pattern."""
     if _is_slug(name):
         return True
     if "*" in name or any(unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in name):
@@ -183,16 +185,15 @@ def project_of_scope(scope: str) -> str | None:
 
 
 def branch_of_scope(scope: str) -> str | None:
-    """The slug of the branch that a scope of a project belongs to; None for what holds on the
-    main line."""
+    """The slug of the branch that a scope of a project belongs to; None on the main branch."""
     parts = scope.split("/")
     return parts[3] if len(parts) == 4 and parts[0] == "project" and parts[2] == "feature" else None
 
 
 def home_levels(project: str | None, agent: str | None, branch: str | None = None) -> ScopeLevels:
-    """Where a session's lasting memories go: its project (and feature), else its agent.
+    """The scope of a session's lasting memories: its project (and feature), else its agent.
 
-    Branches that everyone works on (main, master, trunk, develop) are the project itself.
+    A main branch (main, master, trunk, develop, dev) counts as the project itself.
     """
     if project:
         feature = branch if branch not in MAIN_BRANCHES else None
@@ -201,7 +202,7 @@ def home_levels(project: str | None, agent: str | None, branch: str | None = Non
 
 
 def agent_levels(name: str) -> ScopeLevels:
-    """The path of an agent or a sub-agent, as `normalize_agent_name` reads the name."""
+    """The levels of an agent, or of a sub-agent named `<agent>/sub/<name>`."""
     head, middle, tail = name.strip().partition("/sub/")
     if middle and "/" not in head and "/" not in tail:
         return [("agent", head), ("sub", tail)]
@@ -209,9 +210,9 @@ def agent_levels(name: str) -> ScopeLevels:
 
 
 def normalize_agent_name(text: str) -> str:
-    """An agent's name as it is compared: a slug, or `<a>/sub/<s>` for a sub-agent of another.
+    """An agent's name in canonical form: a slug, or `<a>/sub/<s>` for a sub-agent.
 
-    Raises `InvalidInput` where it, or a part of it, is no name.
+    Raises `InvalidInput` for an invalid name.
     """
     return "/sub/".join(slugify(name) for _, name in agent_levels(text))
 
@@ -226,8 +227,8 @@ def scope_matches(pattern: str, scope: str) -> bool:
 
 
 def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[str]:
-    """What a session sees by default, as patterns: its home, the project above a feature with all
-    topics of it, its agent's and user's own memory, and global."""
+    """The patterns that a session reads by default: its home, its project with all topics, its
+    agent, its user, and global."""
     project = project_of_scope(home)
     project_patterns = [f"project/{project}", f"project/{project}/topic/*"] if project else []
     agent_patterns = [f"agent/{normalize_agent_name(agent)}"] if agent else []
@@ -238,7 +239,7 @@ def default_read_scopes(home: str, agent: str | None, user: str | None) -> list[
 
 
 def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:
-    """Patterns that cover what both lists cover."""
+    """Patterns that match the scopes that both lists match."""
     right_patterns = list(right)
     narrower = [
         b if scope_matches(a, b) else a
@@ -250,10 +251,10 @@ def intersect_patterns(left: Iterable[str], right: Iterable[str]) -> list[str]:
 
 
 def restrict_to_agent(patterns: Iterable[str], agent: str | None) -> tuple[str, ...]:
-    """The patterns less every scope of another agent than `agent` (None: nothing is taken away).
+    """The patterns without the scopes of agents other than `agent`; unchanged for None.
 
-    An agent keeps what is its own and below it; a sub-agent its own, and its parent's only where
-    a pattern names that.
+    An agent keeps its own scope and those below. A sub-agent keeps its own, and its parent's only
+    if a pattern names it.
     """
     if agent is None:
         return tuple(patterns)

@@ -28,9 +28,9 @@ HALF_LIVES: HalfLives = {kind: how.half_life_days for kind, how in KIND_POLICIES
 
 
 def parse_half_lives(overrides: Mapping[str, float]) -> HalfLives:
-    """Half-lives in days by kind: those chosen, by kind or alias; `default` is for the others.
+    """Half-lives in days by kind, from overrides by kind or alias; `default` sets all others.
 
-    Raises `Invalid` on a name that is no kind.
+    Raises `InvalidInput` for a name that is no kind.
     """
     default_days = overrides.get("default")
     base = HALF_LIVES if default_days is None else dict.fromkeys(Kind, default_days)
@@ -39,7 +39,7 @@ def parse_half_lives(overrides: Mapping[str, float]) -> HalfLives:
 
 
 class DecayingMemory(Protocol):
-    """What the confidence of a memory is reckoned from."""
+    """The fields that the confidence of a memory is computed from."""
 
     @property
     def kind(self) -> Kind: ...

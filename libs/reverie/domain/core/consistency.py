@@ -11,22 +11,22 @@ from enum import StrEnum
 
 
 class IdempotencyClaim(StrEnum):
-    """What became of the wish to answer a request under its key.
+    """The outcome of claiming an idempotency key for a request.
 
-    `ACQUIRED`: nobody has answered it, the caller does so now. `IN_PROGRESS`: another does so at
-    this moment. `KEY_REUSED`: the key stands for another request.
+    `ACQUIRED`: the caller answers the request. `IN_PROGRESS`: another process is answering it.
+    `KEY_REUSED`: the key belongs to another request.
     """
 
-    ACQUIRED = "mine"
-    IN_PROGRESS = "busy"
-    KEY_REUSED = "other"
+    ACQUIRED = "acquired"
+    IN_PROGRESS = "in_progress"
+    KEY_REUSED = "key_reused"
 
 
 @dataclass(frozen=True)
 class StoredReply:
-    """An answer as it was sent, to be sent again;
+    """An answer that was sent and can be sent again.
 
-    `request_hash`: SHA-256 of the body it answered.
+    `request_hash` is the SHA-256 of the body that it answered.
     """
 
     status: int
@@ -40,7 +40,7 @@ _IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("request", default=None)
 
 @contextmanager
 def use_idempotency_key(key: str) -> Iterator[None]:
-    """Inside it, what is written is noted under this key, so that it is written once."""
+    """Writes inside it are recorded under this key, so that a repeated request writes nothing."""
     token = _IDEMPOTENCY_KEY.set(key)
     try:
         yield
@@ -49,7 +49,7 @@ def use_idempotency_key(key: str) -> Iterator[None]:
 
 
 def current_idempotency_key() -> str | None:
-    """The key of the request that is carried out; None for one that has none."""
+    """The idempotency key of the current request, if it has one."""
     return _IDEMPOTENCY_KEY.get()
 
 
@@ -57,11 +57,11 @@ _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
 
 def parse_lsn(text: str) -> int | None:
-    """The position as a number of bytes; None where the text is none."""
+    """The position in bytes; None if the text is not a position."""
     found = _LSN.fullmatch(text.strip())
     return (int(found[1], 16) << 32) + int(found[2], 16) if found else None
 
 
 def later_lsn(first: str | None, second: str | None) -> str | None:
-    """The later of two positions; what is none counts as the beginning."""
+    """The later of two positions; an invalid one counts as 0."""
     return max(first, second, key=lambda text: parse_lsn(text or "") or 0)

@@ -106,7 +106,7 @@ class Conflict(ReverieError):
 
 @dataclass(eq=False)
 class PreconditionFailed(ReverieError):
-    """version {version} stands, not the one in If-Match: read the memory again"""
+    """the current version is {version}, not the one in If-Match: read the memory again"""
 
     code = "precondition_failed"
     version: int
@@ -143,10 +143,10 @@ class Overloaded(ReverieError):
 
 @dataclass(eq=False)
 class QuotaExceeded(ReverieError):
-    """this {whose} has no more of its {limit} {what}: wait {retry_after} seconds"""
+    """this {subject} has used its {limit} {what}: wait {retry_after} seconds"""
 
     code = "too_many"
-    whose: str
+    subject: str
     what: str
     limit: int
     retry_after: float
@@ -163,7 +163,7 @@ class Misconfigured(ReverieError):
 
 @contextmanager
 def field_context(field: str) -> Iterator[None]:
-    """Inside it, what is `InvalidInput` is so of `field`, whatever name the rule gave it."""
+    """An `InvalidInput` raised inside it names `field`."""
     try:
         yield
     except InvalidInput as error:
@@ -171,7 +171,7 @@ def field_context(field: str) -> Iterator[None]:
 
 
 def prefix_field(prefix: str, error: ReverieError) -> ReverieError:
-    """The same error of a field below `prefix`, as `items.3`; one of no field stays as it is."""
+    """The error with `prefix`, such as `items.3`, before its field; unchanged without a field."""
     if isinstance(error, InvalidInput | PayloadTooLarge):
         return replace(error, field=f"{prefix}.{error.field}")
     return error

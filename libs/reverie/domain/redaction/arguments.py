@@ -35,9 +35,9 @@ _QUOTED_WITH_DIGIT = re.compile(
 )
 _BRACKETS = re.compile(r"\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+'|[();]")
 _TEXT_ARGUMENT = r"(?=[^\"'\n;(]{0,120}+(?>(?:\([^\"'\n;(]{0,60}+){0,3})[\"'])"
-"""What a call looks like that is given a text: not many calls within before it."""
+"""The rest of a call with a quoted argument, after at most three nested calls."""
 _MAX_CALL_CHARS = 240
-"""Characters of a call that are read for its arguments."""
+"""Characters of a call that are searched for its arguments."""
 
 _ARGUMENT_RULES = [
     (rule, re.compile(rule.regex), ValueForm(rule.form)) for rule in load_rules("arguments")
@@ -78,7 +78,7 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
 def _find_named_values(
     text: str, lower: str, pattern: re.Pattern[str], ranges: Iterable[TextRange], form: ValueForm
 ) -> Iterator[SecretSpan]:
-    """The secrets among values with a name beside them, or without one those of passwords."""
+    """The secrets among the matches: judged by the group `name`, or else as passwords."""
     cache: dict[tuple[str, str], str | None] = {}
     kinds: dict[str, str | None] = {}
     has_name = "name" in pattern.groupindex
@@ -97,7 +97,7 @@ def _find_named_values(
 def _find_call_secrets(
     text: str, lower: str, kind: str, pattern: re.Pattern[str]
 ) -> Iterator[SecretSpan]:
-    """The arguments of each call that can be the secret; a call within begins its own."""
+    """The arguments of each call that are secrets, up to the next call of the same pattern."""
     cache: dict[str, list[TextRange]] = {}
     more_spans: list[SecretSpan] = []
 
@@ -121,8 +121,7 @@ def _find_call_secrets(
 
 
 def _span_quoted_arguments(text: str, start: int, stop: int) -> SecretSpan | None:
-    """In a flood of calls, from the first text with a digit to the last of those given to one:
-    judging them would take long."""
+    """For very many calls: all from the first to the last quoted argument with a digit."""
     end = text.find("\n", start, stop)
     spans = [
         match.span(1)
@@ -132,7 +131,7 @@ def _span_quoted_arguments(text: str, start: int, stop: int) -> SecretSpan | Non
 
 
 def _secret_arguments(window: str, kind: str) -> list[TextRange]:
-    """The secrets among the arguments; a login's first is no password."""
+    """The secrets among the arguments. The first argument of a login is no password."""
     window = window.partition("\n")[0]
     arguments = [
         match
@@ -145,7 +144,7 @@ def _secret_arguments(window: str, kind: str) -> list[TextRange]:
 
 
 def _find_call_end(window: str) -> int:
-    """Where the call that the window begins within ends: at its closing bracket, or at `;`."""
+    """The end of the call in which the window begins: its closing bracket, or `;`."""
     depth = 0
     for match in _BRACKETS.finditer(window):
         if match[0][0] in "\"'":
@@ -165,7 +164,7 @@ _NAME = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*[-_]v?\d{1,3}|[A-Za-z]+(?:[-_][A
 
 
 def _is_password_argument(value: str) -> bool:
-    """Letters and a digit or mark, and neither an address nor the name of a machine."""
+    """Whether an argument can be a password: no address, path or name of a host."""
     is_plain = not any(mark in value for mark in ":;=/. ") and not _NAME.fullmatch(value)
     return len(value) >= 6 and is_plain and is_secret(PASSWORD, value, ValueForm.WRAPPED)
 
@@ -181,7 +180,7 @@ def _is_unlike_name(value: str) -> bool:
 
 
 def _find_byte_arrays(text: str, lower: str) -> Iterator[SecretSpan]:
-    """Bytes of a key, one by one."""
+    """Keys that are written as arrays of bytes."""
     kinds: dict[str, str | None] = {}
 
     def array(match: re.Match[str]) -> SecretSpan | None:
@@ -213,7 +212,7 @@ def _find_inserted_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
 
 
 def _classify_columns(columns: str, cache: dict[str, list[str | None]]) -> list[str | None]:
-    """The kind of secret that each column promises; of too many lists, any."""
+    """The kind of secret that each column promises; after too many lists, one kind for all."""
     if columns not in cache:
         if len(cache) >= MAX_JUDGED:
             kind = SECRET if KEYWORD_PATTERN.search(columns) else None
@@ -223,7 +222,7 @@ def _classify_columns(columns: str, cache: dict[str, list[str | None]]) -> list[
 
 
 def _unquoted_field_spans(fields: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Where the fields stand without their quotes; blanks before a quoted one are none."""
+    """The spans of the fields without their quotes."""
     for field in fields:
         if field[0].strip():
             quoted = field[0][0] in "'\""

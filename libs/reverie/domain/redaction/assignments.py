@@ -1,4 +1,4 @@
-"""Detection of credentials assigned to a name: `.env`, JSON, YAML, code, flags and prose."""
+"""Finds credentials assigned to a name: in `.env`, JSON, YAML, code, flags and prose."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ from reverie.domain.redaction.secret_names import (
 from reverie.domain.redaction.value_checks import ValueForm, is_aws_secret, is_secret
 
 _Verdict = tuple[str, int, int, int]
-"""The kind of a credential and where it stands from the start of its match; where it is none, no
-kind, and last from where in the match another one may begin (0: nowhere)."""
+"""The kind of a credential, its start and end relative to the match, and 0. For a match that is no
+credential: no kind, and last the offset at which the search goes on within the match (0: after it).
+"""
 _NO_CREDENTIAL: _Verdict = ("", 0, 0, 0)
 _VerdictCache = dict[str | tuple[int, str], _Verdict]
 
 
 @dataclass
 class AssignmentVerdicts:
-    """What was judged of assignments: by keyword, of the words with what stands around them, and
-    how many credentials went with those of a list that stand beside them."""
+    """Cached verdicts on assignments by keyword, then by the text of the match and its context;
+    and how many credentials were redacted as part of a list without a verdict of their own."""
 
     by_keyword: defaultdict[str, _VerdictCache] = field(default_factory=lambda: defaultdict(dict))
     skipped_in_lists: int = 0
@@ -54,7 +55,7 @@ _PROSE = (
     r"(?:[ ](?:now|(?:changed|set|reset)[ ]to))?:?(?=[ ])|是|は"
     r"|[ ]for[ ][a-z0-9 ._\-]{1,30}:(?=[ ])|[ ](?:[-–—|]|->|→)(?=[ ])"
 )
-# What is typed into a field, and what an option holds where nothing is given.
+# A text that is typed into a form field, and the default of an option.
 _INPUT_CALL = (
     r"\)?[,.][ ]?(?:type|send_?keys|fill|val|value|set_?text|default|with)[=:(][ ]?(?=[\"'])"
 )
@@ -77,7 +78,7 @@ _REST = (
 
 
 class _Keyword(NamedTuple):
-    """A keyword: what it begins with, the kind that it means, and where it is given a value."""
+    """A keyword: its first letters, its kind, and the expression of an assignment to it."""
 
     head: str
     kind: str
@@ -119,7 +120,7 @@ _NON_SECRET_PREFIX = re.compile(
     r"|arn:[\w:.\-/*]*$",
     re.IGNORECASE,
 )
-"""What stands before a keyword that promises none then: `publicKeyToken`, `arn:aws:...:secret`."""
+"""Text before a keyword that makes the name no secret: `publicKeyToken`, `arn:aws:...:secret`."""
 _HEX_KEY = re.compile(r"[0-9a-f]{32}|[0-9a-f]{48}|[0-9a-f]{64}")
 _FIRST_ARGUMENT_BEFORE = re.compile(
     r"(?:[({][ ]{0,4}|\w[ (][ ]?[\"'][^\"'\n,]{0,24}[\"'],[ ]?)[\"'][^\"'\n]{0,30}$"
@@ -132,9 +133,9 @@ _ENV_REST = re.compile(r"[^\s\"'`]{0,512}")
 def find_assigned_secrets(
     text: str, lower: str, verdicts: AssignmentVerdicts
 ) -> Iterator[SecretSpan]:
-    """Credentials in assigning positions. `lower`: the text in lower case, same length.
+    """Credentials that are assigned to a name. `lower` is the text in lower case, of equal length.
 
-    `verdicts` holds what was judged in the text before, and may be empty.
+    `verdicts` are those of earlier searches in the same text.
     """
     letters = present_letters(lower, _LETTERS)
     for keyword in _ASSIGNMENTS:
@@ -154,7 +155,7 @@ def _find_keyword_secrets(
         for match in keyword.pattern.finditer(lower, position):
             begin, position = match.span()
             end = position
-            # Near the start of the text, its length does not tell where in it the match begins.
+            # Near the start of the text, the key needs the offset: the context is cut off there.
             window_start = begin - _MIN_CONTEXT
             cache_key = (
                 text[window_start : end + 2] if window_start >= 0 else (begin, text[: end + 2])
@@ -169,7 +170,7 @@ def _find_keyword_secrets(
                     list_end = position = _find_list_end(keyword, text, lower, verdicts, position)
                 yield start, position, kind
             elif resume and begin >= searched_to:
-                # A refused value may itself be a name with a value: looked into once.
+                # A rejected value may itself be a name with a value: it is searched once.
                 position, searched_to = begin + resume, end
             if position != end:
                 break
@@ -180,7 +181,7 @@ def _find_keyword_secrets(
 def _find_list_end(
     keyword: _Keyword, text: str, lower: str, verdicts: AssignmentVerdicts, end: int
 ) -> int:
-    """Where a list ends, each of which begins near the end of one before it."""
+    """The end of a list: of its last credential that begins near the end of the one before it."""
     while (begin := lower.rfind(keyword.head, end, end + LIST_GAP)) >= 0:
         match = keyword.pattern.match(lower, begin)
         cache = verdicts.by_keyword[keyword.pattern.pattern]
@@ -197,7 +198,7 @@ def _find_list_end(
 def _judge_match(
     keyword: _Keyword, match: re.Match[str], text: str, lower: str, cache: _VerdictCache
 ) -> _Verdict:
-    """What is to be said of a match; in a flood of them, without judging each."""
+    """The verdict on a match. With very many distinct matches, the value is not judged."""
     if len(cache) >= MAX_JUDGED:
         return _assume_secret(match, keyword.head)
     begin, end = match.span()
@@ -211,7 +212,7 @@ def _judge_match(
 
 
 def _context_length(text: str, match: re.Match[str], end: int) -> int:
-    """How many characters after a match, which ends at `end`, its judgement can depend on."""
+    """The number of characters after `end`, the end of the match, that can change its verdict."""
     if match.lastgroup != "bare":
         return 2
     following = text[end : end + 1]
@@ -225,7 +226,7 @@ def _context_length(text: str, match: re.Match[str], end: int) -> int:
 
 
 def _to_verdict(match: re.Match[str], span: SecretSpan | None, head: str) -> _Verdict:
-    """The span, placed from the start of the match; where there is none, from where to look on."""
+    """The verdict for a span of a match, or for a match that is no credential."""
     begin = match.start()
     if span:
         return span[2], span[0] - begin, span[1] - begin, 0
@@ -234,7 +235,7 @@ def _to_verdict(match: re.Match[str], span: SecretSpan | None, head: str) -> _Ve
 
 
 def _assume_secret(match: re.Match[str], head: str) -> _Verdict:
-    """Whatever a telling name is given, numbers apart: judging each would take long."""
+    """Takes every value but a number for a secret: judging each would take too long."""
     group, tail = match.lastgroup or 0, match["tail"]
     value = match[group]
     if value.isdigit():
@@ -252,7 +253,7 @@ def _find_flag_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
         start, end = match.span("bare")
         kind = _FLAG_KINDS.get(match["flag"], API_KEY)
         value = text[start:end].rstrip("])")
-        # A word after the flag may be prose about it.
+        # A plain word after the flag may be prose.
         is_credential = not value.isalpha() and judge_value_cached(
             kind, value, ValueForm.ENV, cache
         )
@@ -281,7 +282,7 @@ def _judge_assignment(kind: str, text: str, lower: str, match: re.Match[str]) ->
 
 
 def _is_plain_key(text: str, match: re.Match[str]) -> bool:
-    """Whether a variable is called `key` and no more: `$key = "..."`."""
+    """Whether the whole name of a variable is `key`: `$key = "..."`."""
     is_bare_key_word = match["word"] == "key" and not match["tail"] and not match["close"]
     return (
         is_bare_key_word and match["sep"].strip() == "=" and not _name_before_keyword(text, match)
@@ -294,7 +295,7 @@ def _mentions_aws(text: str, match: re.Match[str]) -> bool:
 
 
 def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, int, int]:
-    """How the value is written (None: not as one), and where it stands."""
+    """How the value is written, and its start and end. The form is None for what is no value."""
     start, end = match.span("bare")
     if start < 0:
         start, end = match.span("quoted") if match["escaped"] is None else match.span("escaped")
@@ -316,7 +317,7 @@ def _locate_value(text: str, match: re.Match[str]) -> tuple[ValueForm | None, in
 
 
 def _classify_bare_value(text: str, match: re.Match[str], end: int) -> ValueForm:
-    """A value without quotes of its own: in a quoted line, alone in a line, or in code."""
+    """The form of an unquoted value: within a quoted line, alone on a line, or in code."""
     after = text[end : end + 1]
     if after in _QUOTES:
         return ValueForm.PROSE
@@ -341,18 +342,18 @@ def _classify_quoted_value(text: str, match: re.Match[str]) -> ValueForm | None:
 
 
 def _is_quoted_prose(text: str, match: re.Match[str]) -> bool:
-    """Whether a text in quotes stands beside a verb: "pass `strict=True`"."""
+    """Whether the keyword is a verb before a quoted text: "pass `strict=True`"."""
     return match["word"] == "pass" or "=" in text[slice(*match.span("quoted"))]
 
 
 def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """Where a pattern that matches at `start`, and be it nothing, ends."""
+    """The end of a match of the pattern at `start`; `start` if there is none."""
     match = pattern.match(text, start)
     return match.end() if match else start
 
 
 def _is_first_argument(text: str, match: re.Match[str]) -> bool:
-    """Whether the name is quoted (`get("API_KEY", "...")`), an atom, or what is compared."""
+    """Whether the name is a quoted argument (`get("API_KEY", "...")`), an atom, or is compared."""
     start = match.start() - len(_name_before_keyword(text, match))
     before = text[max(0, start - _CONTEXT_BEFORE) : start]
     if match["close"]:
@@ -361,7 +362,7 @@ def _is_first_argument(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_pass_word(text: str, start: int) -> bool:
-    """Whether `pass` is a word of the name (DB_PASS, userPass, dbpass), not the end of another."""
+    """Whether `pass` is a word of the name (DB_PASS, userPass, dbpass), not part of another."""
     before = text[max(0, start - 5) : start]
     camel = text[start : start + 1].isupper() and before[-1:].islower()
     return camel or not before[-1:].isalnum() or before.lower().endswith(_PASS_PREFIXES)

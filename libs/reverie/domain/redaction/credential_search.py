@@ -20,17 +20,17 @@ from reverie.domain.redaction.token_formats import find_known_tokens
 
 _MAX_ROUNDS = 8
 _NAMED_RANK = 4
-"""The rank of credentials that are told by their names."""
+"""Rank of credentials that are recognised by their names. A lower rank wins an overlap."""
 _CONTEXT_CHARS = 400
-"""Characters around a placeholder that are searched again: more than any expression looks over."""
+"""Characters around a placeholder that are searched again: more than any expression spans."""
 _RESCAN_LIMITS = (128 * 1024, 64 * 1024, 32 * 1024)
-"""Characters that are searched at most in a second round, in a third, and in each after it; where
-it would be more, only the lines of the placeholders are, and where it still is, credentials near
-each other count as one list."""
+"""Characters that the second, the third and each later round may search. If that is too little for
+the context of all placeholders, only their lines are searched. If it still is, credentials near
+each other become one list."""
 _SHORT_WORD = re.compile("[a-z]{1,12}")
-"""By itself no credential: too short for any form, and nothing names it."""
+"""A text that is no credential: too short for any format, and without a name."""
 _WINDOW_SEPARATOR = "\n\0\n"
-"""What keeps apart parts of a text that are searched together: no expression reaches over it."""
+"""Separates parts of a text that are searched together: no expression spans it."""
 
 
 def redact_credentials(text: str) -> tuple[str, int, set[str]]:
@@ -56,8 +56,7 @@ def redact_credentials(text: str) -> tuple[str, int, set[str]]:
 def _find_in_windows(
     text: str, windows: list[TextRange], verdicts: AssignmentVerdicts
 ) -> list[SecretSpan]:
-    """The credentials in the windows of a text, all of them searched at once: each search has a
-    price of its own."""
+    """The credentials in the windows of a text. One search for all windows costs less than many."""
     if windows == [(0, len(text))]:
         return _find_credentials(text, verdicts)
     return _to_text_spans(_find_credentials(_join_windows(text, windows), verdicts), windows)
@@ -68,7 +67,7 @@ def _join_windows(text: str, windows: list[TextRange]) -> str:
 
 
 def _to_text_spans(found: list[SecretSpan], windows: list[TextRange]) -> list[SecretSpan]:
-    """What was found in the joined windows of a text, where it stands in the text."""
+    """Maps spans of the joined windows to spans of the text."""
     spans: list[SecretSpan] = []
     index = offset = 0
     for begin, end, kind in found:
@@ -86,10 +85,10 @@ def _to_text_spans(found: list[SecretSpan], windows: list[TextRange]) -> list[Se
 
 
 def _find_credentials(text: str, verdicts: AssignmentVerdicts) -> list[SecretSpan]:
-    """The credentials in a text, in order and apart.
+    """The credentials in a text, in order and without overlaps.
 
-    Those that have a name come first: within long lists of them no other is sought, for all of a
-    list goes.
+    Credentials with a name are found first. Long lists of them are redacted as a whole, so the
+    other searches leave them out.
     """
     lower = _lower_same_length(text)
     named_spans = _merge_overlaps(
@@ -117,7 +116,7 @@ def _add_rank(rank: int, spans: Iterable[SecretSpan]) -> list[tuple[int, int, in
 def _find_ranked_spans(
     text: str, lower: str, named_spans: list[SecretSpan]
 ) -> Iterator[tuple[int, int, int, str]]:
-    """The credentials in a text, each with its rank: the lower, the more its kind tells."""
+    """The credentials in a text with their ranks: the lower, the more specific their kind."""
     finders = (
         find_private_keys(text),
         find_known_tokens(text),
@@ -132,7 +131,7 @@ def _find_ranked_spans(
 
 
 def _find_long_lists(named_spans: list[SecretSpan]) -> list[SecretSpan]:
-    """The lists among the spans that are long enough to leave what is within unsearched."""
+    """The lists among the spans that are long enough to be left out of other searches."""
     return [
         span
         for span in _pack_lists(named_spans, LIST_GAP)
@@ -141,14 +140,14 @@ def _find_long_lists(named_spans: list[SecretSpan]) -> list[SecretSpan]:
 
 
 def _ranges_outside(lists: list[SecretSpan], length: int) -> list[TextRange]:
-    """The parts of a text between lists, with as much of the lists as an expression looks over."""
+    """The parts of a text between lists, with as much of a list as an expression may span."""
     starts = [0, *(end - _CONTEXT_CHARS for _, end, _ in lists)]
     stops = [*(start + _CONTEXT_CHARS for start, _, _ in lists), length]
     return list(zip(starts, stops, strict=True))
 
 
 def _merge_overlaps(ranked: list[tuple[int, int, int, str]]) -> list[SecretSpan]:
-    """Sorted spans, those that overlap made one, of the kind that tells most (the lowest rank)."""
+    """Sorted spans with overlapping ones merged; a merged span has the kind of the lowest rank."""
     merged: list[SecretSpan] = []
     first, last, best, name = 0, -1, 0, ""
     for start, end, rank, kind in ranked:
@@ -165,8 +164,10 @@ def _merge_overlaps(ranked: list[tuple[int, int, int, str]]) -> list[SecretSpan]
 def _redact_and_list_windows(
     text: str, spans: list[SecretSpan], limit: int
 ) -> tuple[str, list[TextRange]]:
-    """The text with placeholders for the spans, and the parts of it to be searched again, of no
-    more than `limit` characters."""
+    """The text with placeholders for the spans, and the windows of it to search again.
+
+    The windows have at most `limit` characters together.
+    """
     max_gap = LIST_GAP if len(spans) > LIST_THRESHOLD else 0
     while True:
         spans = _pack_lists(spans, max_gap)
@@ -179,7 +180,7 @@ def _redact_and_list_windows(
 
 
 def _pack_lists(spans: list[SecretSpan], max_gap: int) -> list[SecretSpan]:
-    """The spans, those with fewer characters between them than `max_gap` as one."""
+    """The spans; neighbours with fewer than `max_gap` characters between them become one."""
     packed = spans[:1]
     for start, end, kind in spans[1:]:
         first, last, name = packed[-1]
@@ -191,7 +192,7 @@ def _pack_lists(spans: list[SecretSpan], max_gap: int) -> list[SecretSpan]:
 
 
 def _insert_placeholders(text: str, spans: list[SecretSpan]) -> tuple[str, list[TextRange]]:
-    """The text with placeholders for the spans, and where they stand in it."""
+    """The text with placeholders for the spans, and the ranges of the placeholders."""
     parts: list[str] = []
     placeholder_ranges: list[TextRange] = []
     position = length = 0
@@ -208,7 +209,7 @@ def _insert_placeholders(text: str, spans: list[SecretSpan]) -> tuple[str, list[
 def _windows_around(
     text: str, ranges: list[TextRange], find_bounds: Callable[[str, int, int], tuple[int, int]]
 ) -> list[TextRange]:
-    """The parts of the text around the places, those that touch as one."""
+    """The parts of the text around the ranges; parts that touch become one."""
     windows: list[TextRange] = []
     for text_range in ranges:
         start, stop = find_bounds(text, *text_range)
@@ -220,12 +221,12 @@ def _windows_around(
 
 
 def _context_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
-    """What stands near a place, cut before it at a blank."""
+    """The context of a range. It begins at a blank."""
     return _find_blank_before(text, begin - _CONTEXT_CHARS), min(len(text), end + _CONTEXT_CHARS)
 
 
 def _line_bounds(text: str, begin: int, end: int) -> tuple[int, int]:
-    """The line of a place, no more of it than what stands near."""
+    """The line of a range, as far as it lies in the context of the range."""
     start, stop = _context_bounds(text, begin, end)
     after = text.find("\n", end, stop)
     return max(start, text.rfind("\n", start, begin) + 1), stop if after < 0 else after
@@ -243,5 +244,5 @@ def format_placeholder(kind: str) -> str:
 
 
 def _lower_same_length(text: str) -> str:
-    """The text in lower case, of the same length: one letter alone would become two."""
+    """The text in lower case, of the same length: only `İ` would become two characters."""
     return text.replace("İ", "ı").lower()

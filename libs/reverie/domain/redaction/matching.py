@@ -1,7 +1,8 @@
-"""Searches for spans of text: kinds of credentials, lists of them, and parts of a text to search.
+"""Searches a text for spans: the kinds of credentials, and searches that take linear time.
 
-Every search takes linear time. In a text with very many matches, which may be made to be slow,
-values are no longer judged one by one.
+A text can be made to be slow to search. Two limits keep it linear: after `MAX_JUDGED` distinct
+values, every further value counts as a secret; after `LIST_THRESHOLD` credentials, those near each
+other count as one list, and the text between them is redacted without a search.
 """
 
 from __future__ import annotations
@@ -26,28 +27,25 @@ URL_PASSWORD = "URL_PASSWORD"  # noqa: S105
 WEBHOOK = "WEBHOOK"
 
 MAX_JUDGED = 1_000
-"""Values of a kind that are judged one by one in a text. Beyond them whatever stands in such a
-place is taken for a secret: a text of that many is made to be slow."""
+"""Distinct values of a kind that are judged in a text."""
 LIST_THRESHOLD, LIST_GAP = 2048, 128
-"""Credentials in a text from which they are a list, and characters between two of a list, which
-go with them."""
+"""Number of credentials from which they count as a list, and the largest gap within a list."""
 PLACEHOLDER_PREFIX = "[REDACTED"
-"""What placeholders begin with."""
+"""The beginning of every placeholder."""
 
 ValueCheck = Callable[[str], bool]
 MatchJudge = Callable[[re.Match[str]], SecretSpan | None]
 
 _LIST_STEP, _LIST_LOOKAHEAD = 64, 2048
-"""Characters from one credential of a list to where another is sought, and how far."""
+"""Characters after a credential of a list at which the search for the next begins and ends."""
 
 
 def find_spans(
     pattern: re.Pattern[str], text: str, ranges: Iterable[TextRange], judge: MatchJudge
 ) -> Iterator[SecretSpan]:
-    """The credentials among the matches in parts of a text.
+    """The matches in parts of a text that the judge takes for credentials.
 
-    Past the first few thousand they are a list: what stands between two near each other is taken
-    with them, and is not searched.
+    After `LIST_THRESHOLD` of them, those near each other become one span.
     """
     count = 0
     for position, stop in ranges:
@@ -67,7 +65,7 @@ def find_spans(
 def _end_of_list(
     pattern: re.Pattern[str], text: str, end: int, stop: int, judge: MatchJudge
 ) -> int:
-    """Where a list ends, each of which begins near the end of one before it."""
+    """The end of a list: of its last credential that begins near the end of the one before it."""
     while match := pattern.search(text, end + _LIST_STEP, min(stop, end + _LIST_LOOKAHEAD)):
         span = judge(match) if match.start() < end + LIST_GAP else None
         if not span or span[0] - end >= LIST_GAP:
@@ -77,7 +75,7 @@ def _end_of_list(
 
 
 def memoize_check(check: ValueCheck) -> ValueCheck:
-    """The check, made of each text once; of very many, it holds of any other."""
+    """The check with a cache. Once the cache is full, every other text passes."""
     cache: dict[str, bool] = {}
 
     def holds(text: str) -> bool:
@@ -90,7 +88,7 @@ def memoize_check(check: ValueCheck) -> ValueCheck:
 
 
 def present_letters(text: str, letters: Iterable[str]) -> frozenset[str]:
-    """Those of the letters that are in the text: literals with others need not be sought."""
+    """The letters that occur in the text. A literal with any other letter cannot occur."""
     return frozenset(letter for letter in letters if letter in text)
 
 
@@ -98,9 +96,9 @@ _CONTEXT_CHARS, _MAX_RANGES = 1024, 256
 
 
 def ranges_around(literal: str, text: str) -> Iterator[TextRange]:
-    """The parts of a text around a literal, farther than an expression looks from it.
+    """The parts of a text around a literal, wider than any expression that needs the literal.
 
-    They are apart; where there are many, the last is all of the rest.
+    They do not overlap. After `_MAX_RANGES` of them, the last one is the rest of the text.
     """
     begin, count = text.find(literal), 0
     while begin >= 0:

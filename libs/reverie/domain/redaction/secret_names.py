@@ -16,7 +16,7 @@ from reverie.domain.redaction.value_checks import ValueForm, is_secret
 from reverie.domain.text.characters import word_set
 
 WEAK = "WEAK"
-"""The word alone promises little: its value must look like a secret too."""
+"""Kind of a name that only hints at a secret: its value must look random."""
 
 # Each begins with a literal of its own, so that the search skips from one to the next.
 KEYWORDS = (
@@ -70,11 +70,11 @@ TAIL_PATTERN = (
     rf"[_\-]{{0,24}}+(?:s|{'|'.join(sorted(_TAILS, reverse=True)).replace('_', '[_-]?')})?"
     r"[_\-0-9]{0,24}+(?![a-z])"
 )
-"""What stands after a keyword, roughly: most others are left without a match of the rest."""
+"""A rough filter of what may follow a keyword, so that most other names fail early."""
 
 
 def classify_name(name: str) -> str | None:
-    """What kind of secret a name promises, `WEAK` where it only hints; None for other names."""
+    """The kind of secret that a name promises; `WEAK` if it only hints at one; else None."""
     lower = name.lower()
     for kind, pattern in _KEYWORD_PATTERNS:
         match = pattern.search(lower)
@@ -85,7 +85,7 @@ def classify_name(name: str) -> str | None:
 
 
 def classify_match(kind: str, lower: str, match: re.Match[str]) -> str | None:
-    """What the name of a match promises once the words beside its keyword are read too."""
+    """The kind that the name of a match promises, with the words beside its keyword."""
     tail = match["tail"]
     if tail and not is_allowed_tail(tail):
         return None
@@ -97,7 +97,7 @@ def classify_match(kind: str, lower: str, match: re.Match[str]) -> str | None:
 
 
 def is_allowed_tail(tail: str) -> bool:
-    """Whether a name still promises a secret with that after its keyword."""
+    """Whether a name with this text after its keyword still promises a secret."""
     normalized = _normalize_tail(tail)
     return normalized in {"", "s"} or normalized in _BARE_TAILS
 
@@ -107,7 +107,7 @@ def _normalize_tail(tail: str) -> str:
 
 
 def classify_name_cached(name: str, kinds: dict[str, str | None]) -> str | None:
-    """What a name promises, looked up once; of very many names, whether they hold a keyword."""
+    """`classify_name` with a cache. Once it is full, any name with a keyword promises a secret."""
     if name not in kinds:
         if len(kinds) >= MAX_JUDGED:
             return SECRET if KEYWORD_PATTERN.search(name.lower()) else None
@@ -118,9 +118,9 @@ def classify_name_cached(name: str, kinds: dict[str, str | None]) -> str | None:
 def judge_value_cached(
     kind: str, value: str, form: ValueForm, cache: dict[tuple[str, str], str | None]
 ) -> str | None:
-    """The kind of secret that a value is, if it is one; each is judged once.
+    """The kind of secret that a value is, or None.
 
-    Where `cache` holds very many, any that is not a placeholder is one.
+    Once `cache` is full, every value but a placeholder is a secret.
     """
     cache_key = (kind, value)
     if cache_key not in cache:

@@ -12,9 +12,9 @@ from reverie.domain.redaction.value_checks import has_digit, looks_generated, lo
 
 _ALLOWED = re.compile(load_allowlist("tokens"))
 _VerdictCache = dict[tuple[int, str], bool]
-"""What was judged of shapes: by the group of the shape, and the text."""
+"""Cached verdicts by the group of the rule and the text."""
 _JUDGED_CHARS = 256
-"""Characters of a long run that are judged: as telling as all of it."""
+"""Characters of a value that are judged: enough to tell a random one."""
 
 
 _RULES = load_rules("tokens")
@@ -63,14 +63,14 @@ _KEYWORD_RULES = [
 
 
 _MIN_RUN = 15
-"""Characters without a blank or mark that each shape has at least."""
+"""Fewest characters without a blank or mark in any format."""
 _MARGIN_BEFORE, _MARGIN_AFTER = 8, 4
-"""Characters beside such a run that may belong to it, or tell where a credential begins."""
+"""Characters beside such a run that may belong to the credential or mark its beginning."""
 _MAX_RUNS = 2_000
 
 
 def _build_run_table(marks: str) -> bytes:
-    """The table that makes one letter of letters, digits and the marks, and blanks of others."""
+    """A translation table: letters, digits and the marks become `a`, all others blanks."""
     is_run_char = (chr(code) in _LETTERS_AND_DIGITS + marks for code in range(256))
     return bytes(ord("a" if in_run else " ") for in_run in is_run_char)
 
@@ -78,11 +78,11 @@ def _build_run_table(marks: str) -> bytes:
 _LETTERS_AND_DIGITS = ascii_letters + digits
 _RUN_TABLE, _BASE64_RUN_TABLE = _build_run_table("_-."), _build_run_table("_-.+/,")
 _BASE64_PREFIXES = ("ABSK", "whsec_", "FlyV1 ")
-"""The prefixes of those that hold other marks within the run."""
+"""Prefixes of credentials that contain other marks."""
 
 
 def _find_runs(text: str) -> list[tuple[int, int]]:
-    """Where the text holds runs long enough for a credential; all of it where there are many."""
+    """The runs that are long enough for a credential. After too many, the rest is one run."""
     table = _BASE64_RUN_TABLE if any(prefix in text for prefix in _BASE64_PREFIXES) else _RUN_TABLE
     marked = text.encode("ascii", "replace").translate(table) + b" "
     min_run, runs, position = b"a" * _MIN_RUN, list[tuple[int, int]](), 0
@@ -95,7 +95,7 @@ def _find_runs(text: str) -> list[tuple[int, int]]:
 
 
 def find_known_tokens(text: str) -> Iterator[SecretSpan]:
-    """Credentials told by the literal they begin with, or by one within."""
+    """Credentials that match a rule, by the literal that they begin with or contain."""
     end, padded, cache = 0, f" {text}", _VerdictCache()
     for start, stop in _find_runs(text):
         for span in _find_prefixed(padded, _PLAIN_PATTERN, max(start, end), stop, cache):
@@ -114,7 +114,7 @@ def find_known_tokens(text: str) -> Iterator[SecretSpan]:
 def _find_prefixed(
     padded: str, pattern: re.Pattern[str], position: int, stop: int, cache: _VerdictCache
 ) -> Iterator[SecretSpan]:
-    """Those of a part of the text, which follows one blank, that begin by their literal."""
+    """Credentials with a prefix, in a part of the text; `padded` is the text after one blank."""
     searched_to, margin = -1, 1 if pattern is _PLAIN_PATTERN else 2
     while match := pattern.search(padded, position, stop + 1):
         start, end = match.start() + margin - 1, match.end() - 1
@@ -123,14 +123,14 @@ def _find_prefixed(
             yield start, end, _RULE_BY_GROUP[group].kind
             position = end
         elif start >= searched_to:
-            # What was refused may hold another one: looked into once.
+            # A rejected match may contain another one: it is searched once.
             position, searched_to = start + 2, end
         else:
             position = end
 
 
 def _is_token(group: int, value: str, cache: _VerdictCache) -> bool:
-    """Whether it is more than a shape; where very many were judged, any other is taken for one."""
+    """Whether the value passes the check of its rule. After very many values, every one does."""
     cache_key = group, value[:_JUDGED_CHARS]
     if cache_key not in cache:
         if len(cache) >= MAX_JUDGED:

@@ -46,7 +46,7 @@ _LETTER_RUN = re.compile(r"[a-z]{3,}")
 
 
 def is_unpronounceable(text: str) -> bool:
-    """Whether the letters follow each other as in no word: a quarter of the pairs are unheard of.
+    """Whether at least a quarter of the pairs of letters occur in no common word.
 
     Nine of ten random runs of ten letters are told so, and one word in a thousand.
     """
@@ -57,7 +57,7 @@ def is_unpronounceable(text: str) -> bool:
 
 
 def looks_generated(text: str) -> bool:
-    """Whether a text is random or holds one piece too long to be a word of a name."""
+    """Whether a text is random or contains a piece too long to be a word of a name."""
     return looks_random(text) or any(
         len(piece) >= 24 or (len(piece) >= 16 and has_digit(piece))
         for piece in _SEGMENT.findall(text)
@@ -70,8 +70,8 @@ def has_digit(text: str) -> bool:
 
 
 class ValueForm(StrEnum):
-    """How a value is written: quoted, an argument, in a call of its own, in an environment file,
-    in code, in prose, and alone on a line of settings."""
+    """How a value is written: quoted, as an argument, as the argument of a nested call, in an
+    environment file, in code, in prose, or alone on a line of settings."""
 
     QUOTED = "quoted"
     CALL = "call"
@@ -145,7 +145,7 @@ def is_aws_secret(value: str) -> bool:
 
 
 def is_secret(kind: str, value: str, form: ValueForm) -> bool:
-    """Whether the value, so written and named for that kind, is a secret itself."""
+    """Whether a value of that form, under a name of that kind, is a secret."""
     value = value.strip()
     if len(value) < 4 or len(set(value)) <= 2 or _is_placeholder(value):
         return False
@@ -159,7 +159,7 @@ def is_secret(kind: str, value: str, form: ValueForm) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """References, placeholders, types, names of constants."""
+    """Whether a value is a reference, a placeholder, a type or a constant's name."""
     lower = value.lower()
     if lower in _NON_SECRET_WORDS or _TYPE_NAME.fullmatch(value) or _GENERIC_NAME.fullmatch(lower):
         return True
@@ -239,7 +239,7 @@ def _is_wrapped_password(value: str) -> bool:
 
 
 def _has_code_marks(value: str) -> bool:
-    """Marks of code: calls, indexes, blocks, generics."""
+    """Whether a value contains marks of code: of calls, indexes, blocks or generics."""
     return _CODE_MARK.search(value) is not None
 
 
@@ -254,7 +254,7 @@ def _is_short_secret(value: str) -> bool:
 
 
 def _is_key_like(value: str) -> bool:
-    """Enough for `token = "..."`: digits within letters, or one long run, or a random mix."""
+    """Whether a value suffices for `token = "..."`: letters with digits, or a random run."""
     words = value.split()
     if len(words) != 1 or len(value) < 8:
         return len(words) >= 12 and _SEED_PHRASE.fullmatch(value) is not None
@@ -293,7 +293,7 @@ def _is_call_key(value: str) -> bool:
 
 
 def _is_hinted_secret(value: str) -> bool:
-    """Enough for `key: ...`: long and random, and neither a digest, an id nor a path."""
+    """Whether a value suffices for `key: ...`: long and random, and no digest, id or path."""
     value = value.removeprefix("base64:")
     if not _KEY_CHARS.fullmatch(value) or _DIGEST.fullmatch(value) or not looks_random(value):
         return False

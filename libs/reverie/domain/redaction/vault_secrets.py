@@ -11,14 +11,14 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 MIN_SECRET_LENGTH = 6
-"""Characters from which a value is taken out: shorter ones stand in ordinary words."""
+"""Shortest value that is redacted: shorter ones occur in ordinary words."""
 
 VAULT = "VAULT"
 _NON_SECRET_FIELDS = frozenset(
     {"database", "dbname", "domain", "driver", "email", "env", "environment", "host", "hostname"}
     | {"kind", "login", "name", "port", "region", "scheme", "type", "user", "username", "zone"}
 )
-"""Names of what stands beside a secret in a JSON object and is none."""
+"""Names of JSON fields beside a secret that are no secrets themselves."""
 
 _PLACEHOLDER = r"\[REDACTED_[A-Z_]+(?::[^\]\s]{1,128})?\]"
 
@@ -38,7 +38,7 @@ def name_nothing(_: str) -> bool:
 
 
 class SecretMatcher:
-    """The secrets of one tenant as one expression, the longest first."""
+    """Replaces the secrets of one tenant by one expression, the longest first."""
 
     def __init__(self, secrets: Sequence[VaultSecret] = (), epoch: int | None = None) -> None:
         """`epoch` counts the changes of the tenant's secrets up to when these were read."""
@@ -75,8 +75,10 @@ class SecretMatcher:
         return self._pattern.sub(placed, text), count
 
     def redact_value(self, value: Any) -> tuple[Any, int]:
-        """A JSON value without the secrets in its keys, texts and numbers, none of them named, and
-        how many there were."""
+        """A JSON value without the secrets in its keys, texts and numbers, and how many there were.
+
+        The placeholders name no entry.
+        """
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, list):
@@ -97,9 +99,9 @@ def is_number(value: Any) -> bool:
 
 
 def collect_secret_texts(value: Any) -> list[str]:
-    """Every text and number in a secret JSON value, also in the JSON that a text holds.
+    """Every text and number in a secret JSON value, also in JSON that a text contains.
 
-    True and false are in every text, and so are names of places: those are left out.
+    Booleans and the fields that are no secrets are left out.
     """
     if isinstance(value, dict):
         return [
@@ -116,12 +118,12 @@ def collect_secret_texts(value: Any) -> list[str]:
 
 
 def is_too_short_to_redact(value: Any) -> bool:
-    """Whether a secret value holds nothing that is long enough to be taken out of texts."""
+    """Whether a secret value contains nothing that is long enough to be redacted."""
     return not any(_encoded_forms(text) for text in collect_secret_texts(value))
 
 
 def _parse_json_container(text: str) -> Any:
-    """The JSON object or array that a text is; else nothing."""
+    """The JSON object or array in a text, or None."""
     if text.strip()[:1] not in {"{", "["}:
         return None
     try:
@@ -131,7 +133,7 @@ def _parse_json_container(text: str) -> Any:
 
 
 def _build_expression(text: str) -> str:
-    """Finds the text; a number not within a longer one or a hash."""
+    """An expression that finds the text, but no number within a longer one or a hash."""
     escaped = re.escape(text)
     return rf"(?<![0-9A-Za-z]){escaped}(?![0-9A-Za-z])" if text.isdigit() else escaped
 
@@ -141,7 +143,7 @@ class OutdatedSecrets(Exception):
 
 
 def _encoded_forms(text: str) -> set[str]:
-    """A secret as it may stand in a text: as it is, and escaped or encoded."""
+    """The forms in which a secret may occur in a text: plain, escaped and encoded."""
     plain = text.strip()
     if len(plain) < MIN_SECRET_LENGTH:
         return set()

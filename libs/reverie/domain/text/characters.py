@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from unicodedata import category
 
 CJK = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-"""Chinese, Japanese and Korean letters, as a class of a regular expression has them."""
+"""Chinese, Japanese and Korean letters, as the inside of a character class."""
 
 MIN_EAST_ASIAN_TEXTS = 10
-"""Texts that must be written so before it is said of many: a few prove nothing."""
+"""Fewest East Asian texts for a verdict on many texts."""
 
 CHARS_PER_CJK_WORD = 2
-"""Signs that a Chinese, Japanese or Korean word has, about."""
+"""Approximate length of a Chinese, Japanese or Korean word."""
 
-_CJK_CHAR = re.compile(rf"[{CJK}]")
+CJK_CHAR = re.compile(rf"[{CJK}]")
 _OTHER_WORD = re.compile(rf"(?:[^\W_{CJK}])+")
 
 
@@ -25,15 +25,15 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def is_east_asian(text: str) -> bool:
-    """Whether more of its words are Chinese, Japanese or Korean than are not."""
-    if not _CJK_CHAR.search(text):
+    """Whether most words of a text are Chinese, Japanese or Korean."""
+    if not CJK_CHAR.search(text):
         return False
-    cjk_chars, other_words = len(_CJK_CHAR.findall(text)), len(_OTHER_WORD.findall(text))
+    cjk_chars, other_words = len(CJK_CHAR.findall(text)), len(_OTHER_WORD.findall(text))
     return cjk_chars > CHARS_PER_CJK_WORD * other_words
 
 
 def is_mostly_east_asian(texts: Iterable[str]) -> bool:
-    """Whether at least half of the texts are, and `MIN_EAST_ASIAN_TEXTS` of them."""
+    """Whether at least half of the texts are East Asian, and at least `MIN_EAST_ASIAN_TEXTS`."""
     verdicts = [is_east_asian(text) for text in texts]
     return sum(verdicts) >= MIN_EAST_ASIAN_TEXTS and 2 * sum(verdicts) >= len(verdicts)
 
@@ -45,7 +45,7 @@ _FILLER_CHARS = frozenset(
 
 
 def is_blank(text: str) -> bool:
-    """Whether no character of a text is seen."""
+    """Whether a text has no visible character."""
     return all(_is_invisible(char) for char in text)
 
 

@@ -18,15 +18,12 @@ _IDENTIFIER = re.compile(
     rf")(?![\w$/])"
 )
 _SINGLE_NAME = re.compile(_NAME)
-# From the first character of a word on: anywhere in it would take time by its square.
+# Only from the first character of a word: starting anywhere would take quadratic time.
 _FILE_PATH = re.compile(r"(?<![\w./-])[\w./-]*\w\.[a-z]{1,5}\b|(?<![\w.-])[\w.-]+/[\w./-]+")
 
 
 def extract_identifiers(text: str) -> frozenset[str]:
-    """The plain names, at most `MAX_IDENTIFIERS`:
-
-    of `Store.load()` both, for a change may name either.
-    """
+    """The plain names in a text, at most `MAX_IDENTIFIERS`; both names of `Store.load()`."""
     text_without_paths = _FILE_PATH.sub(" ", text)
     names: dict[str, None] = {}
     for code_span in _CODE_SPAN.findall(text_without_paths):

@@ -1,8 +1,8 @@
 """Terms for the full-text index and its queries: split identifiers, CJK bigrams, folded Chinese.
 
 The output contains only plain words between spaces, so that Postgres' default parser passes them
-on unchanged.
-The index and the query use the same function."""
+on unchanged. The index and the query use the same function.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from reverie.domain.text.characters import CJK
+from reverie.domain.text.characters import CJK, CJK_CHAR
 from reverie.domain.text.chinese_folding import fold_to_simplified
 from reverie.domain.text.memory_fence import OMITTED_PLACEHOLDER
 
@@ -30,7 +30,6 @@ _PART = re.compile(_WORD)
 _CAMEL_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+")
 _CJK_RUN = re.compile(rf"[{CJK}]+|[^{CJK}]+")
-_CJK_CHAR = re.compile(rf"[{CJK}]")
 _HAN_CHAR = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]")
 # Characters that carry grammar, as English stop words do: 什么, 怎么, 可以, 我们, ...
 _FUNCTION_CHARS = frozenset(
@@ -48,7 +47,7 @@ def index_text(text: str) -> str:
     At most `MAX_TEXT_BYTES` of UTF-8; words over `MAX_WORD_BYTES` are dropped.
     """
     normalized = unicodedata.normalize("NFKC", text)
-    if _CJK_CHAR.search(normalized):
+    if CJK_CHAR.search(normalized):
         normalized = fold_to_simplified(normalized)
     return " ".join(_limit_size(_split_words(normalized)))
 
@@ -114,13 +113,13 @@ def _split_words(text: str) -> Iterator[str]:
         parts: list[str] = _PART.findall(compound)
         for part in parts:
             yield from _split_part(part)
-        if len(parts) > 1 and not _CJK_CHAR.search(compound):
+        if len(parts) > 1 and not CJK_CHAR.search(compound):
             yield from _compound_forms(compound, parts)
 
 
 def _split_part(part: str) -> Iterator[str]:
     for run in _CJK_RUN.findall(part):
-        if _CJK_CHAR.match(run):
+        if CJK_CHAR.match(run):
             yield from _cjk_terms(run)
         else:
             yield from _split_identifier(run)

@@ -8,7 +8,7 @@ OPEN_TAG = "<reverie-memory>"
 CLOSE_TAG = "</reverie-memory>"
 MEMORY_TITLE = "## Project memory (Reverie)"
 OMITTED_PLACEHOLDER = "[recalled memory left out]"
-"""What stands for a turn that was nothing but recalled memory."""
+"""Replaces a turn that was nothing but recalled memory."""
 
 _TAG_START = re.compile(r"<(?=\s*/?\s*reverie-memory)", re.I)
 # On one line, with the line ends lost or escaped. The title tells it from talk about the tag.
@@ -28,16 +28,16 @@ def wrap_in_fence(text: str) -> str:
 
 
 def escape_fence_tags(text: str) -> str:
-    """The text with the tags in it broken, so that it can neither end nor begin a fence."""
+    """The text with its tags broken, so that they neither begin nor end a fence."""
     return _TAG_START.sub("‹", text)
 
 
 def strip_fenced(text: str) -> str:
-    """The text without what is fenced, as it is where nothing is; blank where all of it is.
+    """The text without its fenced parts; blank if all of it is fenced.
 
-    The tags may be indented or quoted with `>` or `|`. A fence that nothing ends goes on to the
-    end of the text, or of its quotation; an end that nothing began is cut out alone. A tag
-    within a sentence is no fence.
+    The tags may be indented or quoted with `>` or `|`. A fence without an end reaches to the end of
+    the text or of its quotation. An end without a beginning is removed alone. A tag within a
+    sentence is no fence.
     """
     if "reverie-memory>" not in text.lower():
         return text

@@ -67,17 +67,17 @@ _TOKEN = re.compile(
 _IDENTIFIER_SHAPE = re.compile(r"\d|[._/\\:@#+\-]|[a-z][A-Z]|\(\)")
 _CHANGE_VERB = re.compile(r"(?:mov|switch|migrat|chang)")
 MAX_CLAUSE_TOKENS = 64
-"""Tokens that a negation or a marker speaks of at most, where no separator ends it before."""
+"""Longest clause, in tokens, after a negation or a marker."""
 
 
 @dataclass(frozen=True)
 class NormalizedStatement:
-    """A text taken apart.
+    """A statement as content words, with its negations and replacements.
 
-    `words`: content words in order. `breaks`: places of words that follow a separator or a
-    function word. `negated`: for each negation the words after it up to the next separator.
-    `replaced`: words that something else takes the place of. `after_marker`: what follows each
-    directional marker.
+    `words` are the content words in order. `breaks` are the positions of words that follow a
+    separator or a function word. `negated` has, for each negation, the words up to the next
+    separator. `replaced` are words that something else replaces. `after_marker` has the content
+    words after each directional marker.
     """
 
     words: tuple[str, ...]
@@ -116,7 +116,7 @@ def cache_by_text(function: Callable[[str], Result]) -> Callable[[str], Result]:
 
 @cache_by_text
 def normalize_statement(text: str) -> NormalizedStatement:
-    """Takes a text apart; cached, because each text is compared with many others."""
+    """Parses a statement. The result is cached, because a text is compared with many others."""
     tokens = list(_tokenize(_apply_rewrites(text)))
     words: list[str] = []
     breaks: set[int] = set()

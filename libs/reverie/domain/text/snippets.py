@@ -6,21 +6,24 @@ import re
 from itertools import islice
 
 _SENTENCE = re.compile(r"[^.!?\n。！？]+[.!?\n。！？]*")
-# Every sentence is compared with every word, so both are bounded: a text of more sentences than
-# this is looked at in pieces of one size, a question of more words by its first ones.
+# Every sentence is compared with every word, so both are bounded: a text with more sentences is
+# cut into pieces of equal size, and only the first words of a question count.
 _MAX_SENTENCES = 400
 _MAX_WORDS = 32
 
 
 def best_snippet(text: str, words: str, size: int = 240) -> str:
-    """At most `size` characters from the sentence on that holds most of `words`.
+    """At most `size` characters, from the sentence with most of `words` on.
 
-    A text that is short enough comes whole; what is left out is shown by an ellipsis.
+    A short text is returned whole. An ellipsis marks omitted text.
     """
     flat = " ".join(text.split())
     if len(flat) <= size:
         return flat
-    start = min(_best_start(flat, _query_words(words), size), len(flat) - size)
+    # A word of one Chinese character is almost everywhere.
+    distinctive = (word for word in words.lower().split() if len(word) > 1 + word.isascii())
+    query_words = set(islice(dict.fromkeys(distinctive), _MAX_WORDS))
+    start = min(_best_start(flat, query_words, size), len(flat) - size)
     cut = flat[start : start + size]
     before, after = start > 0, start + size < len(flat)
     if before and flat[start - 1] != " ":
@@ -30,14 +33,8 @@ def best_snippet(text: str, words: str, size: int = 240) -> str:
     return f"{'… ' if before else ''}{cut.strip()}{' …' if after else ''}"
 
 
-def _query_words(words: str) -> set[str]:
-    # Words of one Chinese character stand nearly everywhere.
-    distinctive = (word for word in words.lower().split() if len(word) > 1 + word.isascii())
-    return set(islice(dict.fromkeys(distinctive), _MAX_WORDS))
-
-
 def _best_start(text: str, query_words: set[str], size: int) -> int:
-    """Where to begin: at the best sentence, or before its first hit where that is far inside."""
+    """The start of the best sentence, or a place before its first match if that is far inside."""
     spans = [match.span() for match in _SENTENCE.finditer(text)] or [(0, len(text))]
     if len(spans) > _MAX_SENTENCES:
         step = max(size, len(text) // _MAX_SENTENCES)

@@ -57,34 +57,32 @@ def condense_tool_output(tool: str | None, content: str, limit: int = 600) -> st
     Condensing a trace again changes nothing but its excerpt's length.
     """
     name = (tool or "tool").strip() or "tool"
-    if _is_trace(name, content):
+    if content.startswith(f"{name}: ") and trace_status(content):
         head, _, rest = content.partition("\n")
         return "\n".join(filter(None, (head, rest.strip()[:limit].rstrip())))
     head, output = _split_call_output(content)
     status = _detect_status(output or head)
-    line = _format_trace_line(name, head, output, status)
+    target, note = _find_target(head, output)
+    parts = (f"{name}:", target and f"`{target}`", note and f"({note})", f"[{status}]")
+    line = " ".join(filter(None, parts))
     excerpt = _build_excerpt(name, head, output, status, limit).strip()[:limit].rstrip()
     return "\n".join(filter(None, (line, excerpt)))
 
 
 def trace_status(content: str) -> str:
-    """What a stored trace says of its call: ok, failed, rejected or answered."""
+    """The status in a stored trace: ok, failed, rejected or answered; empty without one."""
     match = re.match(r"[^\n]* \[(ok|failed|rejected|answered)\](?:\n|$)", content)
     return match[1] if match else ""
 
 
 def trace_target(content: str) -> str:
-    """The command or path a stored trace names, or an empty string."""
+    """The command or path in a stored trace; empty without one."""
     match = _CODE_SPAN.search(content.partition("\n")[0])
     return match[1] if match else ""
 
 
-def _is_trace(name: str, content: str) -> bool:
-    return content.startswith(f"{name}: ") and bool(trace_status(content))
-
-
 def _split_call_output(content: str) -> tuple[str, str]:
-    """What was asked of the tool, and what it gave back."""
+    """The request to the tool and its output."""
     text = content.replace("\x00", "").strip()
     fence = _FENCE.search(text)
     if fence:
@@ -103,18 +101,8 @@ def _detect_status(output: str) -> str:
     return "failed" if _FAILED.search(output) or _ISSUE_COUNT.search(output) else "ok"
 
 
-def _format_trace_line(name: str, head: str, output: str, status: str) -> str:
-    target, note = _find_target(head, output)
-    parts = [f"{name}:"]
-    if target:
-        parts.append(f"`{target}`")
-    if note:
-        parts.append(f"({note})")
-    return " ".join([*parts, f"[{status}]"])
-
-
 def _find_target(head: str, output: str) -> tuple[str, str]:
-    """The command or path in what was asked, and the words beside it."""
+    """The command or path in the request, and the note beside it."""
     arguments = _parse_json_object(head)
     if arguments:
         target = next((str(arguments[key]) for key in _TARGET_KEYS if arguments.get(key)), "")
@@ -129,7 +117,7 @@ def _find_target(head: str, output: str) -> tuple[str, str]:
 
 
 def _find_updated_file(output: str) -> str:
-    """The file that an output says was written: what was written to it stands before."""
+    """The file that an output reports as written; the last one, after its contents."""
     found = [match["made"] or match["put"] for match in _UPDATED_FILE.finditer(output)]
     return found[-1] if found else ""
 
@@ -158,7 +146,7 @@ def _build_excerpt(name: str, head: str, output: str, status: str, limit: int) -
 
 
 def _last_lines(output: str, limit: int) -> str:
-    """Whole lines from the end: a command says last how it went."""
+    """Whole lines from the end, where a command reports its result."""
     tail = output[max(len(output) - limit, 0) :]
     return tail.partition("\n")[2] or tail
 

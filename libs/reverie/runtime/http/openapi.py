@@ -263,7 +263,9 @@ _DETAILS = {
     "invalid": "kind: 'rumour' is none",
     "not_found": "no memory 5c6d7e8f that this key may read",
     "forbidden": "this key may not write scope project/shop",
-    "precondition_failed": "version 4 stands, not the one in If-Match: read the memory again",
+    "precondition_failed": (
+        "the current version is 4, not the one in If-Match: read the memory again"
+    ),
 }
 
 
