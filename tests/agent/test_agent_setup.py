@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.agent.setup import jsonc as jsonc
 from reverie.agent.setup.agents import AGENTS, SetupTarget
@@ -269,5 +269,5 @@ def test_the_command_shows_what_changes_asks_and_undoes(
 def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     words = ["setup", "codex", "-C", str(tmp_path / "typo"), "--yes"]
     done = CliRunner().invoke(app, words, env={"REVERIE_HOME": str(tmp_path / "home")})
-    assert "typo is no folder" in str(done.exception)
+    assert "typo is not a folder" in str(done.exception)
     assert not (tmp_path / "typo").exists()

@@ -82,7 +82,7 @@ async def test_each_commit_is_announced_once_whoever_looks_and_on_whatever_branc
     await announce_push(clone.repo, "shop", ends, gateway.send)
     assert await follow(clone, gateway) == []
     assert [one.state for one in [await announce_push(clone.repo, "shop", ends, gateway.send)]] == [
-        "known"
+        "duplicate"
     ]
 
 
@@ -105,7 +105,7 @@ async def test_what_no_gateway_takes_waits_in_order_and_is_sent_first(clone: Clo
     for number in (1, 2, 3):
         made.append(clone.commit("More", {"a.txt": numbered(9, _1=f"x{number}")}))
         [outcome] = await follow(clone, gateway)
-        assert (outcome.state, "is it running" in outcome.reason) == ("kept", True)
+        assert (outcome.state, "is it running" in outcome.reason) == ("queued", True)
     ledger = AnnouncementLog(clone.repo)
     assert len(ledger.spooled_files()) == 3
     gateway.away, gateway.refused = False, made[1]
@@ -181,7 +181,7 @@ async def test_what_waits_is_not_given_up_for_a_wrong_key_and_what_is_refused_is
     await follow(clone, gateway)
     gateway.away = True
     odd = clone.commit("Odd", {"a.txt": numbered(9, _1="x")})
-    assert (await follow(clone, gateway))[0].state == "kept"
+    assert (await follow(clone, gateway))[0].state == "queued"
     gateway.away, gateway.shut = False, True
     clone.commit("Next", {"a.txt": numbered(9, _2="x")})
     with pytest.raises(Forbidden):
@@ -189,4 +189,4 @@ async def test_what_waits_is_not_given_up_for_a_wrong_key_and_what_is_refused_is
     gateway.shut, gateway.refused = False, odd
     [outcome] = await follow(clone, gateway)
     assert outcome.state == "announced"
-    assert [(one.after, "too odd" in one.why) for one in outcome.refused] == [(odd[:12], True)]
+    assert [(one.after, "too odd" in one.reason) for one in outcome.refused] == [(odd[:12], True)]

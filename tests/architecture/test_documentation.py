@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
-import typer.main
-from typer import Context
-from typer.core import TyperGroup
 
 from reverie.cli.app.main import app
 from reverie.contracts.problems import GRPC_STATUS, HTTP_STATUS, PROBLEM_TITLES
@@ -111,11 +108,11 @@ def commands_named(page: Path) -> set[str]:
 
 def is_known(words: str) -> bool:
     """Whether the words begin with a command; what follows a command is its arguments."""
-    command: Any = typer.main.get_command(app)
+    command: click.Command | None = app
     for word in words.split():
-        if not isinstance(command, TyperGroup):
+        if not isinstance(command, click.Group):
             return True
-        command = command.get_command(Context(command), word)
+        command = command.get_command(click.Context(command), word)
         if command is None:
             return False
     return True

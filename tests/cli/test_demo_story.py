@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 from rich.console import Console
 
-from reverie.cli.demo import play_sample_day
+from reverie.cli.demo.player import play_sample_day
 from reverie.cli.demo.span_tree import TraceSpan, build_trace_tree, read_spans, service_names
 from reverie.cli.demo.story import (
     SampleConversation,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from reverie.agent.hooks.gateway_client import find_gateway as find_hook_gateway
+from reverie.agent.gateway.discovery import locate_from_environment
 from reverie.cli.app import local_gateway
 from reverie.cli.app.gateway_discovery import resolve_endpoint
-from reverie.cli.app.local_gateway import GatewayEndpoint, LocalGateway, find_gateway
+from reverie.cli.app.local_gateway import LocalGateway, find_gateway
 from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.embedded.home import open_home, write_run_file, write_secret
 from reverie.embedded.lock import hold_home_lock
@@ -55,11 +55,16 @@ def test_what_is_set_comes_before_what_runs_for_whoever_asks(
     except ReverieError:
         command = None
     told = {f"REVERIE_{name.upper()}": value for name, value in said.items()}
-    hook = find_hook_gateway({**told, "REVERIE_HOME": str(running)}, 1)
-    tools = find_gateway(load_settings({**said, "home": running}))
+    hook = locate_from_environment({**told, "REVERIE_HOME": str(running)})[0]
     assert command == found
-    assert (hook and (hook.url, hook.key)) == found
-    assert (tools and (tools.url, tools.key)) == found
+    assert ((hook.url, hook.key) if hook.key else None) == found
+    assert found_at(load_settings({**said, "home": running})) == found
+
+
+def found_at(settings: Settings) -> tuple[str, str] | None:
+    """The URL and the key that `reverie mcp` uses."""
+    location = find_gateway(settings)
+    return (location.url, location.key) if location else None
 
 
 NOWHERE = 9
@@ -77,9 +82,9 @@ async def test_one_that_is_being_started_is_waited_for_and_not_started_again(
             await LocalGateway(settings)("GET", "/ready")
         write_run_file(home, "up", {"pid": 1, "gateway": "http://127.0.0.1:9"})
         write_secret(home, "api_key", "rv_of_this_home")
-        assert find_gateway(settings) == GatewayEndpoint("http://127.0.0.1:9", "rv_of_this_home")
+        assert found_at(settings) == ("http://127.0.0.1:9", "rv_of_this_home")
         mine = settings.model_copy(update={"api_key": SecretStr("rv_mine")})
-        assert find_gateway(mine) == GatewayEndpoint("http://127.0.0.1:9", "rv_mine")
+        assert found_at(mine) == ("http://127.0.0.1:9", "rv_mine")
     assert not (home.logs / local_gateway.UP_LOG).exists()
 
 
@@ -92,7 +97,7 @@ async def test_the_key_of_a_home_is_not_sent_to_another_reverie(reverie_home: Pa
     keyed = alone.model_copy(update={"api_key": SecretStr("rv_mine")})
     assert find_gateway(keyed) is None
     elsewhere = keyed.model_copy(update={"gateway_url": "https://reverie.example/"})
-    assert find_gateway(elsewhere) == GatewayEndpoint("https://reverie.example", "rv_mine")
+    assert found_at(elsewhere) == ("https://reverie.example", "rv_mine")
     keyless = elsewhere.model_copy(update={"api_key": None})
     with pytest.raises(Unavailable, match="REVERIE_API_KEY"):
         await LocalGateway(keyless)("GET", "/ready")

@@ -88,28 +88,26 @@ async def test_a_ci_announces_a_range_and_the_memory_is_doubted(
     before = clone.repo.head_commit
     after = clone.commit("Change line 3", {"src/loop.py": numbered(20, _3="other"), "old.py": None})
     span = ("--range", f"{before}..{after}")
-    code, shown, _ = await _run(env, "git", "push-event", *here, *span, "--dry-run", "--json")
+    code, shown, _ = await _run(env, "git", "announce", *here, *span, "--dry-run", "--json")
     planned = json.loads(shown)
     assert (code, planned["project"], planned["after"]) == (0, "shop", after)
     assert _changes(shop) == []
     away = {**env, "REVERIE_GATEWAY_URL": "http://127.0.0.1:9"}
-    code, shown, said = await _run(away, "git", "push-event", *here, *span)
-    assert (code, shown.split()[0], "kept until" in said) == (3, "kept", True)
-    code, shown, _ = await _run(env, "git", "push-event", *here, *span, "--json")
-    assert (code, [one["state"] for one in json.loads(shown)]) == (0, ["known"])
+    code, shown, said = await _run(away, "git", "announce", *here, *span)
+    assert (code, shown.split()[0], "queued until" in said) == (3, "queued", True)
+    code, shown, _ = await _run(env, "git", "announce", *here, *span, "--json")
+    assert (code, [one["state"] for one in json.loads(shown)]) == (0, ["duplicate"])
     [change] = _changes(shop)
     assert change == planned
     stale = await eventually(lambda: _stale(shop))
     assert (stale["memory"]["id"], stale["grade"]) == (kept["id"], "stale")
     assert stale["evidence"][0]["commit"] == after
-    code, _, said = await _run(
-        {**env, "REVERIE_PROJECT": "other"}, "git", "push-event", *here, *span
-    )
+    code, _, said = await _run({**env, "REVERIE_PROJECT": "other"}, "git", "announce", *here, *span)
     assert (code, "project/other" in said) == (5, True)
-    code, _, said = await _run(env, "git", "push-event", *here, "--range", "nowhere..HEAD")
+    code, _, said = await _run(env, "git", "announce", *here, "--range", "nowhere..HEAD")
     assert (code, "no commit nowhere" in said) == (4, True)
     clone.commit("More", {"src/loop.py": numbered(20, _9="nine")})
-    code, shown, _ = await _run(env, "git", "push-event", *here)
+    code, shown, _ = await _run(env, "git", "announce", *here)
     assert (code, shown.split()[:3]) == (0, ["announced", "shop", "main"])
     code, shown, _ = await _run(env, "git", "watch", *here, "--once")
     assert (code, shown) == (0, "")
@@ -137,7 +135,7 @@ async def test_a_laptop_watches(shop: Stack, clone: Clone, tmp_path: Path) -> No
     try:
         assert watching.stdout is not None
         assert watching.stderr is not None
-        assert b"following" in await watching.stderr.readline()
+        assert b"watching" in await watching.stderr.readline()
         await eventually(lambda: _noted(clone))
         clone.commit("One", {"src/loop.py": numbered(20, _1="one")})
         async with asyncio.timeout(30):

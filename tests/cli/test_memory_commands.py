@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from reverie.cli.app.common import (
+from reverie.cli.app.errors import (
     CONFLICT,
     FAILED,
     NOT_FOUND,
@@ -85,7 +85,7 @@ async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack:
     assert deploys in await shell.said("memories", "--kind", "convention")
 
     assert "linked: " in await shell.said("link", cause, deploys, "led_to")
-    assert "was linked before" in await shell.said("link", cause, deploys, "led_to")
+    assert "was linked already" in await shell.said("link", cause, deploys, "led_to")
     assert f"<- led_to  {cause}" in await shell.said("subgraph", deploys)
     assert f"led_to       {cause}" in await shell.said("show", deploys)
 
@@ -93,24 +93,24 @@ async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack:
         return cause in await shell.said("impact", "src/cart.py")
 
     await eventually(touched)
-    assert "is gone" in await shell.said("unlink", deploys, cause)
+    assert "removed the edge" in await shell.said("unlink", deploys, cause)
     assert (await shell.run("unlink", deploys, cause))[0] == USAGE
-    assert await shell.said("stale") == "Nothing there.\n"
+    assert await shell.said("stale") == "No results.\n"
 
-    assert "version 2 stands" in await shell.said(
+    assert "version 2" in await shell.said(
         "feedback", deploys, "edit", "--content", "We deploy on Fridays."
     )
     assert "We deploy on Thursdays." in await shell.said("history", deploys)
-    assert "version 3 is what 1 was" in await shell.said("rollback", deploys, "1")
+    assert "version 3 restores version 1" in await shell.said("rollback", deploys, "1")
     assert "source" in await shell.said("provenance", deploys)
     assert "is pinned" in await shell.said("pin", deploys)
-    assert "no longer pinned" in await shell.said("pin", deploys, "--off")
-    assert "holds" in await shell.said("confirm", deploys)
+    assert "not pinned" in await shell.said("unpin", deploys)
+    assert "confirmed" in await shell.said("confirm", deploys)
     would = await shell.json("gc")
     assert (would["archived"], would["looked"] > 0) == (0, True)
     assert "would be: 0 archived" in await shell.said("gc")
     assert "0 archived" in await shell.said("gc", "--yes")
-    assert "is forgotten" in await shell.said("forget", cause)
+    assert "was forgotten" in await shell.said("forget", cause)
     assert (await shell.run("show", cause))[0] == NOT_FOUND
 
 
@@ -122,11 +122,11 @@ async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
     listed = await shell.said("task", "list", "--claimable")
     assert first in listed
     assert f"\n{second}" not in listed
-    assert "ann has it" in await shell.said("task", "claim", first, "--agent", "ann")
+    assert "claimed by ann" in await shell.said("task", "claim", first, "--agent", "ann")
     code, why = await shell.run("task", "claim", first, "--agent", "bob")
     assert (code, "ann" in why) == (CONFLICT, True)
     assert "is todo" in await shell.said("task", "release", first, "--agent", "ann")
-    assert "is done" in await shell.said("task", "set", first, "done")
+    assert "is done" in await shell.said("task", "update", first, "done")
 
     steps = ("--step", "git switch {branch}", "--step", "make ship")
     skill = await shell.json("remember", "Ship {branch}", "-k", "skill", *steps)
@@ -140,7 +140,7 @@ async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
     near = started["session"].replace("-", "")[-8:]
     assert near in await shell.said("sessions", "--agent", "ann")
     assert "The cart loses items." in await shell.said("sessions", near)
-    assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--again")
+    assert "Mend the cart" in await shell.said("preflow", near, "the cart", "--include-sent")
     assert (await shell.run("sessions", "ffffffff"))[0] == NOT_FOUND
 
 
@@ -149,7 +149,7 @@ async def test_what_goes_wrong_is_said_in_words_and_by_the_exit_code(
 ) -> None:
     assert await shell.run("show", "nope") == (USAGE, "id: 'nope' is not an id")
     assert (await shell.run("remember", " "))[0] == USAGE
-    assert "name a file" in (await shell.run("impact"))[1]
+    assert "give a file" in (await shell.run("impact"))[1]
     made = short_id_of(await shell.json("remember", "The shop opens at nine."))
     assert await shell.run("restore", made) == (CONFLICT, "the memory is active, not archived")
     own = dict(shell.env)

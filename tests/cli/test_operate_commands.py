@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.bus.dead_letters import DeadLetterOrigin, publish_dead_letter
 from reverie.bus.interface import Message
@@ -26,15 +26,15 @@ async def test_a_dead_letter_is_listed_with_its_reason_and_replayed(nats_url: st
             bus, DeadLetterOrigin("MEMORY", "ingest-enrich", "7"), message, "no such thing"
         )
     there = ["--set", f"nats_url={nats_url}"]
-    listed = _run("dead", "list", "--json", *there)
+    listed = _run("dead-letters", "list", "--json", *there)
     [letter] = json.loads(listed)
     assert letter["subject"] == "memory.default.remembered"
     assert (letter["reason"], letter["deliveries"]) == ("no such thing", 8)
-    assert "no such thing" in _run("dead", "list", *there)
-    assert json.loads(_run("dead", "replay", str(letter["seq"]), "--json", *there)) == {
+    assert "no such thing" in _run("dead-letters", "list", *there)
+    assert json.loads(_run("dead-letters", "replay", str(letter["seq"]), "--json", *there)) == {
         "replayed": 1
     }
-    assert _run("dead", "list", *there).strip() == "No dead letters."
+    assert _run("dead-letters", "list", *there).strip() == "No dead letters."
 
 
 def _run(*args: str) -> str:

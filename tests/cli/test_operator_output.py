@@ -16,12 +16,12 @@ def test_a_model_that_is_missing_is_named_in_the_command_that_fetches_it() -> No
     (one,) = find_backlog_problems(
         {"recall": MetricsSnapshot({("reverie_model_loaded", lacks): 0.0})}
     )
-    assert one.what == "recall works without multilingual-e5-small-q4"
-    assert "`reverie models pull multilingual-e5-small-q4`" in one.mend
+    assert one.message == "recall works without multilingual-e5-small-q4"
+    assert "`reverie models pull multilingual-e5-small-q4`" in one.remedy
 
 
 def test_the_schemas_steps_are_counted_while_they_go_on() -> None:
     shown = io.StringIO()
     with UpDisplay(Console(file=shown, force_terminal=True, width=100)) as screen:
         screen.migrating("0147_postings[copied]", 3, 5)
-    assert "up to date, 3 of 5: 0147_postings[copied]" in shown.getvalue()
+    assert "schema, 3 of 5: 0147_postings[copied]" in shown.getvalue()

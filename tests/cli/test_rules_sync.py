@@ -41,8 +41,8 @@ async def _run(
         if command != "import":
             for name in files or find_blocks(root):
                 await run.export_block(name)
-    code = any(one.what in {"conflict", "refused"} for one in run.steps)
-    return int(code), [(one.what, one.about) for one in run.steps]
+    code = any(one.action in {"conflict", "refused"} for one in run.steps)
+    return int(code), [(one.action, one.subject) for one in run.steps]
 
 
 async def _command(stack: Stack, root: Path, *words: str) -> tuple[int, str]:
@@ -120,8 +120,8 @@ async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_
     ]
     assert "Log in JSON" in await _memories(stack)
     assert "Log in JSON" not in file.read_text()
-    assert (await _command(stack, root, "agent-files", "export", "notes.md"))[0] == 2
-    code, said = await _command(stack, root, "agent-files", "sync", "--dry-run")
+    assert (await _command(stack, root, "rules", "export", "notes.md"))[0] == 2
+    code, said = await _command(stack, root, "rules", "sync", "--dry-run")
     assert (code, said) == (0, "")
     assert "Log in JSON" not in file.read_text()
 
@@ -134,7 +134,7 @@ def _say(file: Path) -> None:
 
 async def _watched(stack: Stack, root: Path, file: Path) -> None:
     watcher = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "reverie.cli.app.main", "agent-files", "watch", "-C", str(root),
+        sys.executable, "-P", "-m", "reverie.cli.app.main", "rules", "watch", "-C", str(root),
         env=_environment(stack, root.parent), stdout=PIPE, stderr=PIPE,
     )  # fmt: skip
     assert watcher.stderr is not None

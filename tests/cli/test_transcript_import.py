@@ -70,7 +70,7 @@ async def test_conversations_of_every_program_are_handed_over_once_with_their_ti
 
     code, told, _ = await _run(stack, tmp_path, str(folder))
     assert code == 0
-    assert "0 turns, 15 known before" in told
+    assert "0 turns, 15 duplicates" in told
     assert {k: v | {"summary": None} for k, v in (await _sessions(stack)).items()} == {
         k: v | {"summary": None} for k, v in sessions.items()
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import ReverieError
@@ -53,7 +53,7 @@ async def test_the_command_keeps_shows_lists_and_removes_entries_and_rotates(
         return _said(done.stdout) if done.exit_code == 0 else done.exit_code
 
     kept = await run("set", "token", "--scope", "project/shop", given="seven tulips\n")
-    assert kept == "token in project/shop: version 1, sealed\n"
+    assert kept == "token in project/shop: version 1, encrypted\n"
     plain = await run("set", "n", "--plain", "--as-json", "--json", given='{"n": 1}')
     assert (json.loads(plain)["secret"], json.loads(plain)["version"]) == (False, 1)
     assert await run("get", "token", "--scope", "project/shop") == "seven tulips\n"
@@ -68,12 +68,12 @@ async def test_the_command_keeps_shows_lists_and_removes_entries_and_rotates(
         ("project/shop", "token"),
     ]
     assert "seven tulips" not in await run("list")
-    assert json.loads(await run("scrub", "--json"))["wanted_at"]
-    assert await run("advice") == "Nothing there.\n"
+    assert json.loads(await run("redaction-status", "--json"))["wanted_at"]
+    assert await run("suggestions") == "No results.\n"
     assert json.loads(await run("rotate", "--json"))["rotated"] == 1
-    assert (await run("rotate")).startswith("0 sealed anew")
+    assert (await run("rotate")).startswith("encrypted 0 values")
     assert await run("delete", "n", given="n\n") == 1
-    assert await run("delete", "n", "--yes") == "n in global is gone\n"
+    assert await run("delete", "n", "--yes") == "deleted n in global\n"
     env["REVERIE_VAULT_KEY"] = OLD
     assert await run("rotate") == 1
     env["REVERIE_VAULT_KEY"] = ""

@@ -44,7 +44,7 @@ def _checked(script: str) -> str:
 @pytest.mark.parametrize("name", ["github", "gitlab"])
 def test_the_jobs_run_what_exists_on_a_whole_clone_and_stop_no_build(name: str) -> None:
     script, variables = _jobs()[name]
-    assert "reverie git push-event" in script
+    assert "reverie git announce" in script
     assert all(is_known(words) for words in COMMAND.findall(script))
     assert _checked(script) == ""
     assert "REVERIE_PROJECT" in variables

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.cli.app.main import app
 from reverie.domain.access.principals import KeyRole
@@ -172,7 +172,7 @@ async def _by_command(stack: Stack, home: Path) -> None:
     assert "created" in said
     assert "invoice job" in said
     code, said, _ = await _command(stack, home, "status")
-    assert said == "Nothing waits: all turns are digested.\n"
+    assert said == "All turns are digested.\n"
 
 
 async def _counted(stack: Stack) -> None:

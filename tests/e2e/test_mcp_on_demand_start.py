@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 
-from reverie.cli.app.common import NOT_RUNNING, OK, USAGE
+from reverie.cli.app.errors import NOT_RUNNING, OK, USAGE
 from reverie.embedded.processes import is_alive
 from reverie.testing.models import model_home
 from tests.support.mcp_clients import COMMAND, call, over_stdio, refused

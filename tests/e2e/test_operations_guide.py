@@ -169,7 +169,7 @@ def _ended(bash: Shell, _: str) -> None:
 def _sealed(bash: Shell, _: str) -> None:
     _stands(bash)
     bash.run('test "$(cat "$REVERIE_HOME/secrets/vault_key")" = "$NEW" && test "$NEW" != "$OLD"')
-    assert bash.told("vault", "rotate")["lost"] == []
+    assert bash.told("vault", "rotate")["undecryptable"] == []
 
 
 async def _poison(bash: Shell) -> None:

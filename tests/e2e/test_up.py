@@ -73,7 +73,7 @@ def _in_use(up: Up) -> set[int]:
     status = up.command("status", "--json")
     found = json.loads(status.stdout)
     assert (status.returncode, found["ready"]) == (0, True), found
-    assert {part["name"] for part in found["parts"]} >= {"recall", "postgres", "nats"}
+    assert {part["name"] for part in found["components"]} >= {"recall", "postgres", "nats"}
     assert up.command("doctor").returncode == 0
     everyone = up.descendants()
     assert set(up.pids().values()) <= everyone

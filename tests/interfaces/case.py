@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from reverie.contracts.operations import OPERATIONS, SPECIAL_OPERATIONS, Operation
@@ -15,6 +17,7 @@ Fields = dict[str, Any]
 Given = Callable[["World"], Awaitable[Fields]]
 Holds = Callable[[Any, Fields], Any]
 
+COMMAND_WORD = re.compile(r"[a-z][a-z-]*")
 DOORS = ("REST", "MCP", "gRPC", "CLI", "client")
 KNOWN = {one.name: one for one in (*OPERATIONS, *SPECIAL_OPERATIONS)}
 
@@ -52,8 +55,7 @@ class Case:
     @property
     def names(self) -> dict[str, str]:
         """What each door calls it, for people."""
-        words = self.cli.split()
-        command = [word for word in words if word.isalpha() or word in {"push-event"}]
+        command = takewhile(COMMAND_WORD.fullmatch, self.cli.split())
         shown = {
             "REST": f"{self.call.method} {self.call.path}",
             "MCP": self.tool if self.tool != "more" else f"more: {self.operation}",

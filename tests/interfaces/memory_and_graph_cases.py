@@ -118,7 +118,7 @@ MEMORY_CASES = (
     ),
     Case("pin", World.memory, lambda a, f: a["changed"], cli="pin {id}", client="pin"),
     Case("unpin", lambda w: w.memory(pinned=True), lambda a, f: a["changed"],
-         cli="pin {id} --off", client="unpin"),
+         cli="unpin {id}", client="unpin"),
     Case("restore", World.archived, lambda a, f: a["status"] == "active",
          cli="restore {id}", client="restore"),
     Case("confirm", World.memory, lambda a, f: a["cleared"] == 0,

@@ -10,10 +10,10 @@ from typing import Any
 
 import grpc
 import pytest
+from click.testing import CliRunner
 from mcp_types import TextContent
-from typer.testing import CliRunner
 
-from reverie.cli.app.common import error_code, exit_code
+from reverie.cli.app.errors import error_code, exit_code
 from reverie.cli.app.main import app
 from reverie.client import ApiError, AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
@@ -93,7 +93,7 @@ REFUSALS = (
     Refusal("a key that is taken", "conflict", "ABORTED", 6, "remember", _taken_key,
             "remember '{content}' --kind {kind} --scope {scope} --key {key}", _remember),
     Refusal("a task of another", "conflict", "ABORTED", 6, "claim_task", _forward,
-            "task claim {id} --agent {agent} --seconds {seconds}",
+            "task claim {id} --agent {agent} --lease {seconds}",
             lambda c, f: c.claim_task(f["id"], agent=f["agent"])),
     Refusal("a kind that is none", "invalid", "INVALID_ARGUMENT", 2, "remember",
             lambda w: w.none(content="x", kind="gossip", scope=SCOPE),

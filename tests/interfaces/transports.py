@@ -8,10 +8,10 @@ import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+from click.testing import CliRunner
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
-from typer.testing import CliRunner
 
 from reverie.cli.app.main import app
 from reverie.client import AsyncReverie

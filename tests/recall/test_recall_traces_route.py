@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.cli.app.main import app
 from tests.support.stack import Stack, eventually
@@ -95,7 +95,7 @@ async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
     rest = await stack.get(f"/v1/traces?cursor={listed['next']}")
     assert [one["id"] for one in rest["items"]] == [trace["id"]]
     shown = await _printed(stack, tmp_path, trace["trace_id"])
-    for said in (question, "led_to", "not in the answer", "budget", "phrase 1.30", bug[-8:]):
+    for said in (question, "led_to", "not in the result", "budget", "phrase 1.30", bug[-8:]):
         assert said in shown, shown
     assert limited["trace_id"] in await _printed(stack, tmp_path)
     assert json.loads(await _printed(stack, tmp_path, trace["id"], "--json"))["id"] == trace["id"]

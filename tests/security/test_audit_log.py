@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import psycopg
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from reverie.cli.app.main import app
 from reverie.contracts import reverie_pb2 as pb

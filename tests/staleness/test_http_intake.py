@@ -162,7 +162,7 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     assert (await deliver(**github(ended))).body["duplicate"] is False
     many = [{**pushed()["commits"][1], "id": f"{n:040x}"} for n in range(1, 2049)]
     capped = await deliver(**github(pushed(after="d" * 40, commits=many)))
-    assert "push-event" in capped.body["hints"][0]
+    assert "announce" in capped.body["hints"][0]
     _, forced, squashed, deleted, partial = stored_changes(shop)
     assert (squashed["after"], squashed["merged"]) == (SHA, ["feat/squashed"])
     assert (forced["forced"], deleted["deleted"], deleted["branch"]) == (True, True, "feat/x")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from reverie.cli.app.common import exit_code
+from reverie.cli.app.errors import exit_code
 from reverie.cli.app.main import app
 from reverie.domain.core.errors import ReverieError
 

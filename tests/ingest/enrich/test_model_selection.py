@@ -271,9 +271,9 @@ async def test_a_model_that_is_opened_is_not_loaded_beside_too(
 def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> None:
     told = MetricsSnapshot({("reverie_tenants_unread", frozenset()): 1.0})
     [found] = find_backlog_problems({"ingest": told})
-    assert found.level == "note"
+    assert found.level == "warning"
     # One that reads English better must not be moved with it.
-    assert f"reverie reembed --tenant NAME --set embedding_model={OTHER}" in found.mend
+    assert f"reverie reembed --tenant NAME --set embedding_model={OTHER}" in found.remedy
     assert not list(
         find_backlog_problems(
             {"ingest": MetricsSnapshot({("reverie_tenants_unread", frozenset()): 0.0})}

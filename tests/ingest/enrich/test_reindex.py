@@ -143,7 +143,7 @@ async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: St
         "insert into reindexing select id, 'words', %s from tenant where name = 'default'",
         ids[-2][0],
     )
-    done, _ = await _reindex(stack.admin_url, "--what", "words,anchors")
+    done, _ = await _reindex(stack.admin_url, "--parts", "words,anchors")
     assert done["default"]["words"] == 1
     assert _derived(stack) == after
     assert admin_rows(stack.admin_url, "select * from reindexing") == []
@@ -158,7 +158,7 @@ async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_noth
             new(f"Note {n} is about src/part{n}.py", scope="project/shop") for n in range(LEFT)
         ]
         await write(store, *items)
-    what = ("--tenant", "one", "--what", "anchors")
+    what = ("--tenant", "one", "--parts", "anchors")
     process = await _begun(database.admin_url, *what)
 
     async def came() -> Any:

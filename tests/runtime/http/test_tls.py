@@ -16,7 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from reverie.agent.hooks.gateway_client import HookGateway, HookGatewayUnavailable, find_gateway
+from reverie.agent.gateway.http_client import GatewayConnection, GatewayUnavailable
+from reverie.agent.hooks.command import connect_gateway
 from reverie.cli.app.gateway_client import GatewayClient
 from reverie.client import AsyncReverie
 from reverie.contracts import reverie_pb2 as pb
@@ -92,9 +93,9 @@ async def test_every_door_and_every_caller_speaks_tls_by_the_authority_of_the_ho
         # What runs beside an agent: the command line and the hooks.
         path = f"/v1/memories/{kept['id']}"
         for ca in (files.ca, None):
-            desk = GatewayClient(stack.url, stack.key, 10, None, ca)
-            hook = HookGateway(stack.url, stack.key, 10, str(ca or ""))
-            for ask, away in ((desk.request, Unavailable), (hook.request, HookGatewayUnavailable)):
+            desk = GatewayClient(stack.url, stack.key, 10, None, str(ca or ""))
+            hook = GatewayConnection(stack.url, stack.key, 10, str(ca or ""))
+            for ask, away in ((desk.request, Unavailable), (hook.request, GatewayUnavailable)):
                 if ca is None:
                     with pytest.raises(away):
                         await asyncio.to_thread(ask, "GET", path)
@@ -102,9 +103,9 @@ async def test_every_door_and_every_caller_speaks_tls_by_the_authority_of_the_ho
                     assert (await asyncio.to_thread(ask, "GET", path))["id"] == kept["id"]
         # A hook and a command of that home folder find its authority by themselves.
         told = {"REVERIE_HOME": str(tmp_path), "REVERIE_API_KEY": stack.key}
-        at = find_gateway({**told, "REVERIE_GATEWAY_URL": stack.url}, 10)
+        at = connect_gateway({**told, "REVERIE_GATEWAY_URL": stack.url}, 10)
         assert at is not None
-        assert at.ca == str(files.ca)
+        assert (await asyncio.to_thread(at.request, "GET", path))["id"] == kept["id"]
         assert Settings(home=tmp_path).trusted_ca_file == files.ca
 
 

@@ -166,7 +166,7 @@ async def _the_live_table_shows_what_goes_on(seen: Seen) -> None:
     bad = MetricsSnapshot({("reverie_dead_letters", frozenset()): 2.0,
                   ("reverie_outbox_oldest_seconds", frozenset()): 500.0,
                   ("reverie_model_loaded", frozenset({("model", "bge")})): 0.0})  # fmt: skip
-    found = {(one.level, one.what) for one in find_backlog_problems({"ingest": bad})}
+    found = {(one.level, one.message) for one in find_backlog_problems({"ingest": bad})}
     assert found == {
         ("note", "2 dead letters"),
         ("error", "an event waits for 500 s to be published"),

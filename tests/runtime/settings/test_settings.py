@@ -244,7 +244,7 @@ def test_a_clone_does_not_say_what_runs_nor_where_keys_and_memories_go(
     path = write_project(project, f"project = 'shop'\n{name} = 'http://elsewhere:1'\n")
     monkeypatch.chdir(project)
     monkeypatch.setenv("REVERIE_API_KEY", "rv_mine")
-    for take in (lambda: load_settings(project_dir=project), lambda: read_raw_settings(None, None)):
+    for take in (lambda: load_settings(project_dir=project), lambda: read_raw_settings(None, ())):
         with pytest.raises(Misconfigured) as caught:
             take()
         assert caught.value.setting == name

@@ -27,27 +27,27 @@ _KEY_ERRORS: Final = frozenset({401, 403, "unauthenticated", "forbidden"})
 
 JsonDocument = dict[str, Any]
 SendChange = Callable[[JsonDocument], Awaitable[bool]]
-"""Hands a change to a gateway; whether it was known there. Raises `Unavailable` where it may be
-sent again, any other error where it was refused."""
+"""Sends a change; returns whether it was a duplicate. Raises `Unavailable` if it may be sent
+again, and any other error if it was refused."""
 
 
 @dataclass(frozen=True)
 class RefusedChange:
-    """A change that waited and was refused for good when its turn came."""
+    """A queued change that the gateway refused for good."""
 
     after: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class AnnouncementOutcome:
-    """What became of a change, and which that waited before it were `refused`.
+    """The result of announcing a change, and the earlier queued changes that were `refused`.
 
-    `kept`: it waits in the spool; `reason` then says for what.
+    `queued`: the change waits in the spool, for the given `reason`.
     """
 
     change: GitChange
-    state: Literal["announced", "known", "kept"]
+    state: Literal["announced", "duplicate", "queued"]
     reason: str = ""
     refused: tuple[RefusedChange, ...] = ()
 
@@ -145,8 +145,10 @@ async def announce(
         is_duplicate = await send(document)
     except Unavailable as error:
         log.spool_change(document)
-        return AnnouncementOutcome(change, "kept", str(error), tuple(refused))
-    return AnnouncementOutcome(change, "known" if is_duplicate else "announced", "", tuple(refused))
+        return AnnouncementOutcome(change, "queued", str(error), tuple(refused))
+    return AnnouncementOutcome(
+        change, "duplicate" if is_duplicate else "announced", "", tuple(refused)
+    )
 
 
 def _is_key_error(error: Exception) -> bool:

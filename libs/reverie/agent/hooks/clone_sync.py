@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.git.anchoring import build_anchor_updates, locate_when_learned
 from reverie.agent.git.announcements import announce_new_commits
 from reverie.agent.git.repository import GitRepository, open_repository
-from reverie.agent.hooks.gateway_client import HookCallRefused, HookGateway, HookGatewayUnavailable
 from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import ReverieError, Unavailable
 
@@ -28,7 +28,7 @@ class _ChangeRefused(ReverieError):
     status: int
 
 
-def announce_clone(gateway: HookGateway, root: str, project: str) -> None:
+def announce_clone(gateway: GatewayConnection, root: str, project: str) -> None:
     """Tells both of a clone; where it is none, or the key may not, nothing."""
     with suppress(ReverieError):
         clone, project_slug = open_repository(Path(root)), slugify(project)
@@ -40,19 +40,19 @@ def announce_clone(gateway: HookGateway, root: str, project: str) -> None:
         _anchor_memories(gateway, clone, project_slug)
 
 
-async def _send_change(gateway: HookGateway, document: dict[str, Any]) -> bool:
+async def _send_change(gateway: GatewayConnection, document: dict[str, Any]) -> bool:
     try:
         response = gateway.request("POST", "/v1/git/changes", document)
-    except HookGatewayUnavailable as error:
+    except GatewayUnavailable as error:
         raise Unavailable("the gateway", str(error)) from error
-    except HookCallRefused as error:
+    except CallRefused as error:
         raise _ChangeRefused(str(error), error.status) from error
     return bool(response["duplicate"])
 
 
-def _anchor_memories(gateway: HookGateway, clone: GitRepository, project: str) -> None:
+def _anchor_memories(gateway: GatewayConnection, clone: GitRepository, project: str) -> None:
     query = f"project={quote(project)}&limit={MAX_ANCHORED}"
-    with suppress(HookGatewayUnavailable, HookCallRefused):
+    with suppress(GatewayUnavailable, CallRefused):
         unanchored = gateway.request("GET", f"/v1/git/anchors?{query}")["items"]
         anchors = build_anchor_updates(
             (memory, locate_when_learned(clone, memory)) for memory in unanchored

@@ -11,19 +11,14 @@ import os
 import sys
 import time
 
+from reverie.agent.gateway.discovery import locate_from_environment, resolve_home
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.hooks.delivery import (
     deliver_pending,
     deliver_session,
     post_in_session,
     run_in_background,
     start_session,
-)
-from reverie.agent.hooks.gateway_client import (
-    HookCallRefused,
-    HookGateway,
-    HookGatewayUnavailable,
-    find_gateway,
-    resolve_home,
 )
 from reverie.agent.hooks.session_state import HookSessionState, prune_sessions
 
@@ -61,6 +56,12 @@ Exit codes: 0, also where Reverie is away (it answers nothing, and sends later);
 """
 
 
+def connect_gateway(environ: Mapping[str, str], timeout: float) -> GatewayConnection | None:
+    """The gateway that a hook may call; None if there is none, or no key for it."""
+    location, ca = locate_from_environment(environ)
+    return GatewayConnection(location.url, location.key, timeout, ca) if location.key else None
+
+
 class HookCall:
     """One call: the event's payload, the notes of its session, the gateway if there is one."""
 
@@ -73,7 +74,7 @@ class HookCall:
         self.state = HookSessionState(
             self.folder, agent, self.text_field("session_id") or "unnamed"
         )
-        self.gateway = find_gateway(os.environ, self.timeout)
+        self.gateway = connect_gateway(os.environ, self.timeout)
         self._project = options.get("project")
 
     def text_field(self, name: str) -> str:
@@ -214,7 +215,7 @@ def handle_event(
     hook.update_session_facts()
     try:
         context = EVENT_HANDLERS[event](hook)
-    except (HookGatewayUnavailable, HookCallRefused) as error:
+    except (GatewayUnavailable, CallRefused) as error:
         _log_debug(error)
         context = ""
     if context:
@@ -229,7 +230,7 @@ def _is_read_only(event: str, payload: Mapping[str, Any]) -> bool:
 
 
 def _deliver_in_background(hook: HookCall) -> None:
-    gateway = find_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS)
+    gateway = connect_gateway(os.environ, BACKGROUND_TIMEOUT_SECONDS)
     if deliver_session(hook.state, gateway, _turn_from_event(hook)) and gateway is not None:
         deliver_pending(hook.folder, gateway)
         if hook.event == "SessionStart":
@@ -237,7 +238,7 @@ def _deliver_in_background(hook: HookCall) -> None:
             prune_sessions(hook.folder)
 
 
-def _announce_commits(gateway: HookGateway, root: str, project: str) -> None:
+def _announce_commits(gateway: GatewayConnection, root: str, project: str) -> None:
     """Tells of a clone what was committed; for a folder that is none, nothing is loaded."""
     if os.path.exists(os.path.join(root, ".git")):
         from reverie.agent.hooks.clone_sync import announce_clone

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from reverie.agent.hooks.gateway_client import HookCallRefused, HookGateway, HookGatewayUnavailable
+from reverie.agent.gateway.http_client import CallRefused, GatewayConnection, GatewayUnavailable
 from reverie.agent.hooks.session_state import HookSessionState, iter_pending_sessions
 from reverie.agent.transcripts.batch_limits import MAX_BATCH_BYTES, MAX_BATCH_TURNS, encoded_size
 
@@ -43,7 +43,7 @@ def run_in_background(work: Callable[[], None]) -> None:
         os._exit(code)
 
 
-def start_session(state: HookSessionState, gateway: HookGateway) -> dict[str, Any]:
+def start_session(state: HookSessionState, gateway: GatewayConnection) -> dict[str, Any]:
     """Starts the session, or finds it again; the answer has its `context`."""
     body = {
         "agent": state.agent,
@@ -59,7 +59,7 @@ def start_session(state: HookSessionState, gateway: HookGateway) -> dict[str, An
 
 def post_in_session(
     state: HookSessionState,
-    gateway: HookGateway,
+    gateway: GatewayConnection,
     path: str,
     body: dict[str, Any],
     headers: dict[str, str] | None = None,
@@ -74,7 +74,7 @@ def post_in_session(
         try:
             target = path.replace("{session}", session)
             return gateway.request("POST", target, {**body, **session_field}, headers)
-        except HookCallRefused as error:
+        except CallRefused as error:
             if error.status != 404 or not may_retry:
                 raise
             state.save(session=None)
@@ -82,7 +82,7 @@ def post_in_session(
 
 
 def deliver_session(
-    state: HookSessionState, gateway: HookGateway | None, turn: dict[str, Any] | None = None
+    state: HookSessionState, gateway: GatewayConnection | None, turn: dict[str, Any] | None = None
 ) -> bool | None:
     """Sends what is new of a session, a turn of no transcript, and its end.
 
@@ -96,9 +96,9 @@ def deliver_session(
                 HookSessionState(state.folder, state.agent, state.external_id), gateway, turn
             )
             delivered = True
-    except HookCallRefused:
+    except CallRefused:
         delivered = False
-    except (HookGatewayUnavailable, OSError):
+    except (GatewayUnavailable, OSError):
         delivered = None
     finally:
         if not delivered and turn is not None:
@@ -110,7 +110,7 @@ def deliver_session(
     return delivered
 
 
-def deliver_pending(folder: str, gateway: HookGateway) -> None:
+def deliver_pending(folder: str, gateway: GatewayConnection) -> None:
     """Sends what could not be sent before, as long as the gateway answers."""
     refused_count = 0
     for state in iter_pending_sessions(folder):
@@ -121,7 +121,7 @@ def deliver_pending(folder: str, gateway: HookGateway) -> None:
 
 
 def _deliver_all(
-    state: HookSessionState, gateway: HookGateway, turn: dict[str, Any] | None
+    state: HookSessionState, gateway: GatewayConnection, turn: dict[str, Any] | None
 ) -> None:
     sent_turns = _send_spooled(state, gateway, turn)
     for path in state.facts.get("transcripts", ()):
@@ -133,7 +133,7 @@ def _deliver_all(
 
 
 def _send_spooled(
-    state: HookSessionState, gateway: HookGateway, turn: dict[str, Any] | None
+    state: HookSessionState, gateway: GatewayConnection, turn: dict[str, Any] | None
 ) -> list[dict[str, Any]]:
     sent_turns: list[dict[str, Any]] = []
     if turn is None and not os.path.exists(state.spool_path):
@@ -149,7 +149,7 @@ def _send_spooled(
 
 
 def _send_transcript(
-    state: HookSessionState, gateway: HookGateway, path: str
+    state: HookSessionState, gateway: GatewayConnection, path: str
 ) -> list[dict[str, Any]]:
     from reverie.agent.transcripts.turn_filter import encode_turn, is_worth_sending, read_new_turns
 
@@ -169,7 +169,7 @@ def _send_transcript(
 
 
 def _remember_fixes(
-    state: HookSessionState, gateway: HookGateway, turns: list[ParsedTurn]
+    state: HookSessionState, gateway: GatewayConnection, turns: list[ParsedTurn]
 ) -> dict[str, Any]:
     """Remembers which edits made a command go through; answers those that still fail."""
     failed: dict[str, Any] = state.delivery_state.get("failed", {})
@@ -182,19 +182,21 @@ def _remember_fixes(
         scope = {"scope": state.facts["scope"]} if state.facts.get("scope") else {}
         try:
             post_in_session(state, gateway, "/v1/remember", {**fix, **scope}, headers)
-        except HookCallRefused as error:
+        except CallRefused as error:
             # A transcript that goes on from another repeats its calls: the other told of them.
             if error.status not in REJECTED_STATUSES:
                 raise
     return failed
 
 
-def _send_turns(state: HookSessionState, gateway: HookGateway, turns: list[dict[str, Any]]) -> bool:
+def _send_turns(
+    state: HookSessionState, gateway: GatewayConnection, turns: list[dict[str, Any]]
+) -> bool:
     """Whether some were new. Turns that the gateway cannot take are not sent again; those beside
     them are."""
     try:
         response = post_in_session(state, gateway, "/v1/turns", {"turns": turns})
-    except HookCallRefused as error:
+    except CallRefused as error:
         if error.status not in REJECTED_STATUSES:
             raise
         half = len(turns) // 2
@@ -220,7 +222,7 @@ def _split_batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
 
 
 def _request_corrections(
-    state: HookSessionState, gateway: HookGateway, turns: list[dict[str, Any]]
+    state: HookSessionState, gateway: GatewayConnection, turns: list[dict[str, Any]]
 ) -> None:
     """Lets what the user corrected step down at once, not only with the next dream."""
     messages = [
@@ -231,5 +233,5 @@ def _request_corrections(
     if any(turn["role"] == "user" for turn in messages):
         try:
             post_in_session(state, gateway, "/v1/sessions/{session}/adjust", {"messages": messages})
-        except HookCallRefused:
+        except CallRefused:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reverie.agent.hooks.gateway_client import HookGateway, quote_query
+from reverie.agent.gateway.http_client import GatewayConnection, quote_query
 from reverie.domain.text.memory_fence import MEMORY_TITLE, escape_fence_tags, wrap_in_fence
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MAX_WARNING_ITEMS = 6
 
 
-def build_impact_warning(gateway: HookGateway, file: str, project: str) -> str:
+def build_impact_warning(gateway: GatewayConnection, file: str, project: str) -> str:
     """The block for the agent; empty where nothing is known of the file."""
     query = f"path={quote_query(file)}&project={quote_query(project)}&limit={2 * MAX_WARNING_ITEMS}"
     impacted = gateway.request("GET", f"/v1/impact?{query}")["items"]

@@ -17,7 +17,7 @@ from reverie.domain.core.errors import InvalidInput
 BEGIN_MARK: Final = "<!-- reverie:begin"
 END_MARK: Final = "<!-- reverie:end"
 NOTICE: Final = (
-    "<!-- reverie:begin Kept by `reverie agent-files`. Edit an item, and its memory changes; "
+    "<!-- reverie:begin Kept by `reverie rules sync`. Edit an item, and its memory changes; "
     "remove one, and it stays out; add one, and it is remembered. -->"
 )
 TITLE: Final = "## What is remembered"

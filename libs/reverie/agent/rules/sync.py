@@ -51,12 +51,14 @@ BATCH_SIZE: Final = 100
 
 @dataclass(frozen=True)
 class SyncStep:
-    """One thing that was done, or would be. A `conflict` waits for a person."""
+    """One change that was made or planned. A `conflict` is left to the user."""
 
-    what: Literal["remembered", "edited", "forgotten", "written", "left out", "conflict", "refused"]
+    action: Literal[
+        "remembered", "edited", "forgotten", "written", "left out", "conflict", "refused"
+    ]
     file: str
-    about: str
-    why: str = ""
+    subject: str
+    reason: str = ""
 
 
 @dataclass
@@ -97,7 +99,10 @@ class RuleSync:
         metadata = memory["metadata"]
         if metadata.get("hash") == section.content_hash:
             return False
-        if metadata.get("kept") in {None, hash_text(memory["content"])} or self.prefer == "file":
+        if (
+            metadata.get("written_hash") in {None, hash_text(memory["content"])}
+            or self.prefer == "file"
+        ):
             return True
         if self.prefer != "memory":
             reason = f"the memory {memory['short_id']} was edited since it was taken in"
@@ -135,7 +140,7 @@ class RuleSync:
                     "DELETE", f"/v1/memories/{memory['id']}", {}, None, memory["version"]
                 )
             heading = str(memory["metadata"].get("heading", ""))
-            self.steps.append(SyncStep("forgotten", file, heading, "it is in the file no more"))
+            self.steps.append(SyncStep("forgotten", file, heading, "it was removed from the file"))
 
     async def export_block(self, name: str) -> None:
         """Settles the block of a file with the memories of the project, and writes it."""
@@ -281,7 +286,7 @@ def _memory_body(section: RuleSection, project: str) -> dict[str, Any]:
             SOURCE_FIELD: section.file,
             "heading": section.heading,
             "hash": section.content_hash,
-            "kept": hash_text(section.content),
+            "written_hash": hash_text(section.content),
         },
     }
 

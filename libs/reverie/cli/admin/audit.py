@@ -3,49 +3,56 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, out, print_json, resolve_settings
+from reverie.cli.app.options import common_options, limit_option, resolve_settings, tenant_option
+from reverie.cli.app.output import out, print_json, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from reverie.domain.access.audit import AuditEntry
 
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
-Actor = Annotated[str | None, typer.Option("--who", help="An agent, or a key by its id.")]
-Action = Annotated[str | None, typer.Option("--action", help="Words in it, as 'DELETE' or 'keys'.")]
-Subject = Annotated[str | None, typer.Option("--subject", help="An id or name it was about.")]
-Changes = Annotated[
-    bool | None, typer.Option("--changes/--reads", help="Only what changed something, or did not.")
-]
-Since = Annotated[str | None, typer.Option("--since", help="From when on: 12h, 30d, 2027-01-31.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
 
-
+@click.command("audit")
+@tenant_option
+@click.option("--actor", help="An agent, or the id of a key.")
+@click.option("--action", help="Text that the action contains, such as 'DELETE' or 'keys'.")
+@click.option("--subject", help="The id or name that the action was about.")
+@click.option(
+    "--changes/--reads", default=None, help="Only actions that changed something, or only reads."
+)
+@click.option("--since", help="The start of the period: 12h, 30d or 2027-01-31.")
+@limit_option(50)
+@common_options
 def audit(
-    tenant: Tenant = "default",
-    actor: Actor = None,
-    action: Action = None,
-    subject: Subject = None,
-    changes: Changes = None,
-    since: Since = None,
-    limit: Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    tenant: str,
+    actor: str | None,
+    action: str | None,
+    subject: str | None,
+    changes: bool | None,
+    since: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Who read and changed what, newest first; the setting `audit` says what is noted.
+    """List who read and changed what, newest first.
 
-    Example: [bold]reverie admin audit --since 24h --changes[/]
+    The setting `audit_mode` chooses what is logged.
+
+    Example: reverie admin audit --since 24h --changes
     """
+    from reverie.cli.admin.keys import parse_time
     from reverie.cli.app.operator_access import run_for_tenant
     from reverie.store.platform.audit import AuditFilter, AuditTable
 
-    filters = AuditFilter(actor, action, subject, changes, _parse_moment(since))
+    filters = AuditFilter(
+        actor, action, subject, changes, parse_time("--since", since, sign=-1) if since else None
+    )
     settings = resolve_settings(home, sets)
     entries = run_for_tenant(
         settings,
@@ -58,35 +65,21 @@ def audit(
         )
     elif not entries:
         out().print(
-            "Nothing there." if settings.audit_mode != "off" else "Nothing: `audit` is off."
+            "No results." if settings.audit_mode != "off" else "No results: audit_mode is off."
         )
     else:
         _print_entries(entries)
-
-
-def _parse_moment(text: str | None) -> datetime | None:
-    from datetime import UTC, datetime, timedelta
-
-    from reverie.cli.admin.keys import parse_duration
-
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.now(UTC) - timedelta(seconds=parse_duration("--since", text))
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _print_entries(entries: Sequence[AuditEntry]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("at", "who", box=None)
+    table = Table("time", "actor", box=None)
     for column, width in (("action", 24), ("answer", 3), ("subjects", 8)):
         table.add_column(column, min_width=width, overflow="fold")
     for entry in entries:
-        subjects = [_short_id(subject) for subject in entry.subjects[:4]]
+        subjects = [_short_subject(subject) for subject in entry.subjects[:4]]
         more = f" and {len(entry.subjects) - 4} more" if len(entry.subjects) > 4 else ""
         outcome = f"{entry.status} {entry.problem or ''}".strip()
         about = escape(" ".join(subjects)) + more
@@ -94,6 +87,6 @@ def _print_entries(entries: Sequence[AuditEntry]) -> None:
     out().print(table)
 
 
-def _short_id(subject: str) -> str:
-    """The last digits of an id, as ids are shown; a name as it is."""
-    return subject[-8:] if len(subject) == 36 and subject.count("-") == 4 else subject
+def _short_subject(subject: str) -> str:
+    """The short form of an id; a name as it is."""
+    return short_id(subject) if len(subject) == 36 and subject.count("-") == 4 else subject

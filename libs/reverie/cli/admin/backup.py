@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, err, out, print_json, resolve_settings
+from reverie.cli.app.options import common_options, resolve_settings, yes_option
+from reverie.cli.app.output import err, out, print_json
 from reverie.domain.core.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 
 DUMP_FILE, MANIFEST_FILE, STREAMS_FOLDER = "reverie.dump", "backup.json", "streams"
 
-Folder = Annotated[str, typer.Argument(help="The folder of the backup.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+@click.command("backup")
+@click.argument("folder", help="The folder of the backup.")
+@common_options
+def backup(folder: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Back up the database and the streams to a new folder, while services run.
 
-def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Write the database and the streams to a new folder, while services go on.
+    The backup contains no secrets: keep the folder `secrets`, or vault_key, elsewhere.
 
-    Secrets are in none of it: keep the folder of secrets, or vault_key, elsewhere.
-
-    Example: [bold]reverie admin backup ~/backups/monday[/]
+    Example: reverie admin backup ~/backups/monday
     """
     import asyncio
     from datetime import UTC, datetime
@@ -45,10 +46,10 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
 
     settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
     if root.exists() and any(root.iterdir()):
-        raise InvalidInput("folder", f"{root} is not empty: name a new one")
+        raise InvalidInput("folder", f"{root} is not empty: give a new folder")
     (root / STREAMS_FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
     root.chmod(0o700)
-    # The streams first: what they tell of is in the database then, or it is told again.
+    # The streams come first: the database then contains what their messages refer to.
     message_counts = asyncio.run(
         backup_streams(
             resolve_bus_url(settings), root / STREAMS_FOLDER, build_bus_credentials(settings)
@@ -56,7 +57,7 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
     )
     dump(resolve_database_url(settings), _postgres_programs(settings), root / DUMP_FILE)
     manifest = {
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": package_version(),
         "bytes": (root / DUMP_FILE).stat().st_size,
         "messages": message_counts,
@@ -69,30 +70,32 @@ def backup(folder: Folder, home: Home = None, sets: Sets = None, json: Json = Fa
         out().print(summary, markup=False)
 
 
-def restore(
-    folder: Folder, yes: Yes = False, home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """Put a backup in place of the database and the streams. Services must be stopped.
+@click.command("restore")
+@click.argument("folder", help="The folder of the backup.")
+@yes_option
+@common_options
+def restore(folder: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Replace the database and the streams with a backup. Services must be stopped.
 
-    With the embedded servers, they are started for it and stopped again. A backup of an
-    older version is brought up to date.
+    Embedded servers are started for it and stopped again. A backup of an older
+    version is migrated.
 
-    Example: [bold]reverie admin restore ~/backups/monday --yes[/]
+    Example: reverie admin restore ~/backups/monday --yes
     """
     import asyncio
     from pathlib import Path
 
     from reverie.bus.stream_backup import restore_streams
     from reverie.cli.app.operator_access import build_bus_credentials
-    from reverie.store.db.dump import restore as put_back
+    from reverie.store.db.dump import restore as restore_dump
 
     settings, root = resolve_settings(home, sets), Path(folder).expanduser().absolute()
     if not (root / DUMP_FILE).exists() or not (root / MANIFEST_FILE).exists():
-        raise InvalidInput("folder", f"{root} holds no whole backup")
-    if not yes and not typer.confirm(f"Replace all memories of {settings.home}?"):
-        raise typer.Exit(1)
+        raise InvalidInput("folder", f"{root} is not a complete backup")
+    if not yes and not click.confirm(f"Replace all memories of {settings.home}?", err=True):
+        raise click.exceptions.Exit(1)
     with _open_servers(settings) as (database, bus):
-        applied = put_back(database, _postgres_programs(settings), root / DUMP_FILE)
+        applied = restore_dump(database, _postgres_programs(settings), root / DUMP_FILE)
         message_counts = asyncio.run(
             restore_streams(bus, root / STREAMS_FOLDER, build_bus_credentials(settings))
         )
@@ -100,12 +103,12 @@ def restore(
         print_json({"folder": str(root), "applied": applied, "messages": message_counts})
         return
     out().print(f"restored from {root}: {sum(message_counts.values())} messages", markup=False)
-    err().print("Start the services again: `reverie up`.")
+    err().print("Start the services again with `reverie up`.")
 
 
 @contextmanager
 def _open_servers(settings: Settings) -> Iterator[tuple[str, str]]:
-    """The addresses of Postgres and NATS; embedded ones run while it is open."""
+    """The URLs of Postgres and NATS; embedded servers run inside of the context."""
     import asyncio
 
     from reverie.embedded.backends import NatsBackend, PostgresBackend, open_backends
@@ -114,7 +117,7 @@ def _open_servers(settings: Settings) -> Iterator[tuple[str, str]]:
 
     home = open_home(settings.home)
     if is_home_locked(home):
-        raise Conflict(f"Reverie is up on {home.root}: end it by `reverie down` first")
+        raise Conflict(f"Reverie runs on {home.root}: stop it with `reverie down` first")
     with hold_home_lock(home):
         database, bus = PostgresBackend(settings, home), NatsBackend(settings, home)
         try:

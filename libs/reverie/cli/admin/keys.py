@@ -2,82 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, out, print_json, resolve_settings
+from reverie.cli.app.errors import EXIT_CODES_HELP
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import out, print_json
 from reverie.domain.access.principals import KeyRole
 
 if TYPE_CHECKING:
     from reverie.store.platform.api_keys import TenantApiKey
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, rotate, limit and revoke API keys.")
+limits_option = click.option(
+    "--limit", multiple=True, metavar="NAME=NUMBER", help="A limit; may be repeated."
+)
 
-Label = Annotated[str, typer.Argument(help="What the key is for.")]
-RoleOption = Annotated[KeyRole, typer.Option("--role", help="What the key may do.")]
-Reads = Annotated[
-    list[str] | None, typer.Option("--read", help="A scope, or pattern, it may read; * is all.")
-]
-Writes = Annotated[
-    list[str] | None, typer.Option("--write", help="A scope, or pattern, it may write; * is all.")
-]
-Project = Annotated[str | None, typer.Option("--project", help="Project it works on by default.")]
-Agent = Annotated[str | None, typer.Option("--agent", help="Agent that holds it.")]
-Expires = Annotated[
-    str | None, typer.Option("--expires", help="When it ends: 12h, 30d, or 2027-01-31; never.")
-]
-Limits = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="NAME=NUMBER", help="A limit; may be repeated."),
-]
-KeyId = Annotated[str, typer.Argument(help="The id, or its last digits.")]
-Tenant = Annotated[str, typer.Option("--tenant", help="Tenant; made where it is missing.")]
+app = click.Group(
+    "key", help="Create, list, rotate, limit and revoke API keys.", epilog=EXIT_CODES_HELP
+)
 
 
-@app.command()
+@app.command("create")
+@click.argument("label", help="The purpose of the key.")
+@click.option(
+    "--role",
+    type=click.Choice([role.value for role in KeyRole]),
+    default=KeyRole.WRITER.value,
+    help="The role, which limits what the key may do.",
+)
+@click.option("--read", multiple=True, help="A scope or pattern that the key may read; * for all.")
+@click.option(
+    "--write", multiple=True, help="A scope or pattern that the key may write; * for all."
+)
+@click.option("--project", help="The default project of the key.")
+@click.option("--agent", help="The agent that uses the key.")
+@click.option("--tenant", default="default", help="The tenant; it is created if it does not exist.")
+@click.option("--expires", help="The expiry: 12h, 30d, 2027-01-31 or never.")
+@limits_option
+@common_options
 def create(
-    label: Label,
-    role: RoleOption = KeyRole.WRITER,
-    read: Reads = None,
-    write: Writes = None,
-    project: Project = None,
-    agent: Agent = None,
-    tenant: Tenant = "default",
-    expires: Expires = None,
-    limit: Limits = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    label: str,
+    role: str,
+    read: tuple[str, ...],
+    write: tuple[str, ...],
+    project: str | None,
+    agent: str | None,
+    tenant: str,
+    expires: str | None,
+    limit: tuple[str, ...],
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Make a key. Its text is shown this once.
+    """Create a key. Its text is shown only once.
 
-    Without --read and --write it may read and write everything of its tenant, as
-    far as its role goes.
+    Without --read and --write, the key may read and write everything of its
+    tenant that its role allows.
 
-    Example: [bold]reverie key create ci --role ci --write 'project/shop/*'[/]
+    Example: reverie key create ci --role ci --write 'project/shop/*'
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform.api_keys import NewApiKey, create_key
 
     settings = resolve_settings(home, sets)
-    restrictions = parse_expiry(expires), parse_limits(limit or [])
+    restrictions = parse_expiry(expires), parse_limits(limit)
     request = NewApiKey(
-        label, role, read or ("*",), write or ("*",), project, agent, tenant, *restrictions
+        label, KeyRole(role), read or ("*",), write or ("*",), project, agent, tenant, *restrictions
     )
     text = create_key(resolve_database_url(settings), request)
     if json:
-        print_json({"key": text, "label": label, "role": role.value, "tenant": tenant})
+        print_json({"key": text, "label": label, "role": role, "tenant": tenant})
     else:
         out().print(text, markup=False)
 
 
 @app.command("list")
-def list_keys(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """All keys, without their text.
+@common_options
+def list_keys(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List all keys without their text.
 
-    Example: [bold]reverie key list --json[/]
+    Example: reverie key list --json
     """
     from dataclasses import asdict
 
@@ -109,16 +117,13 @@ def list_keys(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     out().print(table)
 
 
-@app.command()
-def show(
-    key_id: Annotated[str, typer.Argument(help="The id, in full.")],
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
-    """A key of your tenant: what it may do, and what it used of its limits.
+@app.command("show")
+@click.argument("key_id", help="The full id.")
+@common_options
+def show(key_id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show a key of the tenant: its rights, limits and usage.
 
-    Example: [bold]reverie key show 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55[/]
+    Example: reverie key show 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
     from reverie.cli.app.gateway_client import create_client, quote_segment
     from reverie.cli.app.output import print_result
@@ -128,18 +133,15 @@ def show(
     print_result(response, json, "\n".join(f"{name:12} {value}" for name, value in fields.items()))
 
 
-@app.command()
-def revoke(
-    key_id: KeyId,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
-    """End a key at once (services forget it within seconds).
+@app.command("revoke")
+@click.argument("key_id", help="The id, or its last digits.")
+@common_options
+def revoke(key_id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Revoke a key; services reject it within seconds.
 
-    Example: [bold]reverie key revoke 3fb2a91c04d7[/]
+    Example: reverie key revoke 3fb2a91c04d7
 
-    Exit codes: 0 ok, 4 no such key; the others as `reverie --help` tells.
+    Exit codes: 0 ok, 4 no such key; for the others see `reverie --help`.
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform.api_keys import revoke_key
@@ -151,21 +153,18 @@ def revoke(
         out().print(f"revoked {key_id}", markup=False)
 
 
-@app.command()
-def rotate(
-    key_id: KeyId,
-    overlap: Annotated[
-        str, typer.Option("--overlap", help="How long the old text still works: 0s, 1h, 7d.")
-    ] = "1h",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
-    """Give a key another text, shown this once; for a while the old one works too.
+@app.command("rotate")
+@click.argument("key_id", help="The id, or its last digits.")
+@click.option(
+    "--overlap", default="1h", help="How long the old key text stays valid: 0s, 1h or 7d."
+)
+@common_options
+def rotate(key_id: str, overlap: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Replace the text of a key. The new text is shown only once.
 
-    Example: [bold]reverie key rotate 3fb2a91c04d7 --overlap 24h[/]
+    Example: reverie key rotate 3fb2a91c04d7 --overlap 24h
 
-    Exit codes: 0 ok, 4 no such key, 6 it was revoked; the others as `reverie --help` tells.
+    Exit codes: 0 ok, 4 no such key, 6 it was revoked; for the others see `reverie --help`.
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform.api_keys import rotate_key
@@ -178,23 +177,28 @@ def rotate(
         out().print(text, markup=False)
 
 
-@app.command()
+@app.command("change")
+@click.argument("key_id", help="The id, or its last digits.")
+@click.option("--expires", help="The expiry: 12h, 30d, 2027-01-31 or never.")
+@limits_option
+@common_options
 def change(
-    key_id: KeyId,
-    expires: Expires = None,
-    limit: Limits = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    key_id: str,
+    expires: str | None,
+    limit: tuple[str, ...],
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Give a key another end, or other limits in place of those it has.
+    """Change the expiry or the limits of a key.
 
     Limits: requests_a_minute, requests_a_day, memories_a_day, bytes_a_day,
-    llm_daily_tokens. `--limit none` takes all away, `--expires never` the end.
+    llm_daily_tokens. `--limit none` removes all limits, `--expires never` the
+    expiry. The given limits replace the earlier ones.
 
-    Example: [bold]reverie key change 3fb2a91c04d7 --limit requests_a_minute=600 --expires 90d[/]
+    Example: reverie key change 3fb2a91c04d7 --limit requests_a_minute=600 --expires 90d
 
-    Exit codes: 0 ok, 4 no such key; the others as `reverie --help` tells.
+    Exit codes: 0 ok, 4 no such key; for the others see `reverie --help`.
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.domain.core.errors import InvalidInput
@@ -206,7 +210,7 @@ def change(
     if limit:
         changes["limits"] = parse_limits(limit)
     if not changes:
-        raise InvalidInput("--limit", "name what to change: --limit, --expires")
+        raise InvalidInput("--limit", "give --limit or --expires")
     change_key(resolve_database_url(resolve_settings(home, sets)), key_id, changes)
     if json:
         print_json({"id": key_id, **changes})
@@ -226,29 +230,29 @@ def parse_duration(option: str, text: str) -> float:
 
 
 def parse_expiry(text: str | None) -> datetime | None:
-    """The moment of `30d`, counted from now, or of a date;
+    """The time of a duration from now, or of a date; None for `never`. Raises `InvalidInput`."""
+    return None if text is None or text == "never" else parse_time("--expires", text, sign=1)
 
-    None for `never`. Raises `InvalidInput`.
-    """
-    if text is None or text == "never":
-        return None
+
+def parse_time(option: str, text: str, sign: int) -> datetime:
+    """A date, or now plus (`sign` 1) or minus (-1) a duration. Raises `InvalidInput`."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return datetime.now(UTC) + timedelta(seconds=parse_duration("--expires", text))
+        return datetime.now(UTC) + sign * timedelta(seconds=parse_duration(option, text))
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def parse_limits(values: list[str]) -> dict[str, int]:
-    """The limits of `NAME=NUMBER`; none for `none`. Raises `InvalidInput`."""
-    from reverie.cli.app.common import parse_assignments
+def parse_limits(values: Sequence[str]) -> dict[str, int]:
+    """The limits in `NAME=NUMBER`; no limits for `none`. Raises `InvalidInput`."""
+    from reverie.cli.app.options import parse_assignments
     from reverie.domain.access.principals import LIMIT_NAMES
     from reverie.domain.core.errors import InvalidInput
 
     parsed = parse_assignments([value for value in values if value != "none"])
     for name, number in parsed.items():
         if name not in LIMIT_NAMES:
-            raise InvalidInput("--limit", f"{name} is none of {', '.join(LIMIT_NAMES)}")
+            raise InvalidInput("--limit", f"{name} is not one of {', '.join(LIMIT_NAMES)}")
         if not number.isdecimal() or not int(number):
             raise InvalidInput("--limit", f"{name} must be a number above 0, not {number!r}")
     return {name: int(number) for name, number in parsed.items()}

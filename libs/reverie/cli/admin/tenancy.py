@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
 from reverie.cli.admin import keys, webhooks
 from reverie.cli.admin.audit import audit
 from reverie.cli.admin.backup import backup, restore
 from reverie.cli.admin.tenant_settings import edit_settings
-from reverie.cli.app.common import Home, Json, Sets, err, out, print_json, resolve_settings
-from reverie.cli.app.operator_access import resolve_tenant_id, run_for_tenant
+from reverie.cli.app.errors import EXIT_CODES_HELP
+from reverie.cli.app.operator_access import (
+    resolve_tenant_id,
+    run_for_tenant,
+    run_on_bus,
+    run_on_bus_async,
+)
+from reverie.cli.app.options import common_options, resolve_settings, tenant_option, yes_option
+from reverie.cli.app.output import build_table, err, print_json, print_result
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import InvalidInput
 
@@ -26,34 +34,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PAGE_SIZE = 500
 
-app = typer.Typer(no_args_is_help=True, help="Look after keys, projects, scopes and tenants.")
-app.add_typer(webhooks.app, name="webhooks")
-projects = typer.Typer(no_args_is_help=True, help="List and delete projects.")
-scopes = typer.Typer(no_args_is_help=True, help="List and delete scopes.")
-tenants = typer.Typer(no_args_is_help=True, help="List, add and delete tenants.")
-app.add_typer(keys.app, name="keys")
-app.add_typer(projects, name="projects")
-app.add_typer(scopes, name="scopes")
-app.add_typer(tenants, name="tenants")
-app.command("settings")(edit_settings)
-app.command("audit")(audit)
-app.command("backup")(backup)
-app.command("restore")(restore)
+app = click.Group(
+    "admin",
+    help="Manage tenants, projects, scopes, backups and the audit log.",
+    epilog=EXIT_CODES_HELP,
+)
+projects = click.Group("projects", help="List and delete projects.", epilog=EXIT_CODES_HELP)
+scopes = click.Group("scopes", help="List and delete scopes.", epilog=EXIT_CODES_HELP)
+tenants = click.Group("tenants", help="List, add and delete tenants.", epilog=EXIT_CODES_HELP)
+for command in (webhooks.app, projects, scopes, tenants, edit_settings, audit, backup, restore):
+    app.add_command(command)
 
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-IncludeBelow = Annotated[bool, typer.Option("--below", help="With all scopes below it.")]
 Work = Callable[["AdministrationStore", Principal], Awaitable[T]]
 Batches = Callable[["AdministrationStore", Principal], AsyncIterator[Counter[str]]]
 
 
 @projects.command("list")
-def list_projects(
-    tenant: Tenant = "default", home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """Projects, with what lies in each and below it.
+@tenant_option
+@common_options
+def list_projects(tenant: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List projects with the number of their memories.
 
-    Example: [bold]reverie admin projects list --tenant acme[/]
+    Example: reverie admin projects list --tenant acme
     """
     pages = _read_pages(
         lambda admin, principal, after: admin.list_projects(principal, after, PAGE_SIZE),
@@ -63,17 +65,16 @@ def list_projects(
 
 
 @projects.command("delete")
+@click.argument("name", help="The project.")
+@tenant_option
+@yes_option
+@common_options
 def delete_project(
-    name: Annotated[str, typer.Argument(help="The project.")],
-    tenant: Tenant = "default",
-    yes: Yes = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    name: str, tenant: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Delete a project with everything in it and below it.
+    """Delete a project with everything in it.
 
-    Example: [bold]reverie admin projects delete shop --yes[/]
+    Example: reverie admin projects delete shop --yes
     """
     from reverie.domain.access.scopes import slugify
 
@@ -81,27 +82,36 @@ def delete_project(
 
 
 @projects.command("budgets")
+@click.argument("name", help="The project.")
+@click.option(
+    "--change",
+    "-c",
+    multiple=True,
+    metavar="PART=TOKENS",
+    help="A budget to change; may be repeated.",
+)
+@click.option("--reset", is_flag=True, help="Restore the defaults.")
+@tenant_option
+@common_options
 def project_budgets(
-    name: Annotated[str, typer.Argument(help="The project.")],
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--change", "-c", metavar="PART=TOKENS", help="One budget; may be repeated."),
-    ] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="Go back to the defaults.")] = False,
-    tenant: Tenant = "default",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    name: str,
+    change: tuple[str, ...],
+    reset: bool,
+    tenant: str,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Show or change what the block at session start may hold: tokens of hot,
-    warm, stale, session and files, and entries.
+    """Show or change the token budgets of the session context.
 
-    Example: [bold]reverie admin projects budgets shop -c warm=1200 -c entries=60[/]
+    The parts are hot, warm, stale, session and files; entries is a count.
+
+    Example: reverie admin projects budgets shop -c warm=1200 -c entries=60
     """
     from reverie.domain.access.scopes import slugify
     from reverie.store.sessions.context import ContextStore
 
-    project, requested = slugify(name), _parse_budgets(change or [])
+    project, requested = slugify(name), _parse_budgets(change)
 
     async def work(database: Database, principal: Principal) -> dict[str, object]:
         briefings = ContextStore(database)
@@ -116,12 +126,12 @@ def project_budgets(
 
 
 @scopes.command("list")
-def list_scopes(
-    tenant: Tenant = "default", home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """Scopes, with their memories by kind and by status.
+@tenant_option
+@common_options
+def list_scopes(tenant: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List scopes with their memories by kind and by status.
 
-    Example: [bold]reverie admin scopes list --json[/]
+    Example: reverie admin scopes list --json
     """
     pages = _read_pages(
         lambda admin, principal, after: admin.list_scopes(principal, after, PAGE_SIZE),
@@ -131,27 +141,33 @@ def list_scopes(
 
 
 @scopes.command("delete")
+@click.argument("scope", help="The scope, such as agent/ann.")
+@click.option("--recursive", is_flag=True, help="Also delete all scopes below it.")
+@tenant_option
+@yes_option
+@common_options
 def delete_scope(
-    scope: Annotated[str, typer.Argument(help="The scope, as agent/ann.")],
-    below: IncludeBelow = False,
-    tenant: Tenant = "default",
-    yes: Yes = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    scope: str,
+    recursive: bool,
+    tenant: str,
+    yes: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Delete everything of a scope, for ever.
+    """Delete everything in a scope for good.
 
-    Example: [bold]reverie admin scopes delete project/shop --below[/]
+    Example: reverie admin scopes delete project/shop --recursive
     """
-    _delete_scope(resolve_settings(home, sets), tenant, scope, below, yes, json)
+    _delete_scope(resolve_settings(home, sets), tenant, scope, recursive, yes, json)
 
 
 @tenants.command("list")
-def list_tenants(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """All tenants.
+@common_options
+def list_tenants(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List all tenants.
 
-    Example: [bold]reverie admin tenants list[/]
+    Example: reverie admin tenants list
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform.api_keys import list_tenants
@@ -161,15 +177,12 @@ def list_tenants(home: Home = None, sets: Sets = None, json: Json = False) -> No
 
 
 @tenants.command("add")
-def add_tenant(
-    name: Annotated[str, typer.Argument(help="Its name: a-z 0-9 _ -.")],
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
+@click.argument("name", help="The name: a-z 0-9 _ -.")
+@common_options
+def add_tenant(name: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
     """Make a tenant; one that is there stays as it is.
 
-    Example: [bold]reverie admin tenants add acme[/]
+    Example: reverie admin tenants add acme
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform import api_keys
@@ -179,20 +192,19 @@ def add_tenant(
 
 
 @tenants.command("limit")
+@click.argument("name", help="The tenant.")
+@keys.limits_option
+@common_options
 def limit_tenant(
-    name: Annotated[str, typer.Argument(help="The tenant.")],
-    limit: keys.Limits = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    name: str, limit: tuple[str, ...], home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Show or set what all keys of a tenant may do together: requests_a_minute,
-    requests_a_day, memories_a_day, bytes_a_day; `--limit none` takes all away.
+    """Show or set the limits that all keys of a tenant share.
 
-    What is given stands in place of what was set before. No key of the tenant can
-    change it, only set less for itself.
+    The limits are requests_a_minute, requests_a_day, memories_a_day and
+    bytes_a_day; `--limit none` removes all of them. The given limits replace
+    the earlier ones. A key of the tenant can only set lower limits for itself.
 
-    Example: [bold]reverie admin tenants limit acme --limit memories_a_day=20000[/]
+    Example: reverie admin tenants limit acme --limit memories_a_day=20000
     """
     from reverie.cli.app.operator_access import resolve_database_url
     from reverie.store.platform import api_keys
@@ -205,22 +217,19 @@ def limit_tenant(
 
 
 @tenants.command("delete")
+@click.argument("name", help="The tenant.")
+@yes_option
+@common_options
 def delete_tenant(
-    name: Annotated[str, typer.Argument(help="The tenant.")],
-    yes: Yes = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    name: str, yes: bool, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Delete a tenant with every row and every message of it, for ever.
+    """Delete a tenant with all its rows and messages for good.
 
-    Its keys work at most `key_cache_ttl` longer, and for nothing but empty
-    answers.
+    Its keys stay valid for at most `key_cache_ttl`, and return empty results.
 
-    Example: [bold]reverie admin tenants delete acme --yes[/]
+    Example: reverie admin tenants delete acme --yes
     """
     from reverie.bus.erasure import erase_tenant_messages
-    from reverie.cli.operate.dead_letters import run_on_bus
 
     settings = resolve_settings(home, sets)
     resolve_tenant_id(settings, name)
@@ -234,16 +243,15 @@ def delete_tenant(
 
 
 def _delete_scope(
-    settings: Settings, tenant: str, text: str, below: bool, yes: bool, json: bool
+    settings: Settings, tenant: str, text: str, recursive: bool, yes: bool, json: bool
 ) -> None:
     from reverie.bus.erasure import ErasureTarget, erase_scope_messages
-    from reverie.cli.operate.dead_letters import run_on_bus_async
     from reverie.domain.access.scopes import parse_scope
     from reverie.store.platform.administration import find_whole_project
 
     scope = parse_scope(text)
     resolve_tenant_id(settings, tenant)
-    patterns = [scope, f"{scope}/*"] if below else [scope]
+    patterns = [scope, f"{scope}/*"] if recursive else [scope]
     _confirm_deletion(f"everything of {' and '.join(patterns)} in the tenant {tenant}", yes)
     rows = _run_administration(
         settings,
@@ -270,7 +278,7 @@ def _delete_scope(
 
 
 def _parse_budgets(changes: Sequence[str]) -> dict[str, int]:
-    """`PART=TOKENS` read. Raises `InvalidInput` naming what is none."""
+    """The budgets in `PART=TOKENS`. Raises `InvalidInput`."""
     from reverie.domain.context.budgets import DEFAULT_BUDGETS
 
     budgets = {}
@@ -279,14 +287,14 @@ def _parse_budgets(changes: Sequence[str]) -> dict[str, int]:
         if name not in vars(DEFAULT_BUDGETS) or not number.isdecimal():
             raise InvalidInput(
                 "--change",
-                f"{change!r} is not one of {', '.join(vars(DEFAULT_BUDGETS))} = a number",
+                f"{change!r} is not a number for one of {', '.join(vars(DEFAULT_BUDGETS))}",
             )
         budgets[name] = int(number)
     return budgets
 
 
 def _run_administration(settings: Settings, tenant: str, work: Work[T]) -> T:
-    """Administration of one tenant."""
+    """Runs `work` with the administration of one tenant."""
     from reverie.store.platform.administration import AdministrationStore
 
     return run_for_tenant(
@@ -298,7 +306,7 @@ def _read_pages(
     read_page: Callable[[AdministrationStore, Principal, str | None], Awaitable[Sequence[T]]],
     page_key: Callable[[T], str],
 ) -> Work[list[dict[str, object]]]:
-    """Reads a list to its end; `page_key` tells where a page ended."""
+    """Reads all pages of a list; `page_key` is the cursor of a row."""
 
     async def run(admin: AdministrationStore, principal: Principal) -> list[dict[str, object]]:
         result: list[dict[str, object]] = []
@@ -312,7 +320,7 @@ def _read_pages(
 
 
 def _run_batches(batches: Batches) -> Work[Counter[str]]:
-    """Does batches of a deletion and shows how far they are."""
+    """Deletes in batches, and shows the progress."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     async def run(admin: AdministrationStore, principal: Principal) -> Counter[str]:
@@ -328,9 +336,9 @@ def _run_batches(batches: Batches) -> Work[Counter[str]]:
     return run
 
 
-def _confirm_deletion(what: str, yes: bool) -> None:
+def _confirm_deletion(subject: str, yes: bool) -> None:
     if not yes:
-        typer.confirm(f"Delete {what}, for ever?", abort=True, err=True)
+        click.confirm(f"Delete {subject} for good?", abort=True, err=True)
 
 
 def _print_deletions(rows: Counter[str], messages: Counter[str], json: bool) -> None:
@@ -338,20 +346,13 @@ def _print_deletions(rows: Counter[str], messages: Counter[str], json: bool) -> 
         print_json({"rows": dict(sorted(rows.items())), "messages": dict(messages)})
         return
     counts = [*sorted(rows.items()), *((f"stream {name}", n) for name, n in (+messages).items())]
-    _print_rows([{"what": name, "deleted": n} for name, n in counts], json)
+    _print_rows([{"data": name, "deleted": n} for name, n in counts], json)
 
 
 def _print_rows(rows: Sequence[dict[str, object]], json: bool) -> None:
-    if json:
-        print_json(list(rows))
-        return
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*(rows[0] if rows else ()), box=None)
-    for row in rows:
-        table.add_row(*(Text(_format_cell(value)) for value in row.values()))
-    out().print(table if rows else "Nothing there.")
+    names = rows[0] if rows else ()
+    columns = {name: lambda row, name=name: _format_cell(row[name]) for name in names}
+    print_result(list(rows), json, build_table(rows, columns))
 
 
 def _format_cell(value: object) -> str:

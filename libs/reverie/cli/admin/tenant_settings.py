@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets
 from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.options import common_options
 from reverie.cli.app.output import JsonObject, print_result
 from reverie.domain.core.errors import InvalidInput
 
-Project = Annotated[str | None, typer.Option("--project", "-p", help="Of this project alone.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--change", "-c", metavar="PART[.NAME]=VALUE", help="One setting; null: the default again."
-    ),
-]
 
-
+@click.command("settings")
+@click.option(
+    "--change",
+    "-c",
+    multiple=True,
+    metavar="PART[.NAME]=VALUE",
+    help="A setting to change; null restores its default.",
+)
+@click.option("--project", "-p", help="Only the settings of this project.")
+@common_options
 def edit_settings(
-    change: Changes = None,
-    project: Project = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    change: tuple[str, ...],
+    project: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Show or change what the key's tenant has set: when it dreams, its
-    language model, its limits; or a project: its context, when it dreams.
+    """Show or change the settings of the key's tenant, or of a project.
 
-    Example: [bold]reverie admin settings -c dream.turns=40 -c llm=null --project shop[/]
+    A tenant has settings for dreams, its language model and its limits; a
+    project has settings for its context and its dreams.
+
+    Example: reverie admin settings -c dream.turns=40 -c llm=null --project shop
     """
     client = create_client(home, sets)
     path = f"/v1/projects/{quote_segment(project)}/settings" if project else "/v1/admin/settings"
@@ -45,7 +50,7 @@ def edit_settings(
 
 
 def _parse_changes(changes: Sequence[str]) -> dict[str, Any]:
-    """The body that says them. Raises `InvalidInput` naming what cannot be read."""
+    """The request body of these changes. Raises `InvalidInput`."""
     body: dict[str, Any] = {}
     for change in changes:
         name, equals, text = change.partition("=")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, out, print_json, resolve_settings
+from reverie.cli.app.errors import EXIT_CODES_HELP
+from reverie.cli.app.options import common_options, resolve_settings, tenant_option
+from reverie.cli.app.output import out, print_json
 from reverie.domain.core.errors import InvalidInput, Misconfigured
 
 if TYPE_CHECKING:
@@ -20,30 +23,33 @@ if TYPE_CHECKING:
 
     Work = Callable[[WebhookStore, Principal], Awaitable[list[WebhookInfo]]]
 
-app = typer.Typer(no_args_is_help=True, help="Set up push webhooks of GitHub and GitLab.")
-
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose.")]
-Project = Annotated[str, typer.Argument(help="The project.")]
-Kind = Annotated[str, typer.Argument(help="github or gitlab.")]
+app = click.Group(
+    "webhooks", help="Manage push webhooks of GitHub and GitLab.", epilog=EXIT_CODES_HELP
+)
 
 
 @app.command("set")
+@click.argument("project", help="The project.")
+@click.argument("kind", help="The forge: github or gitlab.")
+@click.option(
+    "--stdin", is_flag=True, help="Read the secret from standard input; default: generate one."
+)
+@tenant_option
+@common_options
 def set_webhook(
-    project: Project,
-    kind: Kind,
-    stdin: Annotated[
-        bool, typer.Option("--stdin", help="Read the secret from standard input; else one is made.")
-    ] = False,
-    tenant: Tenant = "default",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str,
+    kind: str,
+    stdin: bool,
+    tenant: str,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Set the secret of a project's webhook, and show where its deliveries go.
+    """Set the secret of a project's webhook, and show the webhook's path.
 
-    The secret is shown this once: enter it at the forge. It is sealed under vault_key.
+    The secret is shown only once: enter it at the forge. It is encrypted with vault_key.
 
-    Example: [bold]reverie admin webhooks set shop github[/]
+    Example: reverie admin webhooks set shop github
     """
     import secrets
 
@@ -55,7 +61,7 @@ def set_webhook(
 
     async def work(hooks: WebhookStore, principal: Principal) -> list[WebhookInfo]:
         if not hooks.can_encrypt:
-            raise Misconfigured("vault_key", "is not set, and secrets are sealed under it")
+            raise Misconfigured("vault_key", "is not set, but secrets are encrypted with it")
         return [await hooks.put(principal, name, kind, secret)]
 
     [webhook] = _run_with_webhooks(settings, tenant, work)
@@ -68,16 +74,15 @@ def set_webhook(
 
 
 @app.command("list")
+@click.option("--project", help="Only webhooks of this project.")
+@tenant_option
+@common_options
 def list_webhooks(
-    project: Annotated[str | None, typer.Option("--project", help="Only of this one.")] = None,
-    tenant: Tenant = "default",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None, tenant: str, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Webhooks that are set up, without their secrets.
+    """List webhooks without their secrets.
 
-    Example: [bold]reverie admin webhooks list[/]
+    Example: reverie admin webhooks list
     """
     from reverie.domain.access.scopes import slugify
 
@@ -94,21 +99,20 @@ def list_webhooks(
         path = _webhook_document(tenant, webhook)["path"]
         out().print(f"{webhook.project:20} {webhook.kind:8} {path}", markup=False)
     if not items:
-        out().print("Nothing there.")
+        out().print("No results.")
 
 
 @app.command("remove")
+@click.argument("project", help="The project.")
+@click.argument("kind", help="The forge: github or gitlab.")
+@tenant_option
+@common_options
 def remove_webhook(
-    project: Project,
-    kind: Kind,
-    tenant: Tenant = "default",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str, kind: str, tenant: str, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Refuse deliveries of a project's webhook from now on.
+    """Remove a project's webhook; its deliveries are refused.
 
-    Example: [bold]reverie admin webhooks remove shop github[/]
+    Example: reverie admin webhooks remove shop github
     """
     name, kind = _parse_target(project, kind)
 
@@ -120,7 +124,7 @@ def remove_webhook(
     if json:
         print_json({"project": name, "kind": kind})
     else:
-        out().print(f"The {kind} webhook of {name} is no more.", markup=False)
+        out().print(f"Removed the {kind} webhook of {name}.", markup=False)
 
 
 def _parse_target(project: str, kind: str) -> tuple[str, str]:
@@ -132,8 +136,7 @@ def _parse_target(project: str, kind: str) -> tuple[str, str]:
 
 
 def _run_with_webhooks(settings: Settings, tenant: str, work: Work) -> list[WebhookInfo]:
-    from reverie.cli.app.operator_access import run_for_tenant
-    from reverie.cli.memory.vault import load_master_keys
+    from reverie.cli.app.operator_access import load_master_keys, run_for_tenant
     from reverie.store.platform.encryption import create_cipher
     from reverie.store.platform.webhooks import WebhookStore
 
@@ -146,6 +149,6 @@ def _run_with_webhooks(settings: Settings, tenant: str, work: Work) -> list[Webh
 
 
 def _webhook_document(tenant: str, hook: WebhookInfo) -> dict[str, str]:
-    """What an operator enters at the forge, below the gateway's address."""
+    """The webhook, with the path to enter at the forge after the gateway's URL."""
     path = f"/v1/git/{hook.kind}/{tenant}/{hook.project}"
     return {"project": hook.project, "kind": hook.kind, "path": path}

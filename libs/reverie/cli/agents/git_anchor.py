@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, out, print_json, resolve_settings
+from reverie.cli.app.async_gateway import open_client
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import out, print_json, short_id
 
 if TYPE_CHECKING:
     from reverie.agent.git.repository import GitRepository
@@ -19,43 +20,43 @@ if TYPE_CHECKING:
 PAGE_SIZE = 50
 
 
+@click.command("anchor")
+@click.option("--project", envvar="REVERIE_PROJECT", help="The project; default: the repository's.")
+@click.option(
+    "--repo",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="A folder of the clone.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
+@common_options
 def anchor(
-    project: Annotated[
-        str | None,
-        typer.Option(
-            "--project", envvar="REVERIE_PROJECT", help="Whose memories; unset: as the repository."
-        ),
-    ] = None,
-    repo: Annotated[
-        Path, typer.Option("--repo", "-C", help="A folder of the clone.", show_default="here")
-    ] = Path(),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent; send nothing.")
-    ] = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None,
+    repo: Path,
+    dry_run: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Find the lines and symbols that memories speak of, as the code stood when each was learned.
+    """Find the lines and symbols that memories refer to.
 
-    Only numbers and names are sent, no source. Memories that have them already are left alone.
+    It reads the code as it was when each memory was learned. It sends line
+    numbers and names, no source code. Memories with anchors are skipped.
 
-    Example: [bold]reverie git anchor --project shop --dry-run[/]
+    Example: reverie git anchor --project shop --dry-run
     """
+    import asyncio
+
     from reverie.agent.git.repository import open_repository
-    from reverie.cli.memory.export_import import endpoint_from_settings
-    from reverie.client import AsyncReverie
 
     clone = open_repository(repo)
     name = resolve_project(clone, project)
     settings = resolve_settings(home, sets)
-    url, key = endpoint_from_settings(settings)
 
     async def work() -> list[dict[str, Any]]:
-        timeout = settings.request_timeout
-        async with AsyncReverie(
-            url, key, timeout=timeout, agent="reverie-git", ca=settings.trusted_ca_file
-        ) as client:
+        async with open_client(settings, "reverie-git") as client:
             return [result async for result in _find_anchors(client, clone, name, dry_run)]
 
     results = asyncio.run(work())
@@ -63,7 +64,7 @@ def anchor(
 
 
 def resolve_project(clone: GitRepository, explicit: str | None) -> str:
-    """The project as it is named, here, in `reverie.toml` or in git's configuration; else the
+    """The given project, else that of `reverie.toml` or of git's configuration, else the
     repository's name."""
     from reverie.cli.app.gateway_discovery import read_project_name
     from reverie.domain.access.scopes import slugify
@@ -77,7 +78,9 @@ def resolve_project(clone: GitRepository, explicit: str | None) -> str:
 async def _find_anchors(
     client: AsyncReverie, clone: GitRepository, project: str, dry_run: bool
 ) -> AsyncIterator[dict[str, Any]]:
-    """What was found for each memory that lacks it; sent unless it is only to be shown."""
+    """The anchors of each memory without them; they are sent unless this is a dry run."""
+    import asyncio
+
     from reverie.agent.git.anchoring import build_anchor_updates, locate_when_learned
 
     cursor: str | None = None
@@ -123,14 +126,14 @@ def _print_anchors(results: list[dict[str, Any]]) -> None:
     exact = [result for result in results if result["symbols"] or result["lines"]]
     for result in exact:
         for path, names in result["symbols"].items():
-            out().print(f"{result['memory'][-8:]}  {path}: {', '.join(names)}", markup=False)
+            out().print(f"{short_id(result['memory'])}  {path}: {', '.join(names)}", markup=False)
         for path, spans in result["lines"].items():
             lines = ", ".join(f"{first}-{last}" for first, last in spans)
-            out().print(f"{result['memory'][-8:]}  {path}: lines {lines}", markup=False)
+            out().print(f"{short_id(result['memory'])}  {path}: lines {lines}", markup=False)
     whole_files = sum(bool(result["files"]) for result in results) - len(exact)
     unanchored = len(results) - len(exact) - whole_files
     out().print(
         f"{len(exact)} memories belong to lines, {whole_files} to a whole file, "
-        f"{unanchored} to no file of the clone as it was then.",
+        f"{unanchored} to no file of the clone.",
         markup=False,
     )

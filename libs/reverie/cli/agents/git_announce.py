@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
+import click
 
 from reverie.cli.agents.git_anchor import anchor, resolve_project
-from reverie.cli.app.common import (
-    NOT_RUNNING,
-    Home,
-    Json,
-    Sets,
-    err,
-    out,
-    print_json,
-    resolve_settings,
-)
+from reverie.cli.app.async_gateway import open_client
+from reverie.cli.app.errors import EXIT_CODES_HELP, NOT_RUNNING
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import err, out, print_json
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
 if TYPE_CHECKING:
@@ -35,69 +28,68 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(no_args_is_help=True, help="Tell what commits changed, so that memories know.")
-
-RepoPath = Annotated[
-    Path, typer.Option("--repo", "-C", help="A folder of the clone.", show_default="here")
-]
-Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project",
-        envvar="REVERIE_PROJECT",
-        help="Whose memories; unset: reverie.toml, git config reverie.project, or the repository.",
-    ),
-]
-Branch = Annotated[
-    str | None,
-    typer.Option("--branch", help="The branch; unset: what the CI says, else what is checked out."),
-]
+app = click.Group(
+    "git", help="Announce commits, so that outdated memories are found.", epilog=EXIT_CODES_HELP
+)
 
 
-@app.command("push-event")
+@app.command("announce")
+@click.option(
+    "--range",
+    help="The commits A..B; zeros for A mean a new branch, for B a deleted one. "
+    "Default: the range of GitHub Actions or GitLab CI, else all commits not yet announced.",
+)
+@click.option("--branch", help="The branch; default: the CI's, else the one checked out.")
+@click.option(
+    "--merged",
+    multiple=True,
+    help="A branch that these commits merged, if git cannot tell: its memories are promoted.",
+)
+@click.option(
+    "--project",
+    envvar="REVERIE_PROJECT",
+    help="The project; default: reverie.toml, git config reverie.project or the repository.",
+)
+@click.option(
+    "--repo",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="A folder of the clone.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and stop.")
+@common_options
 def announce_changes(
-    range: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            help="A..B as git writes it; zeros for A: a new branch, for B: a deleted one. Unset: "
-            "what GitHub Actions or GitLab CI says, else what was not announced yet.",
-        ),
-    ] = None,
-    branch: Branch = None,
-    merged: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--merged",
-            help="A branch that the commits brought in, where neither they nor the clone tell: "
-            "its memories then hold for the project.",
-        ),
-    ] = None,
-    project: Project = None,
-    repo: RepoPath = Path(),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be sent; send nothing.")
-    ] = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    range: str | None,
+    branch: str | None,
+    merged: tuple[str, ...],
+    project: str | None,
+    repo: Path,
+    dry_run: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Announce what a push changed: files, renames, hunks, definitions; no source.
+    """Announce the changes of a push: files, renames, hunks and definitions.
 
-    Where no gateway answers, the change waits in the clone's .git/reverie/spool and is sent before
-    the next one; the exit code is 3 then. In a CI set REVERIE_GATEWAY_URL and REVERIE_API_KEY.
+    No source code is sent. If no gateway answers, the change is queued in the
+    clone (.git/reverie/spool) and sent with the next one; the exit code is 3.
+    In a CI, set REVERIE_GATEWAY_URL and REVERIE_API_KEY.
 
-    Example: [bold]reverie git push-event --range origin/main..HEAD --dry-run[/]
+    Example: reverie git announce --range origin/main..HEAD --dry-run
     """
+    import asyncio
+
     from reverie.agent.git.announcements import announce_new_commits, announce_push
     from reverie.agent.git.change_builder import build_git_change
     from reverie.agent.git.repository import open_repository
 
     clone = open_repository(repo)
-    name, ends = resolve_project(clone, project), _resolve_ends(clone, range, branch, merged or ())
+    name, ends = resolve_project(clone, project), _resolve_ends(clone, range, branch, merged)
     if dry_run:
         if ends is None:
-            raise InvalidInput("range", "say which: --range A..B")
+            raise InvalidInput("range", "give --range A..B")
         _print_plan(build_git_change(clone, name, ends), json)
         return
 
@@ -110,36 +102,52 @@ def announce_changes(
     print_json([_outcome_document(outcome) for outcome in outcomes]) if json else _print_outcomes(
         outcomes
     )
-    if any(outcome.state == "kept" for outcome in outcomes):
-        raise typer.Exit(NOT_RUNNING)
+    if any(outcome.state == "queued" for outcome in outcomes):
+        raise click.exceptions.Exit(NOT_RUNNING)
 
 
-app.command("anchor")(anchor)
+app.add_command(anchor)
 
 
 @app.command("watch")
+@click.option(
+    "--project",
+    envvar="REVERIE_PROJECT",
+    help="The project; default: reverie.toml, git config reverie.project or the repository.",
+)
+@click.option(
+    "--repo",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="A folder of the clone.",
+)
+@click.option("--uncommitted", is_flag=True, help="Also announce edits that are not committed.")
+@click.option(
+    "--since", type=click.DateTime(), help="The start, for a clone that was never watched."
+)
+@click.option("--once", is_flag=True, help="Check once, and stop.")
+@common_options
 def watch_commits(
-    project: Project = None,
-    repo: RepoPath = Path(),
-    uncommitted: Annotated[
-        bool, typer.Option("--uncommitted", help="Also edits that are not committed yet.")
-    ] = False,
-    since: Annotated[
-        datetime | None,
-        typer.Option("--since", help="In a clone that was never followed: begin at this time."),
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end.")] = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None,
+    repo: Path,
+    uncommitted: bool,
+    since: datetime | None,
+    once: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Follow a clone: announce each commit as it is made, once. End it with Ctrl-C.
+    """Announce each new commit of a clone, until Ctrl-C.
 
-    It begins at what was announced last from this clone, by whatever command; in a clone that was
-    never followed at what is checked out now.
+    It starts after the last commit that was announced from this clone, or at
+    the current commit.
 
-    Example: [bold]reverie git watch --uncommitted --project shop[/]
+    Example: reverie git watch --uncommitted --project shop
     """
+    import asyncio
+
     from reverie.agent.git.announcements import announce_new_commits, watch_clone
     from reverie.agent.git.repository import open_repository
 
@@ -149,7 +157,7 @@ def watch_commits(
 
     async def work(send: SendChange) -> None:
         if not json and not once:
-            err().print(f"following {clone.root} for project {name}", markup=False)
+            err().print(f"watching {clone.root} for project {name}", markup=False)
         async for _ in watch_clone(clone, include_edits=uncommitted):
             try:
                 outcomes = await announce_new_commits(
@@ -173,13 +181,13 @@ def watch_commits(
 def _resolve_ends(
     clone: GitRepository, range: str | None, branch: str | None, merged: Sequence[str]
 ) -> CommitRange | None:
-    """What lies between; None where nothing says it."""
+    """The commits of the range; None if nothing gives a range."""
     from reverie.agent.git.commit_ranges import detect_push, resolve_range
 
     push = detect_push(os.environ)
     push = replace(push, range=range or push.range, branch=branch or push.branch)
     if merged and not push.range:
-        raise InvalidInput("merged", "say by which commits: --range A..B")
+        raise InvalidInput("merged", "give the commits too: --range A..B")
     return (
         replace(resolve_range(clone, push), merged_branches=tuple(merged)) if push.range else None
     )
@@ -192,21 +200,17 @@ async def _with_sender(settings: Settings, work: Callable[[SendChange], Awaitabl
 
 @asynccontextmanager
 async def _open_sender(settings: Settings) -> AsyncIterator[SendChange]:
-    """How changes reach the gateway of these settings."""
-    from reverie.cli.memory.export_import import endpoint_from_settings
-    from reverie.client import ApiError, AsyncReverie
+    """A function that sends changes to the configured gateway."""
+    from reverie.client import ApiError
 
-    url, key = endpoint_from_settings(settings)
-    async with AsyncReverie(
-        url, key, timeout=settings.request_timeout, agent="reverie-git", ca=settings.trusted_ca_file
-    ) as client:
+    async with open_client(settings, "reverie-git") as client:
 
         async def send(document: dict[str, Any]) -> bool:
             try:
                 response = await client.call("POST", "/v1/git/changes", body=document)
             except ApiError as error:
                 if error.status in {429, 502, 503, 504}:
-                    raise Unavailable(f"the gateway at {url}", str(error)) from error
+                    raise Unavailable("the gateway", str(error)) from error
                 raise
             return bool(response.body["duplicate"])
 
@@ -239,9 +243,11 @@ def _print_outcomes(outcomes: Sequence[AnnouncementOutcome]) -> None:
     for outcome in outcomes:
         out().print(f"{outcome.state:9} {_headline(outcome.change)}", markup=False)
         for refusal in outcome.refused:
-            err().print(f"reverie: {refusal.after} was refused: {refusal.why}", markup=False)
+            err().print(f"reverie: {refusal.after} was refused: {refusal.reason}", markup=False)
         if outcome.reason:
-            err().print(f"reverie: kept until a gateway takes it: {outcome.reason}", markup=False)
+            err().print(
+                f"reverie: queued until a gateway accepts it: {outcome.reason}", markup=False
+            )
 
 
 def _outcome_document(outcome: AnnouncementOutcome) -> dict[str, Any]:
@@ -255,6 +261,6 @@ def _outcome_document(outcome: AnnouncementOutcome) -> dict[str, Any]:
         "forced": change.forced,
         "commits": len(change.commits),
         "files": len(change.files),
-        "why": outcome.reason or None,
+        "reason": outcome.reason or None,
         "refused": [vars(refusal) for refusal in outcome.refused],
     }

@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import USAGE, Home, Sets, print_error
+from reverie.cli.app.errors import USAGE, print_error
+from reverie.cli.app.options import home_option, set_option
 from reverie.domain.core.errors import ReverieError
 
 if TYPE_CHECKING:
     from reverie.cli.app.local_gateway import LocalGateway
     from reverie.mcp.handlers import McpHandlers
 
-Project = Annotated[
-    str | None,
-    typer.Option(
-        "--project",
-        help="The project that calls without a place mean; unset: this folder's (reverie.toml).",
-    ),
-]
-Profile = Annotated[
-    str | None, typer.Option("--profile", help="The tools offered: full, or minimal (five).")
-]
 
 STARTUP_DELAY = 0.1
-"""What the first answer is given before anything else is done."""
+"""A delay before the gateway is looked up, so that the first answer is fast."""
 
 
-def mcp(
-    project: Project = None, profile: Profile = None, home: Home = None, sets: Sets = None
-) -> None:
-    """Speak the Model Context Protocol on standard input and output.
+@click.command("mcp")
+@click.option(
+    "--project",
+    help="The project of calls that name none; default: from reverie.toml.",
+)
+@click.option("--profile", help="The tools to offer: full, or minimal (five tools).")
+@home_option
+@set_option
+def mcp(project: str | None, profile: str | None, home: Path | None, sets: tuple[str, ...]) -> None:
+    """Run the MCP server on standard input and output.
 
-    For the configuration of an agent, which starts it. It talks to the
-    gateway of this machine, or to REVERIE_GATEWAY_URL, with the key that is
-    set or kept in the home folder, and starts `reverie up` where none runs
-    (REVERIE_MCP_AUTOSTART=false leaves that to you).
+    A coding agent starts this command. It connects to REVERIE_GATEWAY_URL or
+    to the gateway of this machine, with the configured key or the key in the
+    home folder. If no gateway runs, it starts `reverie up`, unless
+    REVERIE_MCP_AUTOSTART=false.
 
-    Example: [bold]claude mcp add reverie -- reverie mcp --project shop[/]
+    Example: claude mcp add reverie -- reverie mcp --project shop
 
-    Exit codes: 0 the agent ended it, 2 a setting is wrong.
+    Exit codes: 0 the agent closed it, 2 a setting is wrong.
     """
-    # Whoever waits for standard input in a thread cannot be told to stop.
+    import asyncio
+
+    # A thread that reads standard input cannot be interrupted.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(_LazyGateway(project, profile, home, sets)))
 
 
 async def _serve(backend: _LazyGateway) -> None:
+    import asyncio
+
     from reverie.mcp.stdio import serve_stdio
 
     serving = asyncio.create_task(serve_stdio(backend.open_tools))
@@ -68,15 +68,15 @@ async def _serve(backend: _LazyGateway) -> None:
 
 
 class _LazyGateway:
-    """What stands behind the protocol, made when it is needed or a moment after the start."""
+    """The gateway behind the protocol, opened at the first call or shortly after the start."""
 
     def __init__(
-        self, project: str | None, profile: str | None, home: Path | None, sets: list[str] | None
+        self, project: str | None, profile: str | None, home: Path | None, sets: tuple[str, ...]
     ) -> None:
         self._project = project
         self._profile = profile
         self._home = home
-        self._sets = sets or []
+        self._sets = sets
         self._lock = threading.Lock()
         self._gateway: LocalGateway | None = None
 
@@ -89,21 +89,23 @@ class _LazyGateway:
         return McpHandlers(lambda _: gateway, gateway.profile, lambda _: project)
 
     async def prepare(self) -> None:
-        """Looks for the gateway, and starts it where it may, before a call needs it."""
+        """Finds or starts the gateway before the first call needs it."""
+        import asyncio
+
         await asyncio.sleep(STARTUP_DELAY)
         gateway = await asyncio.to_thread(self._get_gateway)
         await gateway.prepare()
 
     async def close(self) -> None:
-        """Gives back the connections."""
+        """Closes the connections."""
         if self._gateway is not None:
             await self._gateway.close()
 
     def _get_gateway(self) -> LocalGateway:
         with self._lock:
             if self._gateway is None:
-                from reverie.cli.app.common import resolve_settings
                 from reverie.cli.app.local_gateway import LocalGateway
+                from reverie.cli.app.options import resolve_settings
 
                 flags = {"mcp_profile": self._profile}
                 settings = resolve_settings(self._home, self._sets, flags)

@@ -1,20 +1,20 @@
-"""`reverie agent-files`: synchronizes the rule files of a project with its memories."""
+"""`reverie rules`: synchronizes the rule files of a project with its memories."""
 
 from __future__ import annotations
 
-import asyncio
 import json as jsonlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, err, out, print_json, resolve_settings
-from reverie.cli.memory.export_import import endpoint_from_settings
+from reverie.cli.app.async_gateway import open_client
+from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
+from reverie.cli.app.options import common_options, dry_run_option, resolve_settings
+from reverie.cli.app.output import err, out, print_json
 from reverie.domain.core.errors import InvalidInput, ReverieError
 
 if TYPE_CHECKING:
@@ -26,50 +26,42 @@ PrintSteps = Callable[[list["SyncStep"]], None]
 
 DEBOUNCE_MS = 600
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Hold CLAUDE.md, AGENTS.md and the like together with what is remembered.",
+app = click.Group(
+    "rules",
+    help="Synchronize rule files (CLAUDE.md, AGENTS.md, ...) with memories.",
+    epilog=EXIT_CODES_HELP,
 )
 
 
-class PreferredSide(StrEnum):
-    """Which side decides a conflict."""
-
-    FILE = "file"
-    MEMORY = "memory"
-
-
-Root = Annotated[
-    Path, typer.Option("--root", "-C", help="The folder of the project.", show_default="here")
-]
-Project = Annotated[
-    str | None, typer.Option("--project", help="Whose memories; unset: the repository's name.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")]
-PreferOption = Annotated[
-    PreferredSide | None, typer.Option("--prefer", help="Which side wins where both changed.")
-]
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[FILE...]", help="Unset: those that have a block already."),
-]
-
-
 @app.command("import")
+@click.option(
+    "--root",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder of the project.",
+)
+@click.option("--project", help="The project; default: the repository's name.")
+@dry_run_option
+@click.option(
+    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
+)
+@common_options
 def import_rules(
-    root: Root = Path(),
-    project: Project = None,
-    dry_run: DryRun = False,
-    prefer: PreferOption = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    root: Path,
+    project: str | None,
+    dry_run: bool,
+    prefer: ConflictPreference | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Remember the sections of all rule files, and forget those that are gone from them.
+    """Store the sections of all rule files, and forget removed sections.
 
-    Example: [bold]reverie agent-files import --dry-run[/]
+    Example: reverie rules import --dry-run
 
-    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
+    Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
     _run_and_print(
         _sync_factory(root, project, dry_run, prefer),
@@ -80,21 +72,38 @@ def import_rules(
 
 
 @app.command("export")
+@click.argument(
+    "files", nargs=-1, metavar="[FILE...]", help="Rule files; default: those with a block."
+)
+@click.option(
+    "--root",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder of the project.",
+)
+@click.option("--project", help="The project; default: the repository's name.")
+@dry_run_option
+@click.option(
+    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
+)
+@common_options
 def export_rules(
-    files: Files = None,
-    root: Root = Path(),
-    project: Project = None,
-    dry_run: DryRun = False,
-    prefer: PreferOption = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    files: tuple[str, ...],
+    root: Path,
+    project: str | None,
+    dry_run: bool,
+    prefer: ConflictPreference | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Write the project's conventions and preferences to a block of a file; edits there are kept.
+    """Write the project's conventions to a block of a rule file, and keep edits there.
 
-    Example: [bold]reverie agent-files export AGENTS.md[/]
+    Example: reverie rules export AGENTS.md
 
-    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
+    Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
     settings, create_sync = (
         resolve_settings(home, sets),
@@ -105,21 +114,38 @@ def export_rules(
 
 
 @app.command("sync")
+@click.argument(
+    "files", nargs=-1, metavar="[FILE...]", help="Rule files; default: those with a block."
+)
+@click.option(
+    "--root",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder of the project.",
+)
+@click.option("--project", help="The project; default: the repository's name.")
+@dry_run_option
+@click.option(
+    "--prefer", type=click.Choice(["file", "memory"]), help="The side that wins if both changed."
+)
+@common_options
 def sync_rules(
-    files: Files = None,
-    root: Root = Path(),
-    project: Project = None,
-    dry_run: DryRun = False,
-    prefer: PreferOption = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    files: tuple[str, ...],
+    root: Path,
+    project: str | None,
+    dry_run: bool,
+    prefer: ConflictPreference | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Import, then export: both ways.
+    """Import, then export.
 
-    Example: [bold]reverie agent-files sync AGENTS.md[/]
+    Example: reverie rules sync AGENTS.md
 
-    Exit codes: 1 where there are conflicts; the others as `reverie --help` tells.
+    Exit codes: 1 if there are conflicts; for the others see `reverie --help`.
     """
     settings, create_sync = (
         resolve_settings(home, sets),
@@ -130,20 +156,28 @@ def sync_rules(
 
 
 @app.command("watch")
+@click.option(
+    "--root",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder of the project.",
+)
+@click.option("--project", help="The project; default: the repository's name.")
+@common_options
 def watch_rules(
-    root: Root = Path(),
-    project: Project = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    root: Path, project: str | None, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Sync whenever a rule file was written. End it with Ctrl-C.
+    """Synchronize whenever a rule file changes, until Ctrl-C.
 
-    With --json each step is a line of its own.
+    With --json, it prints one line for each step.
 
-    Example: [bold]reverie agent-files watch[/]
+    Example: reverie rules watch
     """
     settings, create_sync = resolve_settings(home, sets), _sync_factory(root, project, False, None)
+    import asyncio
+
     with suppress(KeyboardInterrupt):
         asyncio.run(
             _watch_rule_files(
@@ -159,15 +193,19 @@ async def _watch_rule_files(
 
     from reverie.agent.rules.files import is_rule_file
 
-    class Rules(DefaultFilter):
+    class RuleFileFilter(DefaultFilter):
         def __call__(self, change: Any, path: str) -> bool:
             return super().__call__(change, path) and is_rule_file(root, Path(path))
 
     err().print(f"watching the rule files in {root}", markup=False)
     first = True
-    # The first sync comes when the watch has begun, so that no change falls between the two.
+    # The first sync runs after the watch began, so that no change is missed.
     async for changes in awatch(
-        root, watch_filter=Rules(), debounce=DEBOUNCE_MS, rust_timeout=500, yield_on_timeout=True
+        root,
+        watch_filter=RuleFileFilter(),
+        debounce=DEBOUNCE_MS,
+        rust_timeout=500,
+        yield_on_timeout=True,
     ):
         if first or changes:
             await _sync_once(settings, create_sync, root, print_steps)
@@ -177,7 +215,7 @@ async def _watch_rule_files(
 async def _sync_once(
     settings: Settings, create_sync: Callable[[Any], RuleSync], root: Path, print_steps: PrintSteps
 ) -> None:
-    """One sync; what fails is told, and tried again with the next change."""
+    """Synchronizes once. An error is printed; the next change tries again."""
     from reverie.agent.rules.sync import find_blocks
 
     try:
@@ -191,7 +229,7 @@ async def _sync_once(
 
 
 def _sync_factory(
-    root: Path, project: str | None, dry_run: bool, prefer: PreferredSide | None
+    root: Path, project: str | None, dry_run: bool, prefer: ConflictPreference | None
 ) -> Callable[[Any], RuleSync]:
     from reverie.agent.git.project_detection import detect_project
     from reverie.agent.rules.sync import RuleSync
@@ -199,29 +237,28 @@ def _sync_factory(
 
     root_path = root.resolve()
     if not root_path.is_dir():
-        raise InvalidInput("--root", f"{root} is no folder")
+        raise InvalidInput("--root", f"{root} is not a folder")
     name = slugify(project or detect_project(str(root_path), None, os.environ).project)
-    side: ConflictPreference | None = None
-    if prefer is not None:
-        side = "file" if prefer is PreferredSide.FILE else "memory"
-    return lambda request: RuleSync(request, root_path, name, dry_run, side)
+    return lambda request: RuleSync(request, root_path, name, dry_run, prefer)
 
 
-def _rule_file_names(files: list[str] | None, root: Path, required: bool = False) -> list[str]:
+def _rule_file_names(files: Sequence[str], root: Path, required: bool = False) -> list[str]:
     from reverie.agent.rules.files import is_rule_file
     from reverie.agent.rules.sync import find_blocks
 
-    for name in files or ():
+    for name in files:
         if not is_rule_file(root, root / name):
-            raise InvalidInput("FILE", f"{name} is no file that agents read for rules")
+            raise InvalidInput("FILE", f"{name} is not a rule file")
     names = [Path(os.path.normpath(name)).as_posix() for name in files or find_blocks(root)]
     if required and not names:
-        raise InvalidInput("FILE", "no file has a block yet: name one, as AGENTS.md")
+        raise InvalidInput("FILE", "no rule file has a block yet: give one, such as AGENTS.md")
     return names
 
 
 def remember_rule_files(root: Path, project: str, settings: Settings) -> list[SyncStep]:
-    """Remembers the sections of a project's rule files; what was done. Raises `Unavailable`."""
+    """Stores the sections of a project's rule files. Raises `Unavailable`."""
+    import asyncio
+
     return asyncio.run(
         _run_sync(settings, _sync_factory(root, project, False, None), _import_sections)
     ).steps
@@ -244,30 +281,23 @@ async def _import_and_export(run: RuleSync, names: list[str]) -> None:
 def _run_and_print(
     create_sync: Callable[[Any], RuleSync], settings: Settings, json: bool, work: Work
 ) -> None:
+    import asyncio
+
     run = asyncio.run(_run_sync(settings, create_sync, work))
     if json:
         print_json([vars(step) for step in run.steps])
     else:
         _print_steps(run.steps)
-    if any(step.what in {"conflict", "refused"} for step in run.steps):
-        raise typer.Exit(FAILED)
+    if any(step.action in {"conflict", "refused"} for step in run.steps):
+        raise click.exceptions.Exit(FAILED)
 
 
 async def _run_sync(
     settings: Settings, create_sync: Callable[[Any], RuleSync], work: Work
 ) -> RuleSync:
-    from reverie.client import AsyncReverie
+    async with open_client(settings, "reverie-rules") as client:
 
-    url, key = endpoint_from_settings(settings)
-    async with AsyncReverie(
-        url,
-        key,
-        timeout=settings.request_timeout,
-        agent="reverie-files",
-        ca=settings.trusted_ca_file,
-    ) as client:
-
-        async def ask(
+        async def request(
             method: str,
             path: str,
             query: dict[str, Any],
@@ -277,22 +307,22 @@ async def _run_sync(
             headers = {"If-Match": f'"{version}"'} if version is not None else {}
             return (await client.call(method, path, query=query, body=body, headers=headers)).body
 
-        run = create_sync(ask)
+        run = create_sync(request)
         await work(run)
         return run
 
 
 def _print_json_lines(steps: list[SyncStep]) -> None:
     for step in steps:
-        typer.echo(jsonlib.dumps(vars(step)))
+        click.echo(jsonlib.dumps(vars(step)))
 
 
 def _print_steps(steps: list[SyncStep]) -> None:
     for step in steps:
         location = f"{step.file}: " if step.file else ""
-        reason = f" ({step.why})" if step.why else ""
-        console = err() if step.what in {"conflict", "refused"} else out()
-        subject = step.about or "what stands above the first heading"
-        console.print(f"{step.what:10} {location}{subject}{reason}", markup=False)
-    if any(step.what == "conflict" for step in steps):
-        err().print("nothing was done about conflicts: --prefer file or memory decides them")
+        reason = f" ({step.reason})" if step.reason else ""
+        console = err() if step.action in {"conflict", "refused"} else out()
+        subject = step.subject or "text above the first heading"
+        console.print(f"{step.action:10} {location}{subject}{reason}", markup=False)
+    if any(step.action == "conflict" for step in steps):
+        err().print("conflicts were skipped: resolve them with --prefer file or --prefer memory")

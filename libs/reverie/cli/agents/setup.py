@@ -5,22 +5,25 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, abbreviate_home, out, print_json, resolve_settings
+from reverie.cli.app.options import home_option, json_option, resolve_settings, yes_option
+from reverie.cli.app.output import abbreviate_home, out, print_json
 from reverie.domain.core.errors import InvalidInput
 
 
-def hook(context: typer.Context) -> None:
-    """Answer a hook of a coding agent; `reverie setup` configures it.
+@click.command("hook", context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, help="The event and its options.")
+def hook(arguments: tuple[str, ...]) -> None:
+    """Handle a hook event of a coding agent; `reverie setup` configures it.
 
-    Example: [bold]reverie hook SessionStart --project shop < event.json[/]
+    Example: reverie hook SessionStart --project shop < event.json
     """
     from reverie.agent.hooks.command import main
 
-    raise typer.Exit(main(context.args))
+    raise click.exceptions.Exit(main(arguments))
 
 
 if TYPE_CHECKING:
@@ -28,35 +31,64 @@ if TYPE_CHECKING:
     from reverie.agent.setup.changes import SetupChange
 
 
+@click.command("setup")
+@click.argument(
+    "agent", required=False, help="The coding agent; without it, list the supported ones."
+)
+@click.option("--user", is_flag=True, help="Set up for all projects of this user.")
+@click.option(
+    "--dir",
+    "-C",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder of the project.",
+)
+@click.option(
+    "--project", envvar="REVERIE_PROJECT", help="The project's name; default: the repository's."
+)
+@click.option("--undo", is_flag=True, help="Undo an earlier setup.")
+@yes_option
+@home_option
+@json_option
 def setup(
-    agent: Annotated[
-        str | None, typer.Argument(help="The agent; without one, those that are known.")
-    ] = None,
-    user: Annotated[
-        bool, typer.Option("--user", help="For all projects of yours, not this one alone.")
-    ] = False,
-    folder: Annotated[
-        Path, typer.Option("--dir", "-C", help="The folder of the project.", show_default="here")
-    ] = Path(),
-    project: Annotated[
-        str | None,
-        typer.Option(
-            "--project", envvar="REVERIE_PROJECT", help="Its name; unset: the repository's."
-        ),
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the setup back.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    home: Home = None,
-    json: Json = False,
+    agent: str | None,
+    user: bool,
+    folder: Path,
+    project: str | None,
+    undo: bool,
+    yes: bool,
+    home: Path | None,
+    json: bool,
 ) -> None:
-    """Connect a coding agent: its tools (MCP), its hooks or instructions.
+    """Connect a coding agent: MCP tools, hooks or instructions.
 
-    Shows what changes in which file and asks before it writes. What was
-    there is kept, and --undo brings it back as it was.
+    It shows the changes of each file and asks before it writes. --undo restores
+    the earlier files.
 
-    Example: [bold]reverie setup claude-code[/]
+    Example: reverie setup claude-code
     """
     from reverie.agent.setup.agents import AGENTS
+
+    if agent is None:
+        print_json(list(AGENTS)) if json else out().print("\n".join(AGENTS), markup=False)
+    else:
+        set_up_agent(agent, folder, project, user=user, undo=undo, yes=yes, home=home, json=json)
+
+
+def set_up_agent(
+    agent: str,
+    folder: Path,
+    project: str | None,
+    *,
+    user: bool = False,
+    undo: bool = False,
+    yes: bool = False,
+    home: Path | None = None,
+    json: bool = False,
+) -> None:
+    """Shows the changes that set up an agent, asks, and writes them."""
     from reverie.agent.setup.changes import (
         apply_setup,
         apply_undo,
@@ -65,17 +97,14 @@ def setup(
         require_known_agent,
     )
 
-    if agent is None:
-        print_json(list(AGENTS)) if json else out().print("\n".join(AGENTS), markup=False)
-        return
     location = _agent_location(folder, user, project)
-    backup_folder = resolve_settings(home, None).home / "setup"
+    backup_folder = resolve_settings(home, ()).home / "setup"
     require_known_agent(agent)
     changes = plan_undo(agent, location, backup_folder) if undo else plan_setup(agent, location)
     if not json:
         _print_changes(changes, undo)
     if changes and not yes and not json:
-        typer.confirm("Write this?", abort=True)
+        click.confirm("Write these changes?", abort=True)
     if not json or yes:
         (apply_undo if undo else apply_setup)(agent, location, changes, backup_folder)
     if json:
@@ -88,7 +117,7 @@ def _agent_location(folder: Path, user: bool, project: str | None) -> SetupTarge
     from reverie.agent.setup.agents import SetupTarget
 
     if not folder.is_dir():
-        raise InvalidInput("--dir", f"{folder} is no folder")
+        raise InvalidInput("--dir", f"{folder} is not a folder")
     repository = detect_project(str(folder.resolve()), project, {})
     return SetupTarget(
         Path.home(), Path(repository.root), repository.project, user, _reverie_command()
@@ -96,14 +125,14 @@ def _agent_location(folder: Path, user: bool, project: str | None) -> SetupTarge
 
 
 def _reverie_command() -> str:
-    """How an agent starts Reverie: by its name where it is on the path."""
+    """The command that starts Reverie: its name if it is on the path."""
     executable = Path(sys.executable).with_name("reverie")
     return str(executable) if not shutil.which("reverie") and executable.exists() else "reverie"
 
 
 def _print_changes(changes: list[SetupChange], undo: bool) -> None:
     if not changes:
-        out().print("Nothing to take back." if undo else "It is set up already.", markup=False)
+        out().print("There is no setup to undo." if undo else "It is set up already.", markup=False)
     for change in changes:
         suffix = "" if change.diff else " nothing to change"
         out().print(f"{abbreviate_home(change.path)}:{suffix}", markup=False, style="bold")

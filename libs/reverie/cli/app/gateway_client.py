@@ -6,16 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any
+from urllib.parse import quote, urlencode
 
+from reverie.agent.gateway.http_client import GatewayConnection
 from reverie.domain.core.errors import InvalidInput, ReverieError, Unavailable
 
-if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
 MAX_PAGE_SIZE = 200
-"""The largest page there is."""
+"""The largest page that the gateway returns."""
 
 
 @dataclass(eq=False)
@@ -27,16 +25,18 @@ class GatewayError(ReverieError):
 
 
 class GatewayClient:
-    """Where the commands of one run ask: the gateway, the key to it, and the folder's project."""
+    """A gateway with its key, and the project of the current folder."""
 
     def __init__(
-        self, url: str, key: str, timeout: float, project: str | None, ca: Path | None = None
+        self, url: str, key: str, timeout: float, project: str | None, ca: str = ""
     ) -> None:
-        self.url = url.rstrip("/")
         self.project = project
-        self._key = key
-        self._timeout = timeout
-        self._ca = ca
+        self._connection = GatewayConnection(url, key, timeout, ca, agent="reverie-cli")
+
+    @property
+    def project_scope(self) -> str | None:
+        """The scope of the folder's project."""
+        return f"project/{self.project}" if self.project else None
 
     def request(
         self,
@@ -46,9 +46,9 @@ class GatewayClient:
         body: Any = None,
         version: int | None = None,
     ) -> Any:
-        """The decoded answer. `version`: what must stand, as If-Match says it.
+        """The decoded response. `version` is the expected current version (If-Match).
 
-        Raises `GatewayError`, and `Unavailable` where none comes.
+        Raises `GatewayError` and `Unavailable`.
         """
         headers = {} if version is None else {"If-Match": f'"{version}"'}
         status, text = self.send(method, f"{path}{_encode_query(query)}", body, headers)
@@ -65,51 +65,34 @@ class GatewayClient:
         method: str,
         target: str,
         body: Any = None,
-        extra_headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, str]:
-        """Status and text of the answer. Raises `Unavailable`."""
-        from http.client import HTTPException
-
-        headers = {"Authorization": f"Bearer {self._key}", "User-Agent": "reverie-cli"}
-        headers |= extra_headers or {}
-        data = None if body is None else json.dumps(body).encode()
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-        connection = self._connect()
+        """Status and text of the response. Raises `Unavailable`."""
         try:
-            connection.request(method, f"{urlsplit(self.url).path}{target}", data, headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode("utf-8", "replace")
-        except (OSError, HTTPException) as error:
+            status, data = self._connection.send(method, target, body, headers)
+        except (OSError, ValueError) as error:
             hint = "it took too long" if isinstance(error, TimeoutError) else "does it run?"
             raise Unavailable(
-                f"the gateway at {self.url}", f"{hint} see `reverie status`"
+                f"the gateway at {self._connection.url}", f"{hint} see `reverie status`"
             ) from None
-        finally:
-            connection.close()
+        return status, data.decode("utf-8", "replace")
 
     def stream_events(self, path: str, query: Any) -> Iterator[tuple[str | None, Any]]:
-        """The id and the data of each event of a stream, until it ends; of a sign of life no data.
+        """The id and the data of each event; a pair of None for the open connection.
 
         Raises `GatewayError` and `Unavailable`.
         """
-        from http.client import HTTPException
-
-        headers = {"Authorization": f"Bearer {self._key}", "Accept": "text/event-stream"}
-        connection = self._connect()
         try:
-            connection.request(
-                "GET", f"{urlsplit(self.url).path}{path}{_encode_query(query)}", None, headers
-            )
-            response = connection.getresponse()
-            if response.status >= 400:
-                raise error_from_response(response.status, json.loads(response.read()))
+            lines = self._connection.stream_lines(f"{path}{_encode_query(query)}")
+            status, _ = next(lines)
+            if status >= 400:
+                raise error_from_response(status, json.loads(b"".join(line for _, line in lines)))
             yield None, None
-            yield from _parse_events(response)
-        except (OSError, HTTPException, ValueError):
-            raise Unavailable(f"the gateway at {self.url}", "the stream broke off") from None
-        finally:
-            connection.close()
+            yield from _parse_events(line for _, line in lines)
+        except (OSError, ValueError):
+            raise Unavailable(
+                f"the gateway at {self._connection.url}", "the stream broke off"
+            ) from None
 
     def list_items(self, path: str, query: Mapping[str, Any], limit: int) -> list[Any]:
         """The first `limit` items of a list."""
@@ -122,7 +105,7 @@ class GatewayClient:
         return items[:limit]
 
     def resolve_memory_id(self, id: str) -> str:
-        """The full id that a short one means."""
+        """The full id of a memory, given its short form."""
         return (
             id
             if _is_full_id(id)
@@ -130,40 +113,27 @@ class GatewayClient:
         )
 
     def resolve_session_id(self, id: str) -> str:
-        """The full id of a session that its end, its beginning or the agent's own name means."""
+        """The full id of a session, given its end, its beginning or the agent's own id."""
         if _is_full_id(id):
             return id
         return str(self.request("GET", "/v1/sessions", {"session": id})["items"][0]["id"])
 
     def resolve_dream_id(self, id: str) -> str:
-        """The full id of a dream that its end or its beginning means. Raises `InvalidInput` where
-        it
-        means several, or none of the latest."""
+        """The full id of a recent dream, given its end or its beginning. Raises `InvalidInput`."""
         if _is_full_id(id):
             return id
         recent = [candidate["id"] for candidate in self.list_items("/v1/dreams", {}, MAX_PAGE_SIZE)]
         matches = [candidate for candidate in recent if _matches_id(id, candidate)]
         if len(matches) != 1:
-            reason = "means several" if matches else "is none of the latest"
+            reason = "matches several dreams" if matches else "matches no recent dream"
             raise InvalidInput("dream", f"{id!r} {reason}: see `reverie dream history`")
         return str(matches[0])
 
-    def _connect(self) -> HTTPConnection:
-        from http.client import HTTPConnection, HTTPSConnection
-
-        url = urlsplit(self.url)
-        address, timeout = (url.hostname or "", url.port), self._timeout
-        if url.scheme != "https":
-            return HTTPConnection(*address, timeout=timeout)
-        from reverie.contracts.tls import create_tls_context
-
-        return HTTPSConnection(*address, timeout=timeout, context=create_tls_context(self._ca))
-
 
 def create_client(
-    home: Path | None, sets: Sequence[str] | None, project: str | None = None
+    home: Path | None, sets: Sequence[str], project: str | None = None
 ) -> GatewayClient:
-    """The gateway that is set, with its key; else the one that runs on the home folder."""
+    """A client of the configured gateway, else of the one that runs on the home folder."""
     from reverie.cli.app.gateway_discovery import discover_gateway
 
     gateway = discover_gateway(home, sets)
@@ -173,7 +143,7 @@ def create_client(
 
 
 def error_from_response(status: int, problem: Any) -> GatewayError:
-    """What the gateway refused, from its problem document; a proxy's page is none."""
+    """The error in a problem document; a proxy's error page becomes one too."""
     if not isinstance(problem, dict) or "code" not in problem:
         code = "unavailable" if status in {502, 503, 504} else "malformed"
         problem = {"code": code, "status": status, "detail": f"the gateway answered {status}"}
@@ -181,7 +151,7 @@ def error_from_response(status: int, problem: Any) -> GatewayError:
 
 
 def quote_segment(text: str) -> str:
-    """A part of a path, as an address takes it. Raises `InvalidInput` where it is empty."""
+    """A part of a path, percent-encoded. Raises `InvalidInput` if it is empty."""
     if not text.strip():
         raise InvalidInput("id", "is empty")
     return quote(text.strip(), safe="")
@@ -202,7 +172,7 @@ def _parse_events(lines: Iterable[bytes]) -> Iterator[tuple[str | None, Any]]:
 
 
 def _matches_id(fragment: str, id: str) -> bool:
-    """Whether a few digits are the end of an id, or its beginning."""
+    """Whether the digits are the end or the beginning of an id."""
     full, digits = id.replace("-", ""), fragment.replace("-", "").lower()
     return len(digits) >= 4 and (full.endswith(digits) or full.startswith(digits))
 

@@ -9,73 +9,50 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reverie.agent.gateway.discovery import GatewayLocation, is_home_locked, locate_gateway
 from reverie.domain.core.errors import Unavailable
+from reverie.runtime.settings.settings import Settings, base_url
 
 if TYPE_CHECKING:
     from reverie.client import HttpTransport
-    from reverie.embedded.home import Home
-    from reverie.runtime.settings.settings import Settings
 
 UP_LOG = "up.log"
 _JSON_LINES = "application/x-ndjson"
 START_TIMEOUT = 45.0
-"""How long a first start may take until a call says that it is still starting."""
+"""A call that waits longer reports that Reverie is still starting."""
 POLL_INTERVAL = 0.1
 
 
-@dataclass(frozen=True)
-class GatewayEndpoint:
-    """A gateway and the key to it."""
-
-    url: str
-    key: str
-
-
-def find_gateway(settings: Settings) -> GatewayEndpoint | None:
-    """The gateway that is set, or the one that runs on the home folder; None where none does.
-
-    A key that is set goes with the address that is set; the key that a home folder keeps opens
-    the Reverie that runs on it, and no other that may answer at the same port.
-    """
-    from reverie.embedded.home import existing_home
-    from reverie.embedded.lock import is_home_locked
+def find_gateway(settings: Settings) -> GatewayLocation | None:
+    """The gateway that these settings select and its key; None if none answers."""
     from reverie.embedded.probe import fetch_health
 
-    url, api_key = _configured_url(settings), settings.api_key
-    if settings.gateway_url is not None and api_key is not None:
-        return GatewayEndpoint(url, api_key.get_secret_value())
-    home = existing_home(settings.home)
-    if home and is_home_locked(home):
-        endpoint = _find_running(settings, home)
-        is_other_gateway = (
-            settings.gateway_url is not None and endpoint is not None and endpoint.url != url
-        )
-        return None if is_other_gateway else endpoint
-    if api_key is None or settings.gateway_url is not None or fetch_health(url).status is None:
+    api_key = settings.api_key.get_secret_value() if settings.api_key else ""
+    location = locate_gateway(
+        os.path.realpath(settings.home),
+        str(settings.gateway_url or ""),
+        api_key,
+        base_url(settings.host, settings.recall_port, settings.tls_cert is not None),
+    )
+    if location.state == "default" and fetch_health(location.url).status is None:
         return None
-    return GatewayEndpoint(url, api_key.get_secret_value())
+    return location if location.key else None
 
 
 def has_supervisor(settings: Settings) -> bool:
-    """Whether a supervisor holds the home folder, its gateway up or not."""
-    from reverie.embedded.home import existing_home
-    from reverie.embedded.lock import is_home_locked
-
-    home = existing_home(settings.home)
-    return home is not None and is_home_locked(home)
+    """Whether a supervisor runs on the home folder, ready or not."""
+    return is_home_locked(os.path.realpath(settings.home))
 
 
 def start_in_background(
     settings: Settings, sets: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts `reverie up` on the home folder, beside this process and beyond its end.
+    """Starts `reverie up` on the home folder, as a process that outlives this one.
 
-    What it says goes to `logs/up.log`. One that is being started already makes this one end.
-    `sets`: settings as `--set` takes them; `environment`: what it finds in its environment beside
-    ours.
+    Its output goes to `logs/up.log`. It ends if another one starts already. `sets` are settings as
+    in `--set`; `environment` is added to that of this process.
     """
     from reverie.embedded.home import open_home
 
@@ -96,7 +73,7 @@ def start_in_background(
 def wait_until_up(
     settings: Settings, process: subprocess.Popen[bytes], timeout: float = 120.0
 ) -> dict[str, Any]:
-    """What a process that was just started notes once all is up. Raises `Unavailable`."""
+    """The note of a process just started, once everything is up. Raises `Unavailable`."""
     from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
     from reverie.embedded.home import open_home, read_run_file
@@ -104,7 +81,7 @@ def wait_until_up(
     home = open_home(settings.home)
 
     def look() -> dict[str, Any] | None:
-        # Read before it is looked whether it ended, which takes the note away.
+        # The note is read first, because the process deletes it when it ends.
         note = read_run_file(home, "up")
         if note.get("pid") == process.pid and note.get("gateway"):
             return note
@@ -125,35 +102,18 @@ def wait_until_up(
 
 
 def explain_failure(settings: Settings, starting: bool) -> str:
-    """What `up.log` says of a start that led to nothing, or not yet."""
+    """The reason in `up.log` why Reverie did not start, or not yet."""
     log = settings.home / "logs" / UP_LOG
     if starting:
         return f"it is still starting: try again later; {log} may say more"
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return f"`reverie up` ended: {_error_detail(lines[-1]) if lines else 'it said nothing'} ({log})"
-
-
-def _find_running(settings: Settings, home: Home) -> GatewayEndpoint | None:
-    """The gateway of the supervisor on this home; None while it is still starting."""
-    from reverie.embedded.backends import API_KEY_SECRET
-    from reverie.embedded.home import read_run_file, read_secret
-
-    url = read_run_file(home, "up").get("gateway")
-    api_key = settings.api_key.get_secret_value() if settings.api_key else None
-    key = api_key or read_secret(home, API_KEY_SECRET)
-    return GatewayEndpoint(str(url), key) if url and key else None
-
-
-def _configured_url(settings: Settings) -> str:
-    from reverie.runtime.settings.settings import base_url
-
-    if settings.gateway_url:
-        return str(settings.gateway_url).rstrip("/")
-    return base_url(settings.host, settings.recall_port, settings.tls_cert is not None)
+    return (
+        f"`reverie up` ended: {_error_detail(lines[-1]) if lines else 'without a message'} ({log})"
+    )
 
 
 class LocalGateway:
-    """Carries out REST calls on the gateway that there is, once there is one."""
+    """Calls the gateway of this machine, and starts it if necessary."""
 
     def __init__(self, settings: Settings, sets: Sequence[str] = ()) -> None:
         self.profile = settings.mcp_profile
@@ -165,7 +125,7 @@ class LocalGateway:
         self._process: subprocess.Popen[bytes] | None = None
 
     async def prepare(self) -> None:
-        """Looks for the gateway and starts it where it may; what is wrong, a call will say."""
+        """Finds or starts the gateway; a failure is reported by the next call."""
         try:
             await self._get_caller()
         except Unavailable:
@@ -174,7 +134,7 @@ class LocalGateway:
     async def __call__(
         self, method: str, path: str, query: Any = None, body: Any = None, headers: Any = None
     ) -> tuple[int, Any]:
-        """The status and the body of the answer. Raises `Unavailable`."""
+        """Status and body of the response. Raises `Unavailable`."""
         from reverie.client.errors import ApiError
 
         caller = await self._get_caller()
@@ -193,7 +153,7 @@ class LocalGateway:
         return response.status, response.body
 
     async def close(self) -> None:
-        """Forgets the gateway; the next call looks for it anew."""
+        """Closes the connections; the next call finds the gateway again."""
         caller, self._caller = self._caller, None
         if caller is not None:
             await caller.close()
@@ -205,13 +165,13 @@ class LocalGateway:
                 self._caller = await asyncio.to_thread(_create_caller, endpoint, self._settings)
             return self._caller
 
-    async def _find_or_start(self) -> GatewayEndpoint:
-        """Where the gateway is. Raises `Unavailable` where none is, and none may be started."""
+    async def _find_or_start(self) -> GatewayLocation:
+        """The gateway, started if it may be. Raises `Unavailable`."""
         endpoint = await asyncio.to_thread(find_gateway, self._settings)
         if endpoint is not None:
             return endpoint
         if self._settings.gateway_url is not None:
-            raise Unavailable("Reverie", "set the key to gateway_url: REVERIE_API_KEY")
+            raise Unavailable("Reverie", "set REVERIE_API_KEY for gateway_url")
         if await asyncio.to_thread(has_supervisor, self._settings):
             return await self._wait_until_up()
         if not self._settings.mcp_autostart:
@@ -219,8 +179,8 @@ class LocalGateway:
         self._process = await asyncio.to_thread(start_in_background, self._settings, self._sets)
         return await self._wait_until_up()
 
-    async def _wait_until_up(self) -> GatewayEndpoint:
-        """The gateway, once it is up; whoever started it."""
+    async def _wait_until_up(self) -> GatewayLocation:
+        """The gateway, as soon as it is up."""
         from tenacity import AsyncRetrying, retry_if_result, stop_after_delay, wait_fixed
 
         retrying = AsyncRetrying(
@@ -229,28 +189,28 @@ class LocalGateway:
             retry=retry_if_result(lambda state: state == (None, True)),
             retry_error_callback=lambda _: (None, True),
         )
-        state: tuple[GatewayEndpoint | None, bool] = await retrying(asyncio.to_thread, self._poll)
+        state: tuple[GatewayLocation | None, bool] = await retrying(asyncio.to_thread, self._poll)
         endpoint, starting = state
         if endpoint is None:
             raise Unavailable("Reverie", explain_failure(self._settings, starting))
         return endpoint
 
-    def _poll(self) -> tuple[GatewayEndpoint | None, bool]:
-        """The gateway, and whether it is still being started."""
+    def _poll(self) -> tuple[GatewayLocation | None, bool]:
+        """The gateway, and whether it is still starting."""
         is_own_start = self._process is not None and self._process.poll() is None
         starting = is_own_start or has_supervisor(self._settings)
         return find_gateway(self._settings), starting
 
 
 def _error_detail(line: str) -> str:
-    """What went wrong, of an error as `--json` prints it."""
+    """The detail of an error that `--json` printed."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(line)["detail"])
     return line
 
 
-def _create_caller(endpoint: GatewayEndpoint, settings: Settings) -> HttpTransport:
-    """Imports the HTTP client away from the event loop."""
+def _create_caller(endpoint: GatewayLocation, settings: Settings) -> HttpTransport:
+    """Creates the HTTP client; it runs in a thread, because its import is slow."""
     from reverie.client import HttpTransport
 
     timeout, ca = settings.request_timeout, settings.trusted_ca_file

@@ -1,4 +1,4 @@
-"""The `reverie` command: runs the command group and reports errors in one line."""
+"""The `reverie` command: runs the root group and prints errors on one line."""
 
 from __future__ import annotations
 
@@ -6,26 +6,17 @@ import os
 import sys
 from dataclasses import dataclass
 
-import typer
+import click
 
-from reverie.cli.app.commands import LazyCommandGroup
-from reverie.cli.app.common import EXIT_CODES_HELP, FAILED, exit_code, print_error
-from reverie.cli.app.plain_values import skip_plain_validation
-from reverie.domain.core.errors import ReverieError
-
-app = typer.Typer(
-    name="reverie",
-    cls=LazyCommandGroup,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Long-term memory for coding agents.\n\nExample: [bold]reverie up[/]",
-    epilog=EXIT_CODES_HELP,
+from reverie.cli.app.commands import LazyGroup
+from reverie.cli.app.errors import (
+    EXIT_CODES_HELP,
+    FAILED,
+    exit_code,
+    print_error,
+    print_error_line,
 )
-
-skip_plain_validation()
+from reverie.domain.core.errors import ReverieError
 
 
 @dataclass
@@ -44,47 +35,52 @@ class UnusableFile(ReverieError):
     reason: str
 
 
-def _print_version(requested: bool) -> None:
-    if requested:
-        from importlib.metadata import version
+@click.group(
+    "reverie",
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=EXIT_CODES_HELP,
+)
+@click.version_option(package_name="reverie", message="reverie %(version)s")
+@click.pass_context
+def app(context: click.Context) -> None:
+    """Long-term memory for coding agents.
 
-        typer.echo(f"reverie {version('reverie')}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: bool = typer.Option(
-        False,
-        "--version",
-        callback=_print_version,
-        is_eager=True,
-        help="Show the version and exit.",
-    ),
-) -> None:
-    """Long-term memory for coding agents."""
+    Example: reverie up
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on standard error."""
-    if "_REVERIE_COMPLETE" in os.environ:
-        from typer._completion_classes import completion_init
-
-        completion_init()
+    """Runs the command line. An error is one line on standard error, and an exit code."""
+    as_json = "--json" in sys.argv
     try:
-        app()
+        sys.exit(app.main(prog_name="reverie", standalone_mode=False) or 0)
     except ReverieError as error:
-        print_error(error, "--json" in sys.argv)
+        print_error(error, as_json)
         sys.exit(exit_code(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f" (see `{context.command_path} --help`)" if context else ""
+        print_error_line("invalid", f"{error.format_message()}{hint}", as_json)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        print_error_line("aborted", "stopped; nothing more was done", as_json)
+        sys.exit(FAILED)
     except Exception as error:
         if os.environ.get("REVERIE_LOG_LEVEL", "").lower() == "debug":
             raise
-        print_error(_as_reverie_error(error), "--json" in sys.argv)
+        print_error(_as_reverie_error(error), as_json)
         sys.exit(FAILED)
 
 
 def _as_reverie_error(error: Exception) -> ReverieError:
-    """A file that cannot be read or written is a person's to mend; all else is ours."""
+    """A file that cannot be read or written is named; any other error is a defect."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return UnusableFile(str(error.filename), error.strerror)
     return UnexpectedError(type(error).__name__, (str(error).splitlines() or [""])[0])

@@ -1,8 +1,7 @@
-"""Database and NATS addresses for operator commands, and work on one tenant's database."""
+"""Direct access for operator commands: Postgres, NATS, one tenant's database, master keys."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,14 +10,16 @@ from reverie.domain.core.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from reverie.bus.credentials import NatsCredentials
+    from reverie.bus.interface import MessageBus
     from reverie.runtime.settings.settings import Settings
+    from reverie.store.db.database import Database
+
+T = TypeVar("T")
+CONNECT_TIMEOUT = 5.0
 
 
 def resolve_database_url(settings: Settings) -> str:
-    """The address for operators: the one that is set, or that of the running embedded Postgres.
-
-    Raises `Unavailable` where neither is there.
-    """
+    """The configured operator URL, else that of the embedded Postgres. Raises `Unavailable`."""
     configured = settings.database_migration_url or settings.database_url
     if configured is not None:
         return configured.get_secret_value()
@@ -33,10 +34,7 @@ def resolve_database_url(settings: Settings) -> str:
 
 
 def resolve_bus_url(settings: Settings) -> str:
-    """The address of NATS: the one that is set, or that of the running embedded one.
-
-    Raises `Unavailable` where neither is there.
-    """
+    """The configured URL of NATS, or that of the running embedded one. Raises `Unavailable`."""
     if settings.nats_url is not None:
         return settings.nats_url.get_secret_value()
     from reverie.embedded import nats
@@ -50,23 +48,18 @@ def resolve_bus_url(settings: Settings) -> str:
 
 
 def build_bus_credentials(settings: Settings) -> NatsCredentials:
-    """Who an operator's command is on that NATS, where its address does not say."""
+    """The credentials of operator commands on NATS, if its URL contains none."""
     from reverie.bus.credentials import NatsCredentials
 
     return NatsCredentials(settings.nats_creds, settings.nats_nkey, settings.ca_file)
 
 
-if TYPE_CHECKING:
-    from reverie.runtime.settings.settings import Settings
-    from reverie.store.db.database import Database
-
-T = TypeVar("T")
-
-
 def run_for_tenant(
     settings: Settings, tenant: str, work: Callable[[Database, Principal], Awaitable[T]]
 ) -> T:
-    """Work on one tenant, under the role that row-level security holds."""
+    """Runs `work` on the database as an administrator of one tenant, under row-level security."""
+    import asyncio
+
     from reverie.store.db.database import open_database
 
     url = resolve_database_url(settings)
@@ -82,10 +75,49 @@ def run_for_tenant(
 
 
 def resolve_tenant_id(settings: Settings, tenant: str) -> int:
-    """The number of a tenant. Raises `NotFound`."""
+    """The id of a tenant. Raises `NotFound`."""
+    return find_tenants(resolve_database_url(settings), tenant)[0][0]
+
+
+def find_tenants(url: str, tenant: str | None) -> list[tuple[int, str]]:
+    """The ids and names of all tenants, or of the given one. Raises `NotFound`."""
     from reverie.store.platform.api_keys import list_tenants
 
-    for tenant_id, name in list_tenants(resolve_database_url(settings)):
-        if name == tenant:
-            return tenant_id
-    raise NotFound("tenant", tenant)
+    tenants = [(id, name) for id, name in list_tenants(url) if tenant in (None, name)]
+    if tenant is not None and not tenants:
+        raise NotFound("tenant", tenant)
+    return tenants
+
+
+def run_on_bus(settings: Settings, work: Callable[[MessageBus], Awaitable[T]]) -> T:
+    """Runs `work` on a connected bus. Raises `Unavailable` if NATS does not answer."""
+    import asyncio
+
+    return asyncio.run(run_on_bus_async(settings, work))
+
+
+async def run_on_bus_async(settings: Settings, work: Callable[[MessageBus], Awaitable[T]]) -> T:
+    """`run_on_bus` within a running loop."""
+    import sys
+
+    from reverie.bus.nats_bus import connect
+    from reverie.runtime.observability.logs import configure_logs
+
+    # Standard output is for the result; only errors of the connection are logged.
+    configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
+    async with connect(
+        resolve_bus_url(settings), "reverie-cli", credentials=build_bus_credentials(settings)
+    ) as bus:
+        if not await bus.wait_connected(CONNECT_TIMEOUT):
+            raise Unavailable("NATS", "check that it runs and that nats_url is right")
+        return await work(bus)
+
+
+def load_master_keys(settings: Settings) -> str | None:
+    """The configured master keys, else those of the home folder; None if there are none."""
+    if settings.vault_key is not None:
+        return settings.vault_key.get_secret_value()
+    from reverie.embedded.home import existing_home, read_secret
+
+    home = existing_home(settings.home)
+    return read_secret(home, "vault_key") if home else None

@@ -1,25 +1,47 @@
-"""How results are printed for a person: tables, ages, short ids. JSON is what the gateway sent."""
+"""Prints results: JSON as the gateway sent it, or tables, ages and short ids for a person."""
 
 from __future__ import annotations
 
+import json as jsonlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from reverie.cli.app.common import err, out, print_json
+import click
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 JsonObject: TypeAlias = Mapping[str, Any]
 CellSource: TypeAlias = Callable[[JsonObject], Any]
 
 _AGE_UNITS = ((86_400 * 365, "y"), (86_400, "d"), (3_600, "h"), (60, "min"))
-EMPTY_MESSAGE = "Nothing there."
+EMPTY_MESSAGE = "No results."
+
+
+def out() -> Console:
+    """A console on standard output, with colours only on a terminal and without NO_COLOR."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def err() -> Console:
+    """A console on standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Prints one JSON document."""
+    click.echo(jsonlib.dumps(value, indent=2, default=str))
 
 
 def print_result(result: Any, json: bool, *lines: Any) -> None:
-    """The answer as JSON, or these lines and tables."""
+    """Prints the result as JSON, or these lines and tables."""
     if json:
         print_json(result)
         return
@@ -28,12 +50,17 @@ def print_result(result: Any, json: bool, *lines: Any) -> None:
 
 
 def print_plain(line: RenderableType) -> None:
-    """A text as it stands, or a table."""
+    """Prints a text without markup, or a table."""
     out().print(line, markup=False)
 
 
+def read_text(argument: str) -> str:
+    """The argument, or standard input if the argument is `-`."""
+    return sys.stdin.read() if argument == "-" else argument
+
+
 def print_warnings(lines: Sequence[str]) -> None:
-    """What a person should know beside the answer; on standard error."""
+    """Prints warnings to standard error."""
     for line in lines:
         err().print(line, markup=False, style="yellow")
 
@@ -41,7 +68,7 @@ def print_warnings(lines: Sequence[str]) -> None:
 def build_table(
     rows: Sequence[JsonObject], columns: Mapping[str, CellSource | str]
 ) -> RenderableType:
-    """Rows under headings; the last column takes the room that is left, and folds."""
+    """A table; its last column takes the remaining width and wraps."""
     from rich.table import Table
     from rich.text import Text
 
@@ -65,33 +92,39 @@ def _format_cell(row: JsonObject, cell: CellSource | str) -> str:
 
 
 def short_id(id: Any) -> str:
-    """The last eight digits of an id, by which it may be named."""
+    """The last eight digits of an id; commands accept them in place of the id."""
     return str(id).replace("-", "")[-8:]
 
 
 def short_id_cell(name: str) -> CellSource:
-    """The short form of the id under this name."""
+    """A cell with the short form of the id in this field."""
     return lambda row: short_id(row[name]) if row.get(name) else ""
 
 
 def one_line(text: str | None, limit: int = 100) -> str:
-    """A text on one line, clipped."""
+    """A text on one line, cut to `limit` characters."""
     line = " ".join((text or "").split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def text_cell(name: str, limit: int = 100) -> CellSource:
-    """The text under this name on one line."""
+    """A cell with the text of this field on one line."""
     return lambda row: one_line(row.get(name), limit)
 
 
 def age_cell(name: str) -> CellSource:
-    """How long ago the moment under this name was."""
+    """A cell with the age of the time in this field."""
     return lambda row: format_age(row.get(name))
 
 
+def abbreviate_home(path: Path | str) -> str:
+    """A path with `~` for the user's home folder."""
+    text, home = str(path), str(Path.home())
+    return "~" + text[len(home) :] if text == home or text.startswith(home + "/") else text
+
+
 def format_age(moment: str | None, now: datetime | None = None) -> str:
-    """How long ago a moment was, as `3 h ago`."""
+    """The age of a time, such as `3 h ago`."""
     if not moment:
         return ""
     age = ((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()

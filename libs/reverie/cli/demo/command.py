@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, OK, Home, Sets, resolve_settings
+from reverie.cli.app.errors import FAILED, OK
+from reverie.cli.app.options import home_option, resolve_settings, set_option
 from reverie.domain.core.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -15,27 +17,29 @@ if TYPE_CHECKING:
     from reverie.embedded.supervisor import AfterReady
     from reverie.runtime.settings.settings import Settings
 
-Once = Annotated[bool, typer.Option("--once", help="Stop after the sample day.")]
-
 
 class _SampleDayPlayed(Exception):
-    """The day was played, and nothing is to stay up."""
+    """The sample day is over, and Reverie should stop."""
 
     def __init__(self, succeeded: bool) -> None:
         super().__init__()
         self.succeeded = succeeded
 
 
-def demo(home: Home = None, once: Once = False, sets: Sets = None) -> None:
-    """Start everything, play a sample day on it, and stay up until Ctrl-C.
+@click.command("demo")
+@click.option("--once", is_flag=True, help="Stop when the sample day is over.")
+@home_option
+@set_option
+def demo(home: Path | None, once: bool, sets: tuple[str, ...]) -> None:
+    """Start Reverie, play a sample day, and run until Ctrl-C.
 
     The day: remember, recall, a conversation that a dream turns into memories,
     a commit that makes a memory stale, and the trace of one request.
 
-    Example: [bold]reverie demo --once[/]
+    Example: reverie demo --once
 
-    Exit codes: 0 ok, 1 a part did not come up or (with --once) the day did not
-    show what it should, 2 usage.
+    Exit codes: 0 ok, 1 a component did not start or (with --once) the sample day
+    failed, 2 usage.
     """
     import asyncio
 
@@ -47,12 +51,12 @@ def demo(home: Home = None, once: Once = False, sets: Sets = None) -> None:
         try:
             asyncio.run(run_supervisor(settings, _build_player(settings, display, once), display))
         except _SampleDayPlayed as played:
-            raise typer.Exit(OK if played.succeeded else FAILED) from None
-    raise typer.Exit(OK)
+            raise click.exceptions.Exit(OK if played.succeeded else FAILED) from None
+    raise click.exceptions.Exit(OK)
 
 
 def _enable_spans(settings: Settings) -> Settings:
-    """Spans go to a file unless that is set already: the day ends with a trace."""
+    """Writes spans to a file, because the sample day shows a trace."""
     if settings.spans_file is not None:
         return settings
     fields = {name: getattr(settings, name) for name in settings.model_fields_set}
@@ -62,10 +66,12 @@ def _enable_spans(settings: Settings) -> Settings:
 
 def _build_player(settings: Settings, display: UpDisplay, once: bool) -> AfterReady:
     async def play_day(addresses: Addresses) -> None:
-        from reverie.cli.demo import play_sample_day
+        from reverie.cli.demo.player import play_sample_day
 
         if addresses.api_key is None:
-            raise Misconfigured("REVERIE_API_KEY", "the sample day needs a key that may write")
+            raise Misconfigured(
+                "REVERIE_API_KEY", "is not set: the sample day needs a key that may write"
+            )
         spans = settings.spans_file.parent if settings.spans_file else None
         succeeded = await play_sample_day(
             addresses.gateway, addresses.api_key, spans, display.console, settings.trusted_ca_file

@@ -2,76 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import (
-    EXIT_CODES_HELP,
-    FAILED,
-    Home,
-    Json,
-    Sets,
-    err,
-    out,
-    print_json,
-    resolve_settings,
-)
+from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
 from reverie.cli.app.gateway_client import create_client
+from reverie.cli.app.options import common_options, limit_option, resolve_settings, scope_option
 from reverie.cli.app.output import (
+    EMPTY_MESSAGE,
     CellSource,
+    JsonObject,
     age_cell,
     build_table,
+    err,
+    format_age,
     one_line,
+    out,
+    print_json,
     print_result,
     short_id,
     short_id_cell,
 )
-from reverie.cli.dreams.maintenance import list_summaries, run_maintenance
+from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from reverie.cli.dreams.follow import DreamOutcome
 
-app = typer.Typer(
-    name="dream",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Digest conversations now, and see what dreams did.",
-    epilog=EXIT_CODES_HELP,
-)
+app = click.Group("dream", help="Run dreams, and show what they did.", epilog=EXIT_CODES_HELP)
 
-app.command("summaries")(list_summaries)
-app.command("tend")(run_maintenance)
 
-Scope = Annotated[str | None, typer.Option("--scope", help="As project/shop; default: the key's.")]
-ScopeFilter = Annotated[str | None, typer.Option("--scope", help="Only this scope.")]
-Session = Annotated[str | None, typer.Option("--session", help="The scope of this session.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow the dream to its end.")]
-Timeout = Annotated[
-    float, typer.Option("--timeout", min=1, help="Seconds to follow it; the dream goes on.")
-]
-Id = Annotated[str | None, typer.Argument(help="A dream's id; none: the latest ones.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=200, help="How many to list.")]
-
-JsonObject = Mapping[str, Any]
-PAGE_SIZE = "200"
-MAX_ITEMS = 10_000
+PAGE_SIZE = 200
 
 
 @app.command("run")
+@click.option("--scope", help="A scope, such as project/shop; default: the scope of the key.")
+@click.option("--session", help="Take the scope of this session.")
+@click.option("--wait/--no-wait", default=True, help="Wait for the end of the dream.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=600.0,
+    help="Seconds to wait; the dream continues after that.",
+)
+@common_options
 def run(
-    scope: Scope = None,
-    session: Session = None,
-    wait: Wait = True,
-    timeout: Timeout = 600.0,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    scope: str | None,
+    session: str | None,
+    wait: bool,
+    timeout: float,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Digest what waits in a scope now, open topics too, and show how far it is.
+    """Run a dream on a scope now, and show its progress.
 
-    Example: [bold]reverie dream run --scope project/shop[/]
+    Example: reverie dream run --scope project/shop
 
     Exit codes: 0 ok, 1 the dream failed or is not over yet, 2 usage, 3 not running.
     """
@@ -86,14 +73,14 @@ def run(
     else:
         _print_outcome(outcome)
     if wait and outcome.status != "done":
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print_outcome(outcome: DreamOutcome) -> None:
     for dream_run in outcome.runs:
         out().print(f"{outcome.scope}: {_format_run(dream_run)}", markup=False)
     if outcome.status == "parked":
-        err().print(f"{outcome.scope} was given up: {outcome.error}", markup=False)
+        err().print(f"{outcome.scope} failed: {outcome.error}", markup=False)
     elif outcome.status != "done":
         out().print(f"{outcome.scope}: {outcome.status}", markup=False)
 
@@ -106,38 +93,41 @@ def _format_run(dream_run: JsonObject) -> str:
 
 
 @app.command("status")
-def status(
-    scope: ScopeFilter = None, home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """What waits to be digested in each scope, and what is asked for.
+@click.option("--scope", help="Only this scope.")
+@common_options
+def status(scope: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show the turns of each scope that wait for a dream, and requested dreams.
 
-    Example: [bold]reverie dream status[/]
+    Example: reverie dream status
     """
-    query = {"scope": scope} if scope else {}
-    items = create_client(home, sets).list_items("/v1/dream", query, MAX_ITEMS)
+    items = create_client(home, sets).list_items("/v1/dream", {"scope": scope}, 10_000)
     print_result(
         items,
         json,
-        build_table(items, WAITING_COLUMNS) if items else "Nothing waits: all turns are digested.",
+        build_table(items, WAITING_COLUMNS) if items else "All turns are digested.",
     )
 
 
 @app.command("history")
+@click.argument("id", required=False, help="A dream's id; without it, list the latest dreams.")
+@click.option("--scope", help="Only this scope.")
+@limit_option(20, 200)
+@common_options
 def history(
-    id: Id = None,
-    scope: ScopeFilter = None,
-    limit: Limit = 20,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    id: str | None,
+    scope: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """What was dreamt, newest first; of one dream what went in, what came out, and why.
+    """List past dreams, newest first, or show input and decisions of one dream.
 
-    Example: [bold]reverie dream history --scope project/shop[/]
+    Example: reverie dream history --scope project/shop
     """
     client = create_client(home, sets)
     if id is None:
-        items = client.list_items("/v1/dreams", {"scope": scope} if scope else {}, limit)
+        items = client.list_items("/v1/dreams", {"scope": scope}, limit)
         print_result(items, json, build_table(items, RUN_COLUMNS) if items else "No dreams yet.")
         return
     path = f"/v1/dreams/{client.resolve_dream_id(id)}"
@@ -151,15 +141,44 @@ def history(
     )
 
 
+@app.command("summaries")
+@scope_option
+@click.option("--history", is_flag=True, help="Show the versions of the summary, newest first.")
+@limit_option(20)
+@common_options
+def list_summaries(
+    scope: str | None,
+    history: bool,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
+) -> None:
+    """Show the summary of each scope, which dreams keep up to date.
+
+    Example: reverie dream summaries --scope project/shop --history
+    """
+    if history and scope is None:
+        raise InvalidInput("--history", "needs a --scope")
+    path = "/v1/dream/summaries/history" if history else "/v1/dream/summaries"
+    items = create_client(home, sets).list_items(path, {"scope": scope}, limit)
+    print_result(items, json, "\n\n".join(map(_format_summary, items)) or EMPTY_MESSAGE)
+
+
+def _format_summary(summary: JsonObject) -> str:
+    head = f"{summary['scope']}, version {summary['version']}, {format_age(summary['made_at'])}"
+    return f"{head}\n{summary['content'].strip() or '(no text)'}"
+
+
 def _format_details(dream: JsonObject) -> list[str]:
-    """What went in, how long it took and what models were asked."""
+    """The input, durations and model calls of a dream."""
     lines = [
         f"{dream['scope']}: {_format_run(dream)}",
-        f"why: {dream['reason']}" if dream["reason"] else "",
+        f"reason: {dream['reason']}" if dream["reason"] else "",
     ]
     lines.append(f"error: {dream['error']}" if dream["error"] else "")
     lines += [
-        f"in: session {short_id(source['session'])}, {source['turns']} turns"
+        f"input: session {short_id(source['session'])}, {source['turns']} turns"
         f" ({source['first']} to {source['last']}), {source['chars']} characters"
         for source in dream["input"]
     ]
@@ -177,34 +196,28 @@ def _format_details(dream: JsonObject) -> list[str]:
 
 
 def _format_outcomes(dream_run: JsonObject) -> str:
-    """What came of a dream, by outcome."""
+    """The number of decisions by outcome."""
     return (
         ", ".join(f"{n} {name}" for name, n in sorted(dream_run["outcomes"].items()))
         or "nothing new"
     )
 
 
-def _format_state(item: JsonObject) -> str:
-    return f"running, {item['done']} of {item['waiting']}" if item["run"] else str(item["state"])
-
-
-def _reason_or_error(item: JsonObject) -> str:
-    return str(item["error"] or item["reason"] or "")
-
-
 def _format_decision(decision: JsonObject) -> str:
-    """The memory, and why it was decided so."""
+    """The memory, with the reason of the decision."""
     return one_line(": ".join(filter(None, (decision["why"], decision["content"]))), 160)
 
 
 WAITING_COLUMNS: dict[str, CellSource | str] = {
     "scope": "scope",
-    "state": _format_state,
+    "state": lambda item: (
+        f"running, {item['done']} of {item['waiting']}" if item["run"] else item["state"]
+    ),
     "turns": "turns",
     "segments": "segments",
     "chars": "chars",
     "sessions": "sessions",
-    "why": _reason_or_error,
+    "reason": lambda item: item["error"] or item["reason"],
 }
 RUN_COLUMNS: dict[str, CellSource | str] = {
     "id": short_id_cell("id"),
@@ -212,11 +225,11 @@ RUN_COLUMNS: dict[str, CellSource | str] = {
     "scope": "scope",
     "status": "status",
     "turns": "turns",
-    "made": _format_outcomes,
+    "results": _format_outcomes,
 }
 DECISION_COLUMNS: dict[str, CellSource | str] = {
     "outcome": "outcome",
     "kind": "kind",
     "memory": short_id_cell("memory"),
-    "why": _format_decision,
+    "reason": _format_decision,
 }

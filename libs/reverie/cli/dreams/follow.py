@@ -9,22 +9,21 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reverie.cli.app.common import err
-from reverie.cli.memory.export_import import open_http_session, raise_for_problem
+from reverie.cli.app.async_gateway import open_client
+from reverie.cli.app.output import err
 
 if TYPE_CHECKING:
-    import aiohttp
-
+    from reverie.client import AsyncReverie
     from reverie.runtime.settings.settings import Settings
 
 POLL_INTERVAL = 0.3
 SLOW_QUEUE_SECONDS = 10.0
-"""After so long in the queue it is said that no worker has come."""
+"""After this time in the queue, the display says that no worker took the dream."""
 
 
 @dataclass
 class DreamOutcome:
-    """What became of a request: done, parked (given up), or as it stood when time was over."""
+    """The status of a requested dream: done, parked (failed), or the last before the timeout."""
 
     scope: str
     status: str
@@ -33,10 +32,10 @@ class DreamOutcome:
 
 
 class DreamProgressReporter(Protocol):
-    """Shows how far a dream is."""
+    """Shows the progress of a dream."""
 
-    def at(self, state: str, done: int, of: int) -> None:
-        """`done` of `of` turns."""
+    def update(self, state: str, done: int, total: int) -> None:
+        """`done` of `total` turns are digested."""
 
 
 class _LineReporter:
@@ -45,8 +44,9 @@ class _LineReporter:
     def __init__(self, scope: str) -> None:
         self._scope, self._last = scope, ""
 
-    def at(self, state: str, done: int, of: int) -> None:
-        line = f"{self._scope}: {state}, {done} of {of} turns" if of else f"{self._scope}: {state}"
+    def update(self, state: str, done: int, total: int) -> None:
+        turns = f", {done} of {total} turns" if total else ""
+        line = f"{self._scope}: {state}{turns}"
         if line != self._last:
             err().print(line, markup=False)
         self._last = line
@@ -65,9 +65,9 @@ def _open_reporter(scope: str) -> Iterator[DreamProgressReporter]:
         task = progress.add_task(scope, total=None)
 
         class Bar:
-            def at(self, state: str, done: int, of: int) -> None:
+            def update(self, state: str, done: int, total: int) -> None:
                 progress.update(
-                    task, description=f"{scope}: {state}", completed=done, total=of or None
+                    task, description=f"{scope}: {state}", completed=done, total=total or None
                 )
 
         yield Bar()
@@ -76,23 +76,21 @@ def _open_reporter(scope: str) -> Iterator[DreamProgressReporter]:
 async def follow_dream(
     settings: Settings, scope: str | None, session: str | None, timeout_seconds: float
 ) -> DreamOutcome:
-    """Asks for a dream and follows it for so long. Raises what the gateway refused."""
+    """Requests a dream, and follows it until the timeout. Raises `ApiError`."""
     body = {name: text for name, text in (("scope", scope), ("session", session)) if text}
-    async with open_http_session(settings) as http:
-        page = await _get_json(http, "/v1/dreams", limit="1")
+    async with open_client(settings, "reverie-dream") as client:
+        page = await _get_json(client, "/v1/dreams", limit=1)
         last_run_id = page["items"][0]["id"] if page["items"] else ""
-        async with http.post("/v1/dream", json=body) as response:
-            await raise_for_problem(response)
-            accepted = await response.json()
+        accepted = (await client.call("POST", "/v1/dream", body=body)).body
         outcome = DreamOutcome(accepted["scope"], accepted["status"])
         if timeout_seconds:
             with _open_reporter(outcome.scope) as reporter:
-                await _poll_until_done(http, outcome, last_run_id, timeout_seconds, reporter)
+                await _poll_until_done(client, outcome, last_run_id, timeout_seconds, reporter)
         return outcome
 
 
 async def _poll_until_done(
-    http: aiohttp.ClientSession,
+    client: AsyncReverie,
     outcome: DreamOutcome,
     last_run_id: str,
     timeout_seconds: float,
@@ -100,9 +98,9 @@ async def _poll_until_done(
 ) -> None:
     started = monotonic()
     while True:
-        page = await _get_json(http, "/v1/dream", scope=outcome.scope)
+        page = await _get_json(client, "/v1/dream", scope=outcome.scope)
         entry = next((item for item in page["items"] if item["state"] != "waiting"), None)
-        outcome.runs = await _runs_after(http, outcome.scope, last_run_id)
+        outcome.runs = await _runs_after(client, outcome.scope, last_run_id)
         if entry is None and outcome.runs:
             outcome.status = outcome.runs[-1]["status"]
             return
@@ -113,20 +111,16 @@ async def _poll_until_done(
         if monotonic() - started > timeout_seconds:
             return
         is_slow = outcome.status == "queued" and monotonic() - started > SLOW_QUEUE_SECONDS
-        state = "queued, no worker has come yet" if is_slow else outcome.status
-        reporter.at(state, (entry or {}).get("done") or 0, (entry or {}).get("waiting") or 0)
+        state = "queued, no worker took it yet" if is_slow else outcome.status
+        reporter.update(state, (entry or {}).get("done") or 0, (entry or {}).get("waiting") or 0)
         await asyncio.sleep(POLL_INTERVAL)
 
 
-async def _runs_after(
-    http: aiohttp.ClientSession, scope: str, last_run_id: str
-) -> list[dict[str, Any]]:
+async def _runs_after(client: AsyncReverie, scope: str, last_run_id: str) -> list[dict[str, Any]]:
     """The runs over a scope after the run `last_run_id`, in order."""
-    page = await _get_json(http, "/v1/dreams", scope=scope, limit="50")
+    page = await _get_json(client, "/v1/dreams", scope=scope, limit=50)
     return [run for run in reversed(page["items"]) if run["id"] > last_run_id]
 
 
-async def _get_json(http: aiohttp.ClientSession, path: str, **query: str) -> dict[str, Any]:
-    async with http.get(path, params=query) as response:
-        await raise_for_problem(response)
-        return dict(await response.json())
+async def _get_json(client: AsyncReverie, path: str, **query: str | int) -> dict[str, Any]:
+    return dict((await client.call("GET", path, query=query)).body)

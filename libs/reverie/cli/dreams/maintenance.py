@@ -1,69 +1,42 @@
-"""`reverie dream summaries` and `tend`: scope summaries, and graph maintenance on request."""
+"""`reverie maintenance` and `reverie gc`: run maintenance of the memory graph on request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Limit, Scope, Sets
+from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import create_client
-from reverie.cli.app.output import EMPTY_MESSAGE, JsonObject, format_age, print_result
-from reverie.domain.core.errors import InvalidInput
+from reverie.cli.app.options import common_options, dry_run_option
+from reverie.cli.app.output import JsonObject, print_result
 
-History = Annotated[bool, typer.Option("--history", help="Its versions, newest first.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would go; change nothing.")]
-
-
-class MaintenanceStep(StrEnum):
-    """A pass over the graph."""
-
-    ARCHIVE = "archive"
-    COLLECT = "collect"
+app = click.Group(
+    "maintenance", help="Run maintenance of the memory graph.", epilog=EXIT_CODES_HELP
+)
 
 
-def list_summaries(
-    scope: Scope = None,
-    history: History = False,
-    limit: Limit = 20,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
-) -> None:
-    """The condensed state of each scope, as dreams keep it.
-
-    Example: [bold]reverie dream summaries --scope project/shop --history[/]
-    """
-    if history and scope is None:
-        raise InvalidInput("--history", "is of one --scope")
-    path = "/v1/dream/summaries/history" if history else "/v1/dream/summaries"
-    items = create_client(home, sets).list_items(path, {"scope": scope}, limit)
-    print_result(items, json, "\n\n".join(map(_format_summary, items)) or EMPTY_MESSAGE)
-
-
-def _format_summary(summary: JsonObject) -> str:
-    head = f"{summary['scope']}, version {summary['version']}, {format_age(summary['made_at'])}"
-    return f"{head}\n{summary['content'].strip() or '(its text is not kept)'}"
-
-
+@app.command("run")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(["archive", "collect"]),
+    help="Run only this step; may be repeated.",
+)
+@dry_run_option
+@common_options
 def run_maintenance(
-    only: Annotated[
-        list[MaintenanceStep] | None, typer.Option("--only", help="Only these passes.")
-    ] = None,
-    dry_run: DryRun = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    only: tuple[str, ...], dry_run: bool, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Tend the graph now: archive, promote, merge, link, rank.
+    """Run maintenance now: archive, promote, merge, link, rank.
 
-    It happens by itself, too. `reverie gc` is the part that puts away.
+    Maintenance also runs on a schedule. `reverie gc` runs its archive and
+    collect steps only.
 
-    Example: [bold]reverie dream tend[/]
+    Example: reverie maintenance run
     """
-    query = {"only": [step.value for step in only or ()], "dry_run": dry_run}
+    query = {"only": only, "dry_run": dry_run}
     report = create_client(home, sets).request("POST", "/v1/dream/tend", query)
     print_result(report, json, "\n".join(_format_report(report)))
 
@@ -73,7 +46,25 @@ def _format_report(report: JsonObject) -> Iterator[str]:
         (name, n) for name, n in report.items() if isinstance(n, int) and name != "looked" and n
     )
     summary = ", ".join(f"{n} {name}" for name, n in counts)
-    yield f"{report['looked']} looked at: {summary or 'nothing to do'}"
+    yield f"{report['looked']} memories checked: {summary or 'nothing to do'}"
     unfinished: Sequence[str] = report["unfinished"]
     if unfinished:
-        yield f"more to do: {', '.join(unfinished)}"
+        yield f"unfinished: {', '.join(unfinished)}"
+
+
+@click.command("gc")
+@click.option("--yes", "-y", is_flag=True, help="Apply the changes; default: only show them.")
+@common_options
+def gc(yes: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Archive decayed memories, and delete unused files and entities.
+
+    Without --yes it only shows what would happen. `reverie recall --archived`
+    finds archived memories, and `reverie restore` restores them.
+
+    Example: reverie gc --yes
+    """
+    query = {"only": ["archive", "collect"], "dry_run": not yes}
+    report = create_client(home, sets).request("POST", "/v1/dream/tend", query)
+    counts = f"{report['archived']} archived, {report['collected']} files and entities deleted"
+    summary = f"{counts}; {report['looked']} memories checked"
+    print_result(report, json, summary if yes else f"would be: {summary} (apply with --yes)")

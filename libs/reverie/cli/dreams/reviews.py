@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import EXIT_CODES_HELP, Home, Json, Limit, Sets
+from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.options import common_options, limit_option
 from reverie.cli.app.output import build_table, print_result, short_id, short_id_cell, text_cell
 
-app = typer.Typer(
-    name="review",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Accept or refuse what a language model says of memories in doubt.",
+app = click.Group(
+    "review",
+    help="Accept or refuse a language model's verdicts on stale memories.",
     epilog=EXIT_CODES_HELP,
 )
 
-ReviewId = Annotated[str, typer.Argument(help="A review's id.")]
-
-
-class ReviewState(StrEnum):
-    """What became of a review."""
-
-    OPEN = "open"
-    ACCEPTED = "accepted"
-    REFUSED = "refused"
-
 
 @app.command("list")
+@click.option(
+    "--state",
+    type=click.Choice(["open", "accepted", "refused"]),
+    default="open",
+    help="The state of the reviews.",
+)
+@limit_option(50)
+@common_options
 def list_reviews(
-    state: Annotated[ReviewState, typer.Option("--state", help="Which.")] = ReviewState.OPEN,
-    limit: Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    state: str, limit: int, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Reviews; by default those that wait.
+    """List reviews; by default those that are open.
 
-    Example: [bold]reverie review list[/]
+    Example: reverie review list
     """
-    items = create_client(home, sets).list_items("/v1/reviews", {"state": state.value}, limit)
+    items = create_client(home, sets).list_items("/v1/reviews", {"state": state}, limit)
     print_result(items, json, build_table(items, _REVIEW_COLUMNS))
 
 
@@ -50,26 +43,30 @@ _REVIEW_COLUMNS: dict[str, Any] = {
     "id": short_id_cell("id"),
     "memory": short_id_cell("memory"),
     "verdict": "verdict",
-    "told": text_cell("told", 80),
-    "why": text_cell("why", 120),
+    "evidence": text_cell("told", 80),
+    "reason": text_cell("why", 120),
 }
 
 
 @app.command("accept")
-def accept_review(id: ReviewId, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Do to the memory what a review says.
+@click.argument("id", help="A review's id.")
+@common_options
+def accept_review(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Apply the verdict of a review to its memory.
 
-    Example: [bold]reverie review accept 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55[/]
+    Example: reverie review accept 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
     response = create_client(home, sets).request("POST", f"/v1/reviews/{quote_segment(id)}/accept")
-    print_result(response, json, f"done to {short_id(response['memory'])}")
+    print_result(response, json, f"applied to {short_id(response['memory'])}")
 
 
 @app.command("refuse")
-def refuse_review(id: ReviewId, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Leave the memory as it is.
+@click.argument("id", help="A review's id.")
+@common_options
+def refuse_review(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Refuse the verdict of a review; its memory stays unchanged.
 
-    Example: [bold]reverie review refuse 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55[/]
+    Example: reverie review refuse 019c2f6e-8d4b-7c31-9a7e-3fa9c1d20b55
     """
     response = create_client(home, sets).request("POST", f"/v1/reviews/{quote_segment(id)}/refuse")
-    print_result(response, json, f"{short_id(response['memory'])} stays as it is")
+    print_result(response, json, f"{short_id(response['memory'])} is unchanged")

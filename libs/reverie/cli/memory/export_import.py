@@ -1,134 +1,160 @@
-"""`reverie export` and `reverie import memories`, and HTTP sessions with the gateway for them."""
+"""`reverie export` and `reverie import memories`."""
 
 from __future__ import annotations
 
-import asyncio
 import io
-import json as jsonlib
 import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, err, out, print_json, resolve_settings
-from reverie.cli.app.gateway_client import error_from_response
-from reverie.domain.core.errors import InvalidInput, Unavailable
+from reverie.cli.app.async_gateway import AdvanceProgress, open_client, show_progress
+from reverie.cli.app.errors import FAILED
+from reverie.cli.app.options import common_options, dry_run_option, resolve_settings
+from reverie.cli.app.output import err, out, print_json
+from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    import aiohttp
-
+    from reverie.contracts.export_import import ImportResponse
     from reverie.runtime.settings.settings import Settings
 
-CHUNK_BYTES = 256 * 1024
-_REPORT_EVERY_BYTES = 16 * 1024 * 1024
-
-AdvanceProgress = Callable[[int], None]
+ExportFormat = Literal["jsonl", "markdown", "obsidian"]
+ImportStrategy = Literal["merge", "replace", "skip"]
 
 
-class ExportFormat(StrEnum):
-    """What an export is made of."""
-
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
-    OBSIDIAN = "obsidian"
-
-
-class ImportStrategy(StrEnum):
-    """Which side wins where a file meets what stands."""
-
-    MERGE = "merge"
-    REPLACE = "replace"
-    SKIP = "skip"
-
-
-FormatOption = Annotated[ExportFormat, typer.Option("--format", "-f", help="What to write.")]
-Scopes = Annotated[
-    list[str] | None, typer.Option("--scope", help="Only this scope and what lies below it.")
-]
-Target = Annotated[
-    Path, typer.Option("--output", "-o", help="A file (JSON lines), or a folder (the others).")
-]
-Source = Annotated[Path, typer.Argument(help="A .jsonl, a memory.md, a .tar, or a folder.")]
-StrategyOption = Annotated[ImportStrategy, typer.Option("--strategy", help="Which side wins.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; write nothing.")]
-ScopeOption = Annotated[str | None, typer.Option("--scope", help="Scope of a memory.md.")]
-
-
+@click.command("export")
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file (jsonl), or a folder (other formats).",
+)
+@click.option(
+    "--format",
+    "-f",
+    "export_format",
+    type=click.Choice(["jsonl", "markdown", "obsidian"]),
+    default="jsonl",
+    help="The format of the export.",
+)
+@click.option("--scope", multiple=True, help="Only this scope and the scopes below it.")
+@common_options
 def export(
-    output: Target,
-    export_format: FormatOption = ExportFormat.JSONL,
-    scope: Scopes = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    output: Path,
+    export_format: ExportFormat,
+    scope: tuple[str, ...],
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Write all that the key may read to a file or a folder.
+    """Export all memories that the key may read to a file or a folder.
 
-    The key is REVERIE_API_KEY, or the one in the home folder.
-
-    Example: [bold]reverie export --format markdown -o memories/[/]
+    Example: reverie export --format markdown -o memories/
     """
+    import asyncio
+
     settings = resolve_settings(home, sets)
-    _prepare_output(output, export_format)
-    query = [
-        ("format", export_format.value),
-        *(("scope", scope_name) for scope_name in scope or ()),
-    ]
-    size = asyncio.run(_download(settings, query, output, export_format is not ExportFormat.JSONL))
+    _create_output_folder(output, export_format)
+    size = asyncio.run(_download(settings, export_format, scope, output))
     if json:
-        print_json({"output": str(output), "format": export_format.value, "bytes": size})
+        print_json({"output": str(output), "format": export_format, "bytes": size})
     else:
         err().print(f"wrote {size:,} bytes to {output}", markup=False)
 
 
-def _prepare_output(output: Path, export_format: ExportFormat) -> None:
-    """Makes the folder around the output.
-
-    Raises `InvalidInput` where it cannot be what it is to be.
-    """
-    if export_format is ExportFormat.JSONL and output.is_dir():
-        raise InvalidInput("--output", f"{output} is a folder: name a file")
+def _create_output_folder(output: Path, export_format: ExportFormat) -> None:
+    """Creates the folder of the output. Raises `InvalidInput` if it cannot be created."""
+    if export_format == "jsonl" and output.is_dir():
+        raise InvalidInput("--output", f"{output} is a folder: give a file")
+    folder = output.parent if export_format == "jsonl" else output
     try:
-        (output.parent if export_format is ExportFormat.JSONL else output).mkdir(
-            parents=True, exist_ok=True
-        )
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(
-            "--output", f"no folder can be made for {output}: {error.strerror}"
-        ) from None
+        raise InvalidInput("--output", f"cannot create {folder}: {error.strerror}") from None
 
 
+async def _download(
+    settings: Settings, export_format: ExportFormat, scope: tuple[str, ...], output: Path
+) -> int:
+    """Writes the export; the number of bytes that were received."""
+    # An interrupted export leaves an earlier file as it was.
+    partial = output.with_name(f"{output.name}.part")
+    size = 0
+    with tempfile.TemporaryFile() if export_format != "jsonl" else partial.open("wb") as file:
+        async with open_client(settings, "reverie-export") as client:
+            pieces = client.export_memories(format=export_format, scope=scope or None)
+            with show_progress("export", None) as advance:
+                async for piece in pieces:
+                    file.write(piece)
+                    size += len(piece)
+                    advance(len(piece))
+        if export_format != "jsonl":
+            file.seek(0)
+            with tarfile.open(fileobj=file, mode="r") as archive:
+                extract_archive(archive, output)
+    if export_format == "jsonl":
+        partial.replace(output)
+    return size
+
+
+def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
+    """Extracts plain files inside of the folder; tarfile's own filters need Python 3.11.4."""
+    root = output.resolve()
+    for member in archive:
+        target = (root / member.name).resolve()
+        if not member.isreg() or not target.is_relative_to(root):
+            raise InvalidInput("export", f"{member.name} is not a plain file below {output}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = archive.extractfile(member)
+        with target.open("wb") as file:
+            shutil.copyfileobj(source or io.BytesIO(), file)
+        os.utime(target, (member.mtime, member.mtime))
+
+
+@click.command("memories")
+@click.argument(
+    "path", type=click.Path(path_type=Path), help="A .jsonl file, a memory.md, a .tar, or a folder."
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["merge", "replace", "skip"]),
+    default="merge",
+    help="What to do with a memory that exists already.",
+)
+@dry_run_option
+@click.option("--scope", help="The scope for a memory.md.")
+@common_options
 def import_memories(
-    path: Source,
-    strategy: StrategyOption = ImportStrategy.MERGE,
-    dry_run: DryRun = False,
-    scope: ScopeOption = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    path: Path,
+    strategy: ImportStrategy,
+    dry_run: bool,
+    scope: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Take an export in: JSON lines, a memory.md, a tar, or a folder of memory.md files.
+    """Import an export: JSON lines, a memory.md, a tar, or a folder of memory.md files.
 
-    Example: [bold]reverie import memories memories/ --dry-run[/]
+    Example: reverie import memories memories/ --dry-run
 
-    Exit codes: 1 where a line was refused; the others as `reverie --help` tells.
+    Exit codes: 1 if a line was refused; for the others see `reverie --help`.
     """
+    import asyncio
+
     settings = resolve_settings(home, sets)
-    query = {"strategy": strategy.value, "dry_run": str(dry_run).lower()}
-    result = asyncio.run(_upload(settings, path, {**query, **({"scope": scope} if scope else {})}))
+    response = asyncio.run(_upload(settings, path, strategy, dry_run, scope))
+    result = response.model_dump(mode="json")
     if json:
         print_json(result)
     else:
         _print_counts(result)
     if result["refused"]:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print_counts(result: dict[str, Any]) -> None:
@@ -140,160 +166,60 @@ def _print_counts(result: dict[str, Any]) -> None:
         err().print(f"{location}{line['line']}: {line['reason']}", markup=False)
 
 
-async def _download(
-    settings: Settings, query: list[tuple[str, str]], output: Path, unpack: bool
-) -> int:
-    async with open_http_session(settings) as http:
-        response = await http.get("/v1/export", params=query)
-        await raise_for_problem(response)
-        with tempfile.TemporaryFile() as buffer, show_progress("export", None) as advance:
-            if unpack:
-                size = await _copy_body(response, buffer, advance)
-                buffer.seek(0)
-                with tarfile.open(fileobj=buffer, mode="r") as archive:
-                    extract_archive(archive, output)
-                return size
-            # A file that has the name is whole: what is broken off leaves the one before it.
-            partial = output.with_name(f"{output.name}.part")
-            with partial.open("wb") as file:
-                size = await _copy_body(response, file, advance)
-            partial.replace(output)
-            return size
+class _ProgressReader(io.RawIOBase):
+    """Reads a file, and reports how many bytes were read."""
+
+    def __init__(self, source: IO[bytes], advance: AdvanceProgress) -> None:
+        self._source = source
+        self._advance = advance
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._advance(len(data))
+        return data
 
 
-def extract_archive(archive: tarfile.TarFile, output: Path) -> None:
-    """Only plain files that stay inside; tarfile's filters came with Python 3.11.4."""
-    root = output.resolve()
-    for member in archive:
-        target = (root / member.name).resolve()
-        if not member.isreg() or not target.is_relative_to(root):
-            raise InvalidInput("export", f"{member.name} is no plain file below {output}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = archive.extractfile(member)
-        with target.open("wb") as file:
-            shutil.copyfileobj(source or io.BytesIO(), file)
-        os.utime(target, (member.mtime, member.mtime))
+async def _upload(
+    settings: Settings, path: Path, strategy: ImportStrategy, dry_run: bool, scope: str | None
+) -> ImportResponse:
+    media_type, source = _open_source(path)
+    size = source.seek(0, io.SEEK_END)
+    source.seek(0)
+    with source, show_progress("import", size) as advance:
+        async with open_client(settings, "reverie-import") as client:
+            return await client.import_memories(
+                cast("IO[bytes]", _ProgressReader(source, advance)),
+                strategy=strategy,
+                scope=scope,
+                dry_run=dry_run,
+                media_type=media_type,
+                timeout_seconds=settings.transfer_timeout,
+            )
 
 
-async def _copy_body(response: aiohttp.ClientResponse, file: Any, advance: AdvanceProgress) -> int:
-    size = 0
-    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-        file.write(chunk)
-        size += len(chunk)
-        advance(len(chunk))
-    return size
-
-
-async def _upload(settings: Settings, path: Path, query: dict[str, str]) -> dict[str, Any]:
-    content_type, size, chunks = _open_source(path)
-    async with open_http_session(settings) as http:
-        with show_progress("import", size) as advance:
-
-            async def told() -> AsyncIterator[bytes]:
-                for chunk in chunks:
-                    yield chunk
-                    advance(len(chunk))
-
-            headers = {"Content-Type": content_type}
-            response = await http.post("/v1/import", params=query, data=told(), headers=headers)
-            await raise_for_problem(response)
-            return dict(await response.json())
-
-
-def _open_source(path: Path) -> tuple[str, int, Iterator[bytes]]:
-    """What kind of body the path is, its bytes, and the bytes themselves."""
+def _open_source(path: Path) -> tuple[str, IO[bytes]]:
+    """The media type of an import, and its content."""
     if path.is_dir():
-        archive = _pack_folder(path)
-        size = archive.seek(0, io.SEEK_END)
-        archive.seek(0)
-        return "application/x-tar", size, _read_chunks(archive)
+        return "application/x-tar", _pack_folder(path)
     if not path.is_file():
         raise InvalidInput("PATH", f"there is no {path}")
-    content_types = {".md": "text/markdown", ".tar": "application/x-tar"}
-    content_type = content_types.get(path.suffix.lower(), "application/x-ndjson")
-    return content_type, path.stat().st_size, _read_chunks(path.open("rb"))
+    media_types = {".md": "text/markdown", ".tar": "application/x-tar"}
+    return media_types.get(path.suffix.lower(), "application/x-ndjson"), path.open("rb")
 
 
 def _pack_folder(folder: Path) -> IO[bytes]:
-    """The memory files of a folder as a tar. Raises `InvalidInput` where there are none."""
+    """The memory files of a folder as a tar. Raises `InvalidInput` if there are none."""
     files = sorted(folder.rglob("memory.md"))
     if not files:
         has_markdown = any(folder.rglob("*.md"))
-        hint = ": a vault is for reading, export as jsonl or markdown" if has_markdown else ""
+        hint = (
+            ": an Obsidian vault cannot be imported; export as jsonl or markdown"
+            if has_markdown
+            else ""
+        )
         raise InvalidInput("PATH", f"there is no memory.md in {folder}{hint}")
     buffer = tempfile.TemporaryFile()  # noqa: SIM115
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for file in files:
             archive.add(file, str(file.relative_to(folder)))
     return buffer
-
-
-def _read_chunks(source: IO[bytes]) -> Iterator[bytes]:
-    with source:
-        while chunk := source.read(CHUNK_BYTES):
-            yield chunk
-
-
-async def raise_for_problem(response: aiohttp.ClientResponse) -> None:
-    if response.status >= 400:
-        text = await response.text()
-        try:
-            problem = jsonlib.loads(text)
-        except ValueError:
-            problem = None
-        raise error_from_response(response.status, problem)
-
-
-@asynccontextmanager
-async def open_http_session(settings: Settings) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session with the gateway that runs on these settings. Raises `Unavailable`."""
-    import aiohttp
-
-    from reverie.contracts.tls import create_tls_context
-
-    url, key = endpoint_from_settings(settings)
-    timeout = aiohttp.ClientTimeout(total=settings.transfer_timeout, sock_connect=5)
-    headers = {"Authorization": f"Bearer {key}"}
-    connector = aiohttp.TCPConnector(ssl=create_tls_context(settings.trusted_ca_file))
-    async with aiohttp.ClientSession(
-        url, headers=headers, timeout=timeout, connector=connector
-    ) as http:
-        try:
-            yield http
-        except (aiohttp.ClientError, TimeoutError) as error:
-            raise Unavailable(f"the gateway at {url}", "does `reverie up` run?") from error
-
-
-def endpoint_from_settings(settings: Settings) -> tuple[str, str]:
-    """Where the gateway of these settings answers, and the key for it.
-
-    Raises as `resolve_endpoint`.
-    """
-    from reverie.cli.app.gateway_discovery import resolve_endpoint
-
-    raw = settings.model_dump(include={"home", "gateway_url", "host", "recall_port", "tls_cert"})
-    key = settings.api_key.get_secret_value() if settings.api_key else None
-    return resolve_endpoint({**raw, "api_key": key})
-
-
-@contextmanager
-def show_progress(label: str, size: int | None) -> Iterator[AdvanceProgress]:
-    """A bar on a terminal, elsewhere a line now and then; on standard error."""
-    if err().is_terminal:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-        with Progress(
-            TextColumn(label), BarColumn(), DownloadColumn(), console=err(), transient=True
-        ) as bar:
-            task = bar.add_task(label, total=size)
-            yield lambda count: bar.advance(task, count)
-        return
-    done = 0
-
-    def tell(count: int) -> None:
-        nonlocal done
-        before, done = done, done + count
-        if before // _REPORT_EVERY_BYTES != done // _REPORT_EVERY_BYTES:
-            err().print(f"{label}: {done // 1024 // 1024} MiB", markup=False)
-
-    yield tell

@@ -1,68 +1,65 @@
-"""`reverie claim`: adds and lists learned facts with confidence, sources and date."""
+"""`reverie fact`: adds and lists facts with confidence, sources and verification date."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import EXIT_CODES_HELP, Home, Json, Limit, Scope, Sets
+from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import create_client
+from reverie.cli.app.options import common_options, limit_option, scope_option
 from reverie.cli.app.output import build_table, one_line, print_result, short_id, short_id_cell
 
-app = typer.Typer(
-    name="claim",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Keep what was learned, with how sure it is and who says so.",
+app = click.Group(
+    "fact",
+    help="Store facts with their confidence, sources and verification date.",
     epilog=EXIT_CODES_HELP,
 )
 
 
-class FactConfidence(StrEnum):
-    """How sure a claim is."""
-
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-Verified = Annotated[
-    datetime | None,
-    typer.Option(
-        "--verified", formats=["%Y-%m-%d"], help="The day it was verified.", show_default="today"
-    ),
-]
-Domains = Annotated[
-    list[str] | None, typer.Option("--domain", "-d", help="A host or a page that says so.")
-]
-Reference = Annotated[bool, typer.Option("--reference", help="Where to find it, not a lesson.")]
-
-
 @app.command("add")
+@click.argument("topic", help="The topic.")
+@click.argument("statement", help="The fact, as one statement.")
+@click.option(
+    "--confidence",
+    type=click.Choice(["high", "medium", "low"]),
+    default="medium",
+    help="The confidence.",
+)
+@click.option(
+    "--verified",
+    type=click.DateTime(["%Y-%m-%d"]),
+    show_default="today",
+    help="The day of verification.",
+)
+@click.option("--domain", "-d", multiple=True, help="A source (host or page); may be repeated.")
+@click.option(
+    "--reference", is_flag=True, help="Store a reference to a source instead of a lesson."
+)
+@scope_option
+@common_options
 def add_fact(
-    topic: Annotated[str, typer.Argument(help="What it is about.")],
-    claim: Annotated[str, typer.Argument(help="What holds.")],
-    confidence: Annotated[
-        FactConfidence, typer.Option("--confidence", help="How sure it is.")
-    ] = FactConfidence.MEDIUM,
-    verified: Verified = None,
-    domain: Domains = None,
-    reference: Reference = False,
-    scope: Scope = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    topic: str,
+    statement: str,
+    confidence: str,
+    verified: datetime | None,
+    domain: tuple[str, ...],
+    reference: bool,
+    scope: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Keep a claim; the same one verified later supersedes it.
+    """Store a fact; the same fact with a later date supersedes it.
 
-    Example: [bold]reverie claim add postgres "18 has uuidv7()" -d postgresql.org[/]
+    Example: reverie fact add postgres "18 has uuidv7()" -d postgresql.org
     """
     verified_on = (verified or datetime.now(UTC)).date().isoformat()
-    body: dict[str, Any] = {"topic": topic, "claim": claim, "confidence": confidence.value}
-    body |= {"verified": verified_on, "domains": domain or []}
+    body: dict[str, Any] = {"topic": topic, "claim": statement, "confidence": confidence}
+    body |= {"verified": verified_on, "domains": list(domain)}
     body |= {"kind": "reference"} if reference else {}
     body |= {"scope": scope} if scope else {}
     response = create_client(home, sets).request("POST", "/v1/claims", body=body)
@@ -72,17 +69,21 @@ def add_fact(
 
 
 @app.command("list")
+@click.option("--topic", help="Only facts on this topic.")
+@scope_option
+@limit_option(50)
+@common_options
 def list_facts(
-    topic: Annotated[str | None, typer.Option("--topic", help="Only about this.")] = None,
-    scope: Scope = None,
-    limit: Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    topic: str | None,
+    scope: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Claims, newest first.
+    """List facts, newest first.
 
-    Example: [bold]reverie claim list --topic postgres[/]
+    Example: reverie fact list --topic postgres
     """
     items = create_client(home, sets).list_items(
         "/v1/claims", {"topic": topic, "scope": scope}, limit
@@ -92,9 +93,9 @@ def list_facts(
 
 _FACT_COLUMNS: dict[str, Any] = {
     "id": short_id_cell("id"),
-    "topic": lambda one: one["learned"]["topic"],
-    "sure": lambda one: one["learned"]["confidence"],
-    "by": lambda one: one["learned"]["corroborated"],
-    "verified": lambda one: one["learned"]["verified"],
-    "claim": lambda one: one_line(one["learned"]["claim"], 160),
+    "topic": lambda fact: fact["learned"]["topic"],
+    "confidence": lambda fact: fact["learned"]["confidence"],
+    "sources": lambda fact: fact["learned"]["corroborated"],
+    "verified": lambda fact: fact["learned"]["verified"],
+    "fact": lambda fact: one_line(fact["learned"]["claim"], 160),
 }

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.cli.app.common import Depth, Home, Id, Json, Limit, Project, Scope, Sets
 from reverie.cli.app.gateway_client import (
     MAX_PAGE_SIZE,
     GatewayClient,
     create_client,
     quote_segment,
+)
+from reverie.cli.app.options import (
+    common_options,
+    limit_option,
+    memory_id_argument,
+    project_option,
+    scope_option,
 )
 from reverie.cli.app.output import (
     EMPTY_MESSAGE,
@@ -20,44 +27,46 @@ from reverie.cli.app.output import (
     build_table,
     one_line,
     print_result,
+    print_warnings,
     short_id,
     short_id_cell,
     text_cell,
 )
-from reverie.cli.app.output import print_warnings as warned
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-From = Annotated[str, typer.Argument(metavar="FROM", help="A memory's id, also short.")]
-To = Annotated[str, typer.Argument(metavar="TO", help="A memory's id, also short.")]
-Type = Annotated[str, typer.Argument(help="As led_to, caused_by, part_of, depends_on, touches.")]
-AnyType = Annotated[str | None, typer.Option("--type", help="Which edge of several.")]
-Weight = Annotated[float, typer.Option("--weight", min=0, max=1, help="How strong, 0 to 1.")]
-Edge = Annotated[str, typer.Argument(help="An edge's id; or a memory's, with the other's behind.")]
-Other = Annotated[str | None, typer.Argument(help="The memory at the other end.")]
-Path = Annotated[str | None, typer.Argument(help="A file, as the repository names it.")]
-Entity = Annotated[str | None, typer.Option("--entity", help="A package, a service, a name.")]
 
-
+@click.command("link")
+@click.argument("source", metavar="FROM", help="A memory's id, or its last eight digits.")
+@click.argument("target", metavar="TO", help="A memory's id, or its last eight digits.")
+@click.argument(
+    "type",
+    default="relates_to",
+    help="The type: led_to, caused_by, part_of, depends_on, touches, ...",
+)
+@click.option(
+    "--weight", type=click.FloatRange(min=0, max=1), default=1.0, help="The weight, 0 to 1."
+)
+@common_options
 def link(
-    source: From,
-    target: To,
-    type: Type = "relates_to",
-    weight: Weight = 1.0,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    source: str,
+    target: str,
+    type: str,
+    weight: float,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Connect two memories, so that one is found through the other.
+    """Add an edge between two memories.
 
-    Example: [bold]reverie link 3fa9c1d2 90bb12ef led_to[/]
+    Example: reverie link 3fa9c1d2 90bb12ef led_to
     """
     client = create_client(home, sets)
     ends = {"from": client.resolve_memory_id(source), "to": client.resolve_memory_id(target)}
     response = client.request("POST", "/v1/links", body={**ends, "type": type, "weight": weight})
-    outcome = "linked" if response["created"] else "was linked before"
+    outcome = "linked" if response["created"] else "was linked already"
     print_result(
         response,
         json,
@@ -65,26 +74,31 @@ def link(
     )
 
 
+@click.command("unlink")
+@click.argument("edge", help="An edge's id; or a memory's id, followed by the other memory's.")
+@click.argument("other", required=False, help="The memory at the other end.")
+@click.option("--type", help="The type, if several edges join the two memories.")
+@common_options
 def unlink(
-    edge: Edge,
-    other: Other = None,
-    type: AnyType = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    edge: str,
+    other: str | None,
+    type: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Remove an edge, by its id or by the two memories that it joins.
+    """Remove an edge, given its id or the two memories.
 
-    Example: [bold]reverie unlink 3fa9c1d2 90bb12ef[/]
+    Example: reverie unlink 3fa9c1d2 90bb12ef
     """
     client = create_client(home, sets)
     id = edge if other is None else _find_edge(client, edge, other, type)
     response = client.request("DELETE", f"/v1/links/{quote_segment(id)}")
-    print_result(response, json, f"the edge {response['id']} is gone")
+    print_result(response, json, f"removed the edge {response['id']}")
 
 
 def _find_edge(client: GatewayClient, memory: str, other: str, type: str | None) -> str:
-    """The one edge between two memories. Raises `InvalidInput` where there is none, or several."""
+    """The edge between two memories. Raises `InvalidInput` if there is none or more than one."""
     ends = {client.resolve_memory_id(memory), client.resolve_memory_id(other)}
     neighbourhood = client.request(
         "GET", f"/v1/memories/{quote_segment(memory)}/subgraph", {"depth": 1, "fan_out": 50}
@@ -95,30 +109,34 @@ def _find_edge(client: GatewayClient, memory: str, other: str, type: str | None)
         if edge["id"] and {edge["from"], edge["to"]} == ends and type in {None, edge["type"]}
     ]
     if not matches:
-        raise InvalidInput("edge", f"none joins {short_id(memory)} and {short_id(other)}")
+        raise InvalidInput("edge", f"no edge joins {short_id(memory)} and {short_id(other)}")
     if len(matches) > 1:
         types = ", ".join(edge["type"] for edge in matches)
-        raise InvalidInput("--type", f"there are several edges ({types}): say which")
+        raise InvalidInput("--type", f"several edges join them ({types}): choose one")
     return str(matches[0]["id"])
 
 
-def subgraph(
-    id: Id, depth: Depth = 2, home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """What lies around a memory: why it came to be, what depends on it.
+@click.command("subgraph")
+@memory_id_argument
+@click.option(
+    "--depth", type=click.IntRange(1, 5), default=2, help="The number of edges from the memory."
+)
+@common_options
+def subgraph(id: str, depth: int, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show the graph around a memory.
 
-    Example: [bold]reverie subgraph 3fa9c1d2 --depth 1[/]
+    Example: reverie subgraph 3fa9c1d2 --depth 1
     """
     response = create_client(home, sets).request(
         "GET", f"/v1/memories/{quote_segment(id)}/subgraph", {"depth": depth}
     )
     if response["truncated"]:
-        warned([f"not all is shown: cut by {', '.join(response['cut_by'])}"])
+        print_warnings([f"the graph is truncated by {', '.join(response['cut_by'])}"])
     print_result(response, json, _build_tree(response))
 
 
 def _build_tree(document: JsonObject) -> Tree:
-    """The walk from the root; each memory hangs where it was reached first."""
+    """The graph as a tree; each memory is a child of the memory from which it was reached first."""
     from rich.text import Text
     from rich.tree import Tree
 
@@ -149,22 +167,28 @@ def _format_node(node: JsonObject) -> str:
     return f"{node['short_id']} {node['kind']}{status}: {one_line(node['label'], 90)}"
 
 
+@click.command("impact")
+@click.argument("path", required=False, help="A file, relative to the root of the repository.")
+@click.option("--entity", help="A package, a service or another entity.")
+@project_option
+@limit_option(50)
+@common_options
 def impact(
-    path: Path = None,
-    entity: Entity = None,
-    project: Project = None,
-    limit: Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    path: str | None,
+    entity: str | None,
+    project: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Memories that a change of a file or an entity would make doubtful.
+    """List memories that a change of a file or an entity could make stale.
 
-    Example: [bold]reverie impact src/cart.py --project shop[/]
+    Example: reverie impact src/cart.py --project shop
     """
     client = create_client(home, sets, project)
     if path is None and entity is None:
-        raise InvalidInput("path", "name a file, or an --entity")
+        raise InvalidInput("path", "give a file or an --entity")
     query = {"path": path, "entity": entity, "project": client.project}
     page = client.request("GET", "/v1/impact", {**query, "limit": min(limit, MAX_PAGE_SIZE)})
     while page["next"] and len(page["items"]) < limit:
@@ -184,17 +208,22 @@ _IMPACT_COLUMNS: dict[str, Any] = {
 }
 
 
+@click.command("stale")
+@project_option
+@scope_option
+@limit_option(50)
+@common_options
 def stale(
-    project: Project = None,
-    scope: Scope = None,
-    limit: Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None,
+    scope: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Memories that may no longer be true, and the commits that say so.
+    """List memories that may be outdated, with the commits behind it.
 
-    Example: [bold]reverie stale --project shop[/]
+    Example: reverie stale --project shop
     """
     client = create_client(home, sets, project)
     query = {"project": None if scope else client.project, "scope": scope}
@@ -216,18 +245,18 @@ def _format_stale(item: JsonObject) -> str:
     return "\n".join(lines)
 
 
+@click.command("stats")
+@project_option
+@scope_option
+@common_options
 def stats(
-    project: Project = None,
-    scope: Scope = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None, scope: str | None, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """The graph in numbers: memories, edges, components.
+    """Count memories, edges and components of the graph.
 
-    Without a project or a scope, of all that the key may read.
+    Without a project or a scope, it counts everything that the key may read.
 
-    Example: [bold]reverie stats --project shop[/]
+    Example: reverie stats --project shop
     """
     query = {"project": project, "scope": scope}
     response = create_client(home, sets, project).request("GET", "/v1/graph/stats", query)

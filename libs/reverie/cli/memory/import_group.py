@@ -1,17 +1,18 @@
-"""The `reverie import` group: an export by default, or transcripts of coding agents."""
+"""`reverie import`: imports an export (the default), or transcripts of coding agents."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, err, out, print_json, resolve_settings
+from reverie.cli.app.async_gateway import open_client, show_progress
+from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
 from reverie.cli.app.gateway_client import error_from_response
-from reverie.cli.memory.export_import import endpoint_from_settings, import_memories, show_progress
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import err, out, print_json
+from reverie.cli.memory.export_import import import_memories
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -21,57 +22,63 @@ if TYPE_CHECKING:
 
 TranscriptFiles = list[tuple[Path, "TranscriptFormat"]]
 
-DEFAULT_COMMAND = "memories"
 
+class DefaultImportGroup(click.Group):
+    """A group whose default command is `memories`."""
 
-class DefaultImportGroup(TyperGroup):
-    """What is no name of a command is a path of memories."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Puts the default command before a path or an option."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = [DEFAULT_COMMAND, *args]
+            args = ["memories", *args]
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=DefaultImportGroup,
-    no_args_is_help=True,
-    help="Take in an export (`reverie import PATH`), or conversations.\n\n"
-    "Example: [bold]reverie import memories/ --dry-run[/]",
+app = DefaultImportGroup(
+    "import",
+    help="Import an export (`reverie import PATH`), or conversations.\n\n"
+    "Example: reverie import memories/ --dry-run",
+    epilog=EXIT_CODES_HELP,
 )
-app.command(DEFAULT_COMMAND)(import_memories)
+app.add_command(import_memories)
 
 
 @app.command("transcripts")
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH...",
+    help="Transcript files, or folders that contain them.",
+)
+@click.option("--project", help="The project; default: from the folder of each session.")
+@click.option("--dry-run", is_flag=True, help="Count the turns, and stop.")
+@common_options
 def import_transcripts(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files, or folders that hold them.")
-    ],
-    project: Annotated[
-        str | None,
-        typer.Option("--project", help="Whose sessions; unset: of the folder each worked in."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count; send nothing.")] = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    paths: tuple[Path, ...],
+    project: str | None,
+    dry_run: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Hand over conversations of Claude Code, Codex, Aider and SpecStory that were had before.
+    """Import conversations of Claude Code, Codex, Aider and SpecStory.
 
-    Formats are told apart by what stands in the files. Done twice, it changes nothing.
+    The format is detected from the files. A repeated import changes nothing.
 
-    Example: [bold]reverie import transcripts ~/.claude/projects ~/.codex/sessions --dry-run[/]
+    Example: reverie import transcripts ~/.claude/projects ~/.codex/sessions --dry-run
 
-    Exit codes: 1 where a turn was refused; the others as `reverie --help` tells.
+    Exit codes: 1 if a turn was refused; for the others see `reverie --help`.
     """
+    import asyncio
+
     settings = resolve_settings(home, sets)
     files = _find_transcripts(paths)
     try:
         result = asyncio.run(_run_import(None if dry_run else settings, files, project))
     except KeyboardInterrupt:
-        err().print("stopped; run it again to go on", markup=False)
-        raise typer.Exit(FAILED) from None
+        err().print("stopped; run it again to continue", markup=False)
+        raise click.exceptions.Exit(FAILED) from None
     report = result.report
     if json:
         print_json({"dry_run": dry_run, **vars(report)})
@@ -80,10 +87,10 @@ def import_transcripts(
             err().print(note, markup=False)
         _print_report(vars(report), dry_run)
     if report.refused:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
-def _find_transcripts(paths: list[Path]) -> TranscriptFiles:
+def _find_transcripts(paths: tuple[Path, ...]) -> TranscriptFiles:
     from reverie.agent.transcripts.files import find_transcripts
 
     files = []
@@ -106,22 +113,18 @@ async def _run_import(
 
     if settings is None:
         return await _import_files(TranscriptImporter(None, project), files)
-    from reverie.client import HttpTransport
+    from reverie.client import ApiError
 
-    url, key = endpoint_from_settings(settings)
-    async with HttpTransport(
-        url,
-        key,
-        timeout=settings.request_timeout,
-        agent="reverie-import",
-        ca=settings.trusted_ca_file,
-    ) as client:
+    async with open_client(settings, "reverie-import") as client:
 
-        async def ask(path: str, body: dict[str, Any]) -> tuple[int, Any]:
-            response = await client.call("POST", path, body=body)
+        async def post(path: str, body: dict[str, Any]) -> tuple[int, Any]:
+            try:
+                response = await client.call("POST", path, body=body)
+            except ApiError as error:
+                return error.status, error.problem.model_dump(mode="json", exclude_none=True)
             return response.status, response.body
 
-        return await _import_files(TranscriptImporter(ask, project), files)
+        return await _import_files(TranscriptImporter(post, project), files)
 
 
 async def _import_files(
@@ -144,9 +147,9 @@ def _print_report(counts: dict[str, Any], dry_run: bool) -> None:
     details = [
         f"{counts[name]} {words}"
         for name, words in (
-            ("duplicates", "known before"),
-            ("skipped", "that only looked around"),
-            ("redactions", "secrets replaced"),
+            ("duplicates", "duplicates"),
+            ("skipped", "skipped (read-only tool calls)"),
+            ("redactions", "secrets redacted"),
             ("unreadable", "lines unreadable"),
             ("refused", "refused"),
         )

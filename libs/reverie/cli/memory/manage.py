@@ -1,15 +1,21 @@
-"""Commands on one memory (show, edit, forget, pin, history, ...) and `reverie gc`."""
+"""Commands on one memory: show, edit, forget, pin, history and others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Id, Json, Limit, Reason, Sets
 from reverie.cli.app.gateway_client import create_client, quote_segment
+from reverie.cli.app.options import (
+    common_options,
+    drop_unset,
+    limit_option,
+    memory_id_argument,
+    reason_option,
+)
 from reverie.cli.app.output import (
     JsonObject,
     age_cell,
@@ -22,23 +28,14 @@ from reverie.cli.app.output import (
 )
 from reverie.domain.core.errors import InvalidInput
 
-VersionNumber = Annotated[int, typer.Argument(min=1, help="As `reverie history` numbers them.")]
-Unpin = Annotated[bool, typer.Option("--off", help="Unpin it.")]
-NewContent = Annotated[str | None, typer.Option("--content", help="With edit: what is right.")]
 
+@click.command("show")
+@memory_id_argument
+@common_options
+def show(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show a memory with its neighbours.
 
-class FeedbackVerdict(StrEnum):
-    """What a person says of a memory."""
-
-    APPROVE = "approve"
-    EDIT = "edit"
-    DISCARD = "discard"
-
-
-def show(id: Id, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """One memory in full, with its neighbours.
-
-    Example: [bold]reverie show 3fa9c1d2[/]
+    Example: reverie show 3fa9c1d2
     """
     response = create_client(home, sets).request("GET", f"/v1/memories/{quote_segment(id)}")
     print_result(response, json, "\n".join(_format_memory(response)))
@@ -49,17 +46,18 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
     yield ""
     yield f"id         {memory['id']} (short {memory['short_id']})"
     key = f", key {memory['key']}" if memory["key"] else ""
-    yield f"what       {memory['kind']} in {memory['scope']}{key}"
+    yield f"kind       {memory['kind']} in {memory['scope']}{key}"
     pinned = ", pinned" if memory["pinned"] else ""
     yield f"state      {memory['status']}, {memory['tier']}{pinned}, version {memory['version']}"
-    yield f"sure       {memory['confidence']:.2f} (written as {memory['base_confidence']:.2f})"
+    yield f"confidence {memory['confidence']:.2f} (initially {memory['base_confidence']:.2f})"
     if memory["stale_grade"]:
-        yield f"doubt      {memory['stale_grade']} ({memory['staleness']:.2f}): see `reverie stale`"
+        yield f"staleness  {memory['stale_grade']} ({memory['staleness']:.2f}): see `reverie stale`"
     if memory["tags"]:
         yield f"tags       {', '.join(memory['tags'])}"
     yield f"learned    {format_age(memory['created_at'])}, from {memory['provenance']['source']}"
-    if memory.get("task"):
-        yield f"task       {memory['task']['state']}{_format_claimant(memory['task'])}"
+    if task := memory.get("task"):
+        claimant = f", claimed by {task['claimed_by']}" if task["claimed_by"] else ""
+        yield f"task       {task['state']}{claimant}"
     for neighbour in memory["neighbours"]:
         arrow = "->" if neighbour["direction"] == "out" else "<-"
         yield (
@@ -68,37 +66,49 @@ def _format_memory(memory: JsonObject) -> Iterator[str]:
         )
 
 
-def _format_claimant(task: JsonObject) -> str:
-    return f", {task['claimed_by']} has it" if task["claimed_by"] else ""
+@click.command("forget")
+@memory_id_argument
+@common_options
+def forget(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Forget a memory for good.
 
-
-def forget(id: Id, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Forget a memory: it is never found again.
-
-    Example: [bold]reverie forget 3fa9c1d2[/]
+    Example: reverie forget 3fa9c1d2
     """
     response = create_client(home, sets).request("DELETE", f"/v1/memories/{quote_segment(id)}")
-    print_result(response, json, f"{short_id(response['id'])} is forgotten")
+    print_result(response, json, f"{short_id(response['id'])} was forgotten")
 
 
-def pin(
-    id: Id, off: Unpin = False, home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """Always show a memory at session start; it never decays.
+@click.command("pin")
+@memory_id_argument
+@common_options
+def pin(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Pin a memory: every session starts with it, and it never decays.
 
-    Example: [bold]reverie pin 3fa9c1d2[/]
+    Example: reverie pin 3fa9c1d2
     """
-    method = "DELETE" if off else "PUT"
-    response = create_client(home, sets).request(method, f"/v1/memories/{quote_segment(id)}/pin")
-    print_result(
-        response, json, f"{short_id(response['id'])} is {'no longer ' if off else ''}pinned"
-    )
+    response = create_client(home, sets).request("PUT", f"/v1/memories/{quote_segment(id)}/pin")
+    print_result(response, json, f"{short_id(response['id'])} is pinned")
 
 
-def restore(id: Id, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Take a memory back out of the archive.
+@click.command("unpin")
+@memory_id_argument
+@common_options
+def unpin(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Unpin a memory.
 
-    Example: [bold]reverie restore 3fa9c1d2[/]
+    Example: reverie unpin 3fa9c1d2
+    """
+    response = create_client(home, sets).request("DELETE", f"/v1/memories/{quote_segment(id)}/pin")
+    print_result(response, json, f"{short_id(response['id'])} is not pinned")
+
+
+@click.command("restore")
+@memory_id_argument
+@common_options
+def restore(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Restore an archived memory.
+
+    Example: reverie restore 3fa9c1d2
     """
     response = create_client(home, sets).request(
         "POST", f"/v1/memories/{quote_segment(id)}/restore"
@@ -106,68 +116,80 @@ def restore(id: Id, home: Home = None, sets: Sets = None, json: Json = False) ->
     print_result(response, json, f"{short_id(response['id'])} is {response['status']} again")
 
 
-def confirm(id: Id, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Say that a doubtful memory holds as the code stands.
+@click.command("confirm")
+@memory_id_argument
+@common_options
+def confirm(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Confirm that a stale memory is still true.
 
-    Example: [bold]reverie confirm 3fa9c1d2[/]
+    Example: reverie confirm 3fa9c1d2
     """
     response = create_client(home, sets).request(
         "POST", f"/v1/memories/{quote_segment(id)}/confirm"
     )
     print_result(
-        response, json, f"{short_id(response['id'])} holds; {response['cleared']} doubts are gone"
+        response,
+        json,
+        f"{short_id(response['id'])} confirmed; {response['cleared']} stale marks removed",
     )
 
 
-def history(
-    id: Id, limit: Limit = 50, home: Home = None, sets: Sets = None, json: Json = False
-) -> None:
-    """Every version of a memory, newest first: what it was, by whom, why.
+@click.command("history")
+@memory_id_argument
+@limit_option(50)
+@common_options
+def history(id: str, limit: int, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List the versions of a memory, newest first, with actor and reason.
 
-    Example: [bold]reverie history 3fa9c1d2[/]
+    Example: reverie history 3fa9c1d2
     """
     versions = create_client(home, sets).list_items(
         f"/v1/memories/{quote_segment(id)}/history", {}, limit
     )
     columns: dict[str, Any] = {
         "version": "version",
-        "when": age_cell("known_from"),
+        "age": age_cell("known_from"),
         "status": "status",
-        "who": "who",
-        "why": text_cell("why", 40),
+        "actor": "who",
+        "reason": text_cell("why", 40),
         "content": text_cell("content", 200),
     }
     print_result(versions, json, build_table(versions, columns))
 
 
+@click.command("rollback")
+@memory_id_argument
+@click.argument(
+    "version", type=click.IntRange(min=1), help="A version number, as `reverie history` lists it."
+)
+@reason_option
+@common_options
 def rollback(
-    id: Id,
-    version: VersionNumber,
-    reason: Reason = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    id: str, version: int, reason: str | None, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Make a memory what an earlier version was, as a new version.
+    """Restore an earlier version of a memory, as a new version.
 
-    Example: [bold]reverie rollback 3fa9c1d2 1 --reason "the edit was wrong"[/]
+    Example: reverie rollback 3fa9c1d2 1 --reason "the edit was wrong"
     """
     body = {"version": version} | ({"reason": reason} if reason else {})
     response = create_client(home, sets).request(
         "POST", f"/v1/memories/{quote_segment(id)}/rollback", body=body
     )
     outcome = (
-        f"version {response['version']} is what {version} was"
+        f"version {response['version']} restores version {version}"
         if response["changed"]
-        else "it is so"
+        else "no change"
     )
     print_result(response, json, f"{short_id(response['id'])}: {outcome}")
 
 
-def provenance(id: Id, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Where a memory came from: session, turns, commit, what it replaced.
+@click.command("provenance")
+@memory_id_argument
+@common_options
+def provenance(id: str, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show a memory's origin: session, turns, commit, and what it replaced.
 
-    Example: [bold]reverie provenance 3fa9c1d2[/]
+    Example: reverie provenance 3fa9c1d2
     """
     response = create_client(home, sets).request(
         "GET", f"/v1/memories/{quote_segment(id)}/provenance"
@@ -194,61 +216,68 @@ def _format_provenance(document: JsonObject) -> Iterator[str]:
         yield f"replaced   {short_id(replaced['id'])} {one_line(replaced['content'], 160)}"
 
 
+@click.command("feedback")
+@memory_id_argument
+@click.argument(
+    "verdict",
+    type=click.Choice(["approve", "edit", "discard"]),
+    help="The verdict.",
+)
+@click.option("--content", help="The corrected content, with the verdict edit.")
+@reason_option
+@common_options
 def feedback(
-    id: Id,
-    verdict: Annotated[FeedbackVerdict, typer.Argument(help="Approve it, edit or discard it.")],
-    content: NewContent = None,
-    reason: Reason = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    id: str,
+    verdict: str,
+    content: str | None,
+    reason: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Judge a memory: approve makes it certain, edit rewrites, discard forgets it.
+    """Judge a memory: approve raises its confidence, edit rewrites it, discard forgets it.
 
-    Example: [bold]reverie feedback 3fa9c1d2 approve[/]
+    Example: reverie feedback 3fa9c1d2 approve
     """
-    if (verdict is FeedbackVerdict.EDIT) != (content is not None):
-        raise InvalidInput("--content", "goes with the verdict edit, and only with it")
-    body = {"verdict": verdict.value, "content": content, "reason": reason}
-    fields = {name: value for name, value in body.items() if value is not None}
+    if (verdict == "edit") != (content is not None):
+        raise InvalidInput("--content", "is required with the verdict edit, and only with it")
+    fields = drop_unset({"verdict": verdict, "content": content, "reason": reason})
     response = create_client(home, sets).request(
         "POST", f"/v1/memories/{quote_segment(id)}/feedback", body=fields
     )
-    print_result(
-        response, json, f"{short_id(response['id'])}: version {response['version']} stands"
-    )
+    print_result(response, json, f"{short_id(response['id'])}: version {response['version']}")
 
 
-Content = Annotated[str | None, typer.Option("--content", help="What it says now.")]
-Summary = Annotated[str | None, typer.Option("--summary", help="In short; an empty one: none.")]
-Kind = Annotated[str | None, typer.Option("--kind", "-k", help="As decision, convention, bug.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="All its tags from now on.")]
-NoTags = Annotated[bool, typer.Option("--no-tags", help="No tags from now on.")]
-Confidence = Annotated[
-    float | None, typer.Option("--confidence", min=0, max=1, help="How sure it is, 0 to 1.")
-]
-ExpectedVersion = Annotated[
-    int | None, typer.Option("--version", min=1, help="Only where this version stands.")
-]
-
-
+@click.command("edit")
+@memory_id_argument
+@click.option("--content", help="The new content.")
+@click.option("--summary", help="The new summary; empty removes it.")
+@click.option("--kind", "-k", help="The kind, such as decision, convention or bug.")
+@click.option("--tag", "-t", multiple=True, help="A tag; the given tags replace all others.")
+@click.option("--no-tags", is_flag=True, help="Remove all tags.")
+@click.option("--confidence", type=click.FloatRange(min=0, max=1), help="The confidence, 0 to 1.")
+@reason_option
+@click.option(
+    "--version", type=click.IntRange(min=1), help="Edit only if this is the current version."
+)
+@common_options
 def edit(
-    id: Id,
-    content: Content = None,
-    summary: Summary = None,
-    kind: Kind = None,
-    tag: Tags = None,
-    no_tags: NoTags = False,
-    confidence: Confidence = None,
-    reason: Reason = None,
-    version: ExpectedVersion = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    id: str,
+    content: str | None,
+    summary: str | None,
+    kind: str | None,
+    tag: tuple[str, ...],
+    no_tags: bool,
+    confidence: float | None,
+    reason: str | None,
+    version: int | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Change what is written of a memory; what it was stays in its history.
+    """Edit a memory; earlier versions stay in its history.
 
-    Example: [bold]reverie edit 3fa9c1d2 --kind decision --tag shipping[/]
+    Example: reverie edit 3fa9c1d2 --kind decision --tag shipping
     """
     changes: dict[str, Any] = {
         "content": content,
@@ -257,31 +286,12 @@ def edit(
         "tags": [] if no_tags else tag,
         "confidence": confidence,
     }
-    body = {name: value for name, value in changes.items() if value is not None}
+    body = drop_unset(changes)
     if not body:
-        raise InvalidInput("edit", "say what: --content, --summary, --kind, --tag or --confidence")
+        raise InvalidInput("edit", "give --content, --summary, --kind, --tag or --confidence")
     body |= {"reason": reason} if reason else {}
     response = create_client(home, sets).request(
         "PATCH", f"/v1/memories/{quote_segment(id)}", body=body, version=version
     )
-    outcome = f"version {response['version']} stands" if response["changed"] else "it is so already"
+    outcome = f"version {response['version']}" if response["changed"] else "no change"
     print_result(response, json, f"{short_id(response['id'])}: {outcome}")
-
-
-Apply = Annotated[bool, typer.Option("--yes", "-y", help="Do it; without, say what would be done.")]
-
-
-def gc(yes: Apply = False, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Archive what decayed, and drop what nothing touches.
-
-    A dry run by default. What is archived is found with --archived, and
-    comes back by `reverie restore`.
-
-    Example: [bold]reverie gc --yes[/]
-    """
-    query = {"only": ["archive", "collect"], "dry_run": not yes}
-    response = create_client(home, sets).request("POST", "/v1/dream/tend", query)
-    prefix = "" if yes else "would be: "
-    hint = "" if yes else " (--yes does it)"
-    summary = f"{response['archived']} archived, {response['collected']} files and entities dropped"
-    print_result(response, json, f"{prefix}{summary}, of {response['looked']} looked at{hint}")

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import json as jsonlib
 import re
-import sys
-from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app import common as options
-from reverie.cli.app.common import FAILED, Home, Json, Sets
+from reverie.cli.app.errors import FAILED
 from reverie.cli.app.gateway_client import GatewayClient, create_client
+from reverie.cli.app.options import (
+    common_options,
+    drop_unset,
+    limit_option,
+    project_option,
+    scope_option,
+    session_option,
+)
 from reverie.cli.app.output import (
     age_cell,
     build_table,
     one_line,
     print_result,
     print_warnings,
+    read_text,
     short_id,
     short_id_cell,
     text_cell,
@@ -28,15 +34,15 @@ from reverie.cli.app.output import (
 from reverie.domain.core.errors import InvalidInput, ReverieError
 
 BATCH_SIZE = 500
-"""As many as one call takes."""
+"""The largest number of memories in one call."""
 _ITEM_PREFIX = re.compile(r"^items\.\d+\.")
-"""Where in the call a field was: a person has the line."""
+"""The position in the call, which means nothing to a user, who is shown the line instead."""
 
 
 def remember_lines(client: GatewayClient, shared: Mapping[str, Any], json: bool) -> None:
-    """Stores each line of the content, with what was said of all of them.
+    """Stores each line of the content as a memory with the shared fields.
 
-    Ends with `FAILED` where one was refused. Raises `InvalidInput` naming a line that is no object.
+    Exits with `FAILED` if a line was refused. Raises `InvalidInput` for a line that is not JSON.
     """
     items = dict(_parse_lines(str(shared["content"]), {**shared, "content": None}))
     payloads, results = list(items.values()), list[dict[str, Any]]()
@@ -60,11 +66,11 @@ def remember_lines(client: GatewayClient, shared: Mapping[str, Any], json: bool)
     ]
     print_result(results, json, *messages)
     if refused:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _parse_lines(text: str, shared: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """What each line holds, by the number of the line."""
+    """The fields of each line, with the number of the line."""
     defaults = {name: value for name, value in shared.items() if value is not None}
     for line_number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -75,96 +81,74 @@ def _parse_lines(text: str, shared: Mapping[str, Any]) -> Iterator[tuple[int, di
         try:
             yield line_number, {**defaults, **jsonlib.loads(line)}
         except jsonlib.JSONDecodeError as error:
-            reason = f"is no JSON: {error.msg} (column {error.colno})"
+            reason = f"is not JSON: {error.msg} (column {error.colno})"
             raise InvalidInput(f"line {line_number}", reason) from None
 
 
-Content = Annotated[str, typer.Argument(help="One fact, understandable alone; - reads it.")]
-Query = Annotated[list[str], typer.Argument(help="Plain words; identifiers and paths help.")]
-Kind = Annotated[str | None, typer.Option("--kind", "-k", help="As decision, convention, bug.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", "-k", help="Only of this kind.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="May be repeated.")]
-Key = Annotated[str | None, typer.Option("--key", help="One active memory stands under a key.")]
-SupersedeReason = Annotated[
-    str | None, typer.Option("--because", help="Why it replaces what stands under the key.")
-]
-Files = Annotated[list[str] | None, typer.Option("--file", "-f", help="A path it is about.")]
-OpenFiles = Annotated[list[str] | None, typer.Option("--file", "-f", help="A file that is open.")]
-Scopes = Annotated[list[str] | None, typer.Option("--scope", help="Only in this scope.")]
-Steps = Annotated[list[str] | None, typer.Option("--step", help="A step of a skill, in order.")]
-Pinned = Annotated[bool, typer.Option("--pin", help="Always shown at session start.")]
-Confidence = Annotated[
-    float | None, typer.Option("--confidence", min=0, max=1, help="How sure it is, 0 to 1.")
-]
-Budget = Annotated[
-    int | None, typer.Option("--budget", min=50, max=100_000, help="Tokens at most.")
-]
-AsOf = Annotated[
-    str | None, typer.Option("--as-of", help="What was known then, as 2026-01-31T10:00:00Z.")
-]
-HitLimit = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many at most.")]
-Archived = Annotated[bool, typer.Option("--archived", help="Also what decayed.")]
-Turns = Annotated[bool, typer.Option("--turns", help="Also raw turns of conversations.")]
-
-
-class ContextFormat(StrEnum):
-    """How the block is printed."""
-
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
-Lines = Annotated[
-    bool,
-    typer.Option("--lines", help="Each line is one: a fact, or a JSON object of its fields."),
-]
-
-
+@click.command("remember")
+@click.argument("content", help="One fact, clear without context; - reads standard input.")
+@click.option("--kind", "-k", help="The kind, such as decision, convention or bug.")
+@scope_option
+@project_option
+@click.option("--tag", "-t", multiple=True, help="A tag; may be repeated.")
+@click.option("--key", help="A key; a new memory replaces the active one with the same key.")
+@click.option("--supersede-reason", help="Why the memory replaces the one with the same key.")
+@click.option("--file", "-f", multiple=True, help="A file that it is about; may be repeated.")
+@click.option("--step", multiple=True, help="A step of a skill; may be repeated, in order.")
+@session_option
+@click.option("--confidence", type=click.FloatRange(min=0, max=1), help="The confidence, 0 to 1.")
+@click.option("--pin", is_flag=True, help="Pin the memory: every session starts with it.")
+@click.option(
+    "--lines", is_flag=True, help="Store each line as a memory: a fact, or a JSON object."
+)
+@common_options
 def remember(
-    content: Content,
-    kind: Kind = None,
-    scope: options.Scope = None,
-    project: options.Project = None,
-    tag: Tags = None,
-    key: Key = None,
-    supersede_reason: SupersedeReason = None,
-    file: Files = None,
-    step: Steps = None,
-    session: options.Session = None,
-    confidence: Confidence = None,
-    pin: Pinned = False,
-    lines: Lines = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    content: str,
+    kind: str | None,
+    scope: str | None,
+    project: str | None,
+    tag: tuple[str, ...],
+    key: str | None,
+    supersede_reason: str | None,
+    file: tuple[str, ...],
+    step: tuple[str, ...],
+    session: str | None,
+    confidence: float | None,
+    pin: bool,
+    lines: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Keep one fact. Without a kind, rules find it.
+    """Store one fact as a memory. Without a kind, rules choose it.
 
-    In a project it goes to the project, else to the key's scope. In a clone,
-    the lines and symbols of files that it speaks of are sent along, no source.
-    With --lines, many at once, each kept or refused by itself.
+    The scope is the project's, or the key's outside of a project. In a clone,
+    the lines and symbols of the files it mentions are sent too; source code is not.
+    With --lines, each line is stored or refused on its own.
 
-    Example: [bold]reverie remember "We deploy on Thursdays." -k convention[/]
+    Example: reverie remember "We deploy on Thursdays." -k convention
     """
-    client, text = create_client(home, sets, project), _read_content(content)
+    client, text = create_client(home, sets, project), read_text(content)
+    if not text.strip():
+        raise InvalidInput("content", "is empty")
     body = {
         "content": text,
         "kind": kind,
-        "scope": scope or (f"project/{client.project}" if client.project else None),
+        "scope": scope or client.project_scope,
         "tags": tag,
         "key": key,
         "supersede_reason": supersede_reason,
-        "git": _git_files(file or []) if lines else _locate_in_clone(text, file or []),
+        "git": _git_files(file) if lines else _locate_in_clone(text, file),
         "steps": step,
         "session": client.resolve_session_id(session) if session else None,
         "confidence": confidence,
         "pinned": pin or None,
     }
     if lines:
-        remember_lines(client, _drop_unset(body), json)
+        remember_lines(client, drop_unset(body), json)
         return
-    response = client.request("POST", "/v1/remember", body=_drop_unset(body))
-    notices = [f"{n} secrets were taken out of it"] if (n := response["redactions"]) else []
+    response = client.request("POST", "/v1/remember", body=drop_unset(body))
+    notices = [f"{n} secrets were redacted"] if (n := response["redactions"]) else []
     print_warnings([*notices, *response["hints"]])
     print_result(
         response,
@@ -173,8 +157,8 @@ def remember(
     )
 
 
-def _locate_in_clone(text: str, files: list[str]) -> dict[str, Any] | None:
-    """Where in the clone here a text belongs, edits included; else the files that are given."""
+def _locate_in_clone(text: str, files: Sequence[str]) -> dict[str, Any] | None:
+    """The code in the current clone that a text refers to; without a clone, the given files."""
     from reverie.domain.entities.file_paths import extract_paths
 
     if not files and not extract_paths(text):
@@ -192,32 +176,52 @@ def _locate_in_clone(text: str, files: list[str]) -> dict[str, Any] | None:
     return document | {"files": list(dict.fromkeys([*files, *location.files]))}
 
 
-def _git_files(files: list[str]) -> dict[str, Any] | None:
-    return {"files": files} if files else None
+def _git_files(files: Sequence[str]) -> dict[str, Any] | None:
+    return {"files": list(files)} if files else None
 
 
+@click.command("recall")
+@click.argument("query", nargs=-1, required=True, help="The question; identifiers and paths help.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(min=1, max=100),
+    default=10,
+    help="The largest number of items to show.",
+)
+@click.option("--kind", "-k", multiple=True, help="Only this kind; may be repeated.")
+@click.option("--scope", multiple=True, help="Only this scope; may be repeated.")
+@project_option
+@click.option("--tag", "-t", multiple=True, help="A tag; may be repeated.")
+@click.option("--file", "-f", multiple=True, help="A file that it is about; may be repeated.")
+@session_option
+@click.option("--as-of", help="Search the state of that time, such as 2026-01-31T10:00:00Z.")
+@click.option("--budget", type=click.IntRange(min=50, max=100000), help="The token budget.")
+@click.option("--archived", is_flag=True, help="Also search archived memories.")
+@click.option("--turns", is_flag=True, help="Also search raw turns of conversations.")
+@common_options
 def recall(
-    query: Query,
-    limit: HitLimit = 10,
-    kind: Kinds = None,
-    scope: Scopes = None,
-    project: options.Project = None,
-    tag: Tags = None,
-    file: Files = None,
-    session: options.Session = None,
-    as_of: AsOf = None,
-    budget: Budget = None,
-    archived: Archived = False,
-    turns: Turns = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    query: tuple[str, ...],
+    limit: int,
+    kind: tuple[str, ...],
+    scope: tuple[str, ...],
+    project: str | None,
+    tag: tuple[str, ...],
+    file: tuple[str, ...],
+    session: str | None,
+    as_of: str | None,
+    budget: int | None,
+    archived: bool,
+    turns: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Find what is known.
+    """Find memories that answer a question.
 
-    In a project it looks there, and where the key's other memories of all projects are.
+    In a project, it searches the project and the scopes that apply to all projects.
 
-    Example: [bold]reverie recall when do we deploy[/]
+    Example: reverie recall when do we deploy
     """
     client = create_client(home, sets, project)
     default_project = None if scope or session else client.project
@@ -234,13 +238,13 @@ def recall(
         "budget_tokens": budget,
         "include": [name for name, is_set in (("archived", archived), ("turns", turns)) if is_set],
     }
-    response = client.request("POST", "/v1/recall", body=_drop_unset(body))
-    print_warnings([f"not asked: {component}" for component in response["degraded"]])
+    response = client.request("POST", "/v1/recall", body=drop_unset(body))
+    print_warnings([f"not available: {name}" for name in response["degraded"]])
     print_result(response, json, build_table(response["memories"], _HIT_COLUMNS))
 
 
 def _format_hit(memory: Mapping[str, Any]) -> str:
-    """The memory on some lines, and what stands against it."""
+    """The memory, with a warning if it may be stale."""
     warning = (
         f"\n! {memory['stale_reason'] or 'may be stale'}" if memory["staleness"] >= 0.3 else ""
     )
@@ -253,27 +257,38 @@ _HIT_COLUMNS: dict[str, Any] = {
     "score": "score",
     "kind": "kind",
     "scope": "scope",
-    "when": age_cell("created_at"),
+    "age": age_cell("created_at"),
     "memory": _format_hit,
 }
 
 
+@click.command("context")
+@project_option
+@session_option
+@click.option("--scope", multiple=True, help="Only this scope; may be repeated.")
+@click.option("--file", "-f", multiple=True, help="An open file; may be repeated.")
+@click.option("--budget", type=click.IntRange(min=50, max=100000), help="The token budget.")
+@click.option(
+    "--format",
+    type=click.Choice(["markdown", "json"]),
+    default="markdown",
+    help="The output format.",
+)
+@common_options
 def context(
-    project: options.Project = None,
-    session: options.Session = None,
-    scope: Scopes = None,
-    file: OpenFiles = None,
-    budget: Budget = None,
-    format: Annotated[
-        ContextFormat, typer.Option("--format", help="What to print.")
-    ] = ContextFormat.MARKDOWN,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    project: str | None,
+    session: str | None,
+    scope: tuple[str, ...],
+    file: tuple[str, ...],
+    budget: int | None,
+    format: str,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """What to know before starting: conventions, tasks, decisions, warnings.
+    """Show the context of a new session: conventions, tasks, decisions, warnings.
 
-    Example: [bold]reverie context --project shop --format markdown[/]
+    Example: reverie context --project shop --format markdown
     """
     client = create_client(home, sets, project)
     session_id = client.resolve_session_id(session) if session else None
@@ -285,28 +300,36 @@ def context(
         "budget_tokens": budget,
     }
     response = client.request("GET", "/v1/context", query)
-    print_warnings([f"not asked: {item}" for item in response["degraded"]])
+    print_warnings([f"not available: {name}" for name in response["degraded"]])
     print_warnings([item["message"] for item in response["warnings"]])
-    markdown = response["markdown"].rstrip() or "Nothing is known here yet."
-    print_result(response, json or format is ContextFormat.JSON, markdown)
+    markdown = response["markdown"].rstrip() or "No memories yet."
+    print_result(response, json or format == "json", markdown)
 
 
+@click.command("preflow")
+@click.argument("session", help="A session's id, in full or shortened.")
+@click.argument("query", nargs=-1, required=True, help="The question; identifiers and paths help.")
+@click.option("--file", "-f", multiple=True, help="An open file; may be repeated.")
+@click.option("--budget", type=click.IntRange(min=50, max=100000), help="The token budget.")
+@click.option("--compacted", is_flag=True, help="The agent lost its earlier context.")
+@click.option(
+    "--include-sent", is_flag=True, help="Include memories that the session was given before."
+)
+@common_options
 def preflow(
-    session: Annotated[str, typer.Argument(help="A session's id, also short.")],
-    query: Query,
-    file: OpenFiles = None,
-    budget: Budget = None,
-    compacted: Annotated[
-        bool, typer.Option("--compacted", help="What was given before is gone.")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Also what was given already.")] = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    session: str,
+    query: tuple[str, ...],
+    file: tuple[str, ...],
+    budget: int | None,
+    compacted: bool,
+    include_sent: bool,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """What an agent is given before a turn: only what is new to its session.
+    """Show the memories for the next turn of a session, without those it has seen.
 
-    Example: [bold]reverie preflow 7c2f01aa "why does checkout fail?"[/]
+    Example: reverie preflow 7c2f01aa "why does checkout fail?"
     """
     client = create_client(home, sets)
     body = {
@@ -315,31 +338,38 @@ def preflow(
         "files": file,
         "budget_tokens": budget,
         "compacted": compacted,
-        "again": again,
+        "again": include_sent,
     }
-    response = client.request("POST", "/v1/preflow", body=_drop_unset(body))
-    print_warnings([f"not asked: {component}" for component in response["degraded"]])
-    print_result(response, json, response["markdown"].rstrip() or "Nothing new.")
+    response = client.request("POST", "/v1/preflow", body=drop_unset(body))
+    print_warnings([f"not available: {name}" for name in response["degraded"]])
+    print_result(response, json, response["markdown"].rstrip() or "No new memories.")
 
 
+@click.command("memories")
+@click.option("--kind", "-k", multiple=True, help="Only this kind; may be repeated.")
+@scope_option
+@click.option(
+    "--status", multiple=True, help="A status, such as archived or superseded; may be repeated."
+)
+@click.option("--tag", "-t", help="Only memories with this tag.")
+@limit_option(50)
+@common_options
 def list_memories(
-    kind: Kinds = None,
-    scope: options.Scope = None,
-    status: Annotated[
-        list[str] | None, typer.Option("--status", help="As archived or superseded.")
-    ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Only with this tag.")] = None,
-    limit: options.Limit = 50,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    kind: tuple[str, ...],
+    scope: str | None,
+    status: tuple[str, ...],
+    tag: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
     """List memories, newest first.
 
-    Example: [bold]reverie memories --kind decision --scope project/shop[/]
+    Example: reverie memories --kind decision --scope project/shop
     """
     client = create_client(home, sets)
-    query = {"kind": kind, "scope": scope or _project_scope(client), "status": status, "tag": tag}
+    query = {"kind": kind, "scope": scope or client.project_scope, "status": status, "tag": tag}
     items = client.list_items("/v1/memories", query, limit)
     print_result(items, json, build_table(items, _LIST_COLUMNS))
 
@@ -348,23 +378,7 @@ _LIST_COLUMNS: dict[str, Any] = {
     "id": short_id_cell("id"),
     "kind": "kind",
     "scope": "scope",
-    "sure": "confidence",
-    "when": age_cell("created_at"),
+    "confidence": "confidence",
+    "age": age_cell("created_at"),
     "memory": text_cell("content", 200),
 }
-
-
-def _project_scope(client: GatewayClient) -> str | None:
-    return f"project/{client.project}" if client.project else None
-
-
-def _read_content(content: str) -> str:
-    """The content, read from standard input where it is `-`."""
-    text = sys.stdin.read() if content == "-" else content
-    if not text.strip():
-        raise InvalidInput("content", "is empty")
-    return text
-
-
-def _drop_unset(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if value is not None}

@@ -1,63 +1,106 @@
-"""`reverie session`: starts a session, appends and corrects turns, ends it."""
+"""`reverie sessions` and `reverie session`: list, start, extend, correct and end sessions."""
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import EXIT_CODES_HELP, Home, Json, Project, Sets
+from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.gateway_client import create_client
-from reverie.cli.app.output import print_result, short_id
-
-app = typer.Typer(
-    name="session",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Hand over a conversation: start, say, adjust, end.",
-    epilog=EXIT_CODES_HELP,
+from reverie.cli.app.options import common_options, drop_unset, limit_option, project_option
+from reverie.cli.app.output import (
+    age_cell,
+    build_table,
+    print_result,
+    read_text,
+    short_id,
+    short_id_cell,
+    text_cell,
 )
 
-Session = Annotated[str, typer.Argument(help="A session's id, also short.")]
-Agent = Annotated[str, typer.Option("--agent", help="Who works.")]
-Branch = Annotated[str | None, typer.Option("--branch", help="The branch that is checked out.")]
-ExternalId = Annotated[
-    str | None, typer.Option("--external-id", help="The agent's own name: starts it once.")
-]
-Content = Annotated[str, typer.Argument(help="What was said; - reads it.")]
-Tool = Annotated[str | None, typer.Option("--tool", help="The tool that answered.")]
-Summary = Annotated[str | None, typer.Option("--summary", help="What is to be said of it.")]
-Correction = Annotated[str, typer.Argument(help="What the user said or changed; - reads it.")]
+app = click.Group(
+    "session", help="Store a conversation: start, append, correct, end.", epilog=EXIT_CODES_HELP
+)
 
 
-class TurnRole(StrEnum):
-    """Who speaks."""
+@click.command("sessions")
+@click.argument(
+    "id", required=False, help="A session's id, to list its turns; default: list sessions."
+)
+@click.option("--agent", help="Only sessions of this agent.")
+@project_option
+@limit_option(20)
+@common_options
+def list_sessions(
+    id: str | None,
+    agent: str | None,
+    project: str | None,
+    limit: int,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
+) -> None:
+    """List sessions, newest first, or the turns of one session.
 
-    USER = "user"
-    ASSISTANT = "assistant"
-    TOOL = "tool"
-    SYSTEM = "system"
+    Example: reverie sessions --project shop
+    """
+    client = create_client(home, sets, project)
+    if id is not None:
+        items = client.list_items(f"/v1/sessions/{client.resolve_session_id(id)}/turns", {}, limit)
+        print_result(items, json, build_table(items, _TURN_COLUMNS))
+        return
+    items = client.list_items("/v1/sessions", {"agent": agent, "project": client.project}, limit)
+    print_result(items, json, build_table(items, _SESSION_COLUMNS))
+
+
+_TURN_COLUMNS: dict[str, Any] = {
+    "turn": "ord",
+    "when": age_cell("at"),
+    "role": "role",
+    "content": text_cell("content", 300),
+}
+_SESSION_COLUMNS: dict[str, Any] = {
+    "id": short_id_cell("id"),
+    "agent": "agent",
+    "project": "project",
+    "branch": "branch",
+    "turns": "turns",
+    "started": age_cell("started_at"),
+    "ended": age_cell("ended_at"),
+    "summary": text_cell("summary", 120),
+}
 
 
 @app.command("start")
+@click.option("--agent", required=True, help="The name of the agent.")
+@project_option
+@click.option("--branch", help="The branch that is checked out.")
+@click.option("--external-id", help="The agent's own id; repeated calls with it have one effect.")
+@common_options
 def start_session(
-    agent: Agent,
-    project: Project = None,
-    branch: Branch = None,
-    external_id: ExternalId = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    agent: str,
+    project: str | None,
+    branch: str | None,
+    external_id: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Start a session, and show what to know before.
+    """Start a session, and print its context.
 
-    Example: [bold]reverie session start --agent deploy-bot --project shop[/]
+    Example: reverie session start --agent deploy-bot --project shop
     """
     client = create_client(home, sets, project)
-    optional_fields = {"project": client.project, "branch": branch, "external_id": external_id}
-    body = {"agent": agent, **{name: value for name, value in optional_fields.items() if value}}
+    body = drop_unset(
+        {
+            "agent": agent,
+            "project": client.project,
+            "branch": branch,
+            "external_id": external_id,
+        }
+    )
     response = client.request("POST", "/v1/sessions/start", body=body)
     print_result(
         response,
@@ -67,69 +110,77 @@ def start_session(
     )
 
 
-@app.command("say")
+@app.command("append")
+@click.argument("session", help="A session's id, in full or shortened.")
+@click.argument(
+    "role",
+    type=click.Choice(["user", "assistant", "tool", "system"]),
+    help="The role of the speaker.",
+)
+@click.argument("content", help="The text; - reads standard input.")
+@click.option("--tool", help="The tool, for the role tool.")
+@click.option("--external-id", help="The agent's own id; repeated calls with it have one effect.")
+@common_options
 def append_turn(
-    session: Session,
-    role: Annotated[TurnRole, typer.Argument(help="Who says it.")],
-    content: Content,
-    tool: Tool = None,
-    external_id: ExternalId = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    session: str,
+    role: str,
+    content: str,
+    tool: str | None,
+    external_id: str | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Add a message to a session.
+    """Append a turn to a session.
 
-    Example: [bold]reverie session say 7c2f01aa user "We ship on Thursdays."[/]
+    Example: reverie session append 7c2f01aa user "We ship on Thursdays."
     """
     client = create_client(home, sets)
-    optional_fields = {"tool": tool, "external_id": external_id}
-    turn = {"role": role.value, "content": _read_text(content)}
-    turn |= {name: value for name, value in optional_fields.items() if value}
+    turn = drop_unset(
+        {"role": role, "content": read_text(content), "tool": tool, "external_id": external_id}
+    )
     body = {"session": client.resolve_session_id(session), "turns": [turn]}
     response = client.request("POST", "/v1/turns", body=body)
     print_result(
-        response, json, f"{response['accepted']} new, {response['duplicates']} known before"
+        response, json, f"{response['accepted']} new turns, {response['duplicates']} duplicates"
     )
 
 
-@app.command("adjust")
+@app.command("correct")
+@click.argument("session", help="A session's id, in full or shortened.")
+@click.argument("correction", help="The user's correction, or a diff; - reads standard input.")
+@common_options
 def correct_turn(
-    session: Session,
-    diff: Correction,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    session: str, correction: str, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Take back what the last turn corrected, and keep what holds instead.
+    """Apply a correction by the user: outdated memories are superseded.
 
-    Example: [bold]reverie session adjust 7c2f01aa "no, on Fridays"[/]
+    Example: reverie session correct 7c2f01aa "no, on Fridays"
     """
     client = create_client(home, sets)
     path = f"/v1/sessions/{client.resolve_session_id(session)}/adjust"
-    response = client.request("POST", path, body={"diff": _read_text(diff)})
+    response = client.request("POST", path, body={"diff": read_text(correction)})
     lines = [
-        f"{short_id(correction['new'])} stands now: {correction['said']}"
-        for correction in response["adjusted"]
+        f"{short_id(change['new'])} is active now: {change['said']}"
+        for change in response["adjusted"]
     ]
     print_result(
         response,
         json,
-        *(lines or [f"nothing was adjusted ({response['skipped'] or 'no correction'})"]),
+        *(lines or [f"no memory was corrected ({response['skipped'] or 'no correction found'})"]),
     )
 
 
 @app.command("end")
+@click.argument("session", help="A session's id, in full or shortened.")
+@click.option("--summary", help="A summary of the session.")
+@common_options
 def end_session(
-    session: Session,
-    summary: Summary = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    session: str, summary: str | None, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """End a session; what was said in it is digested soon.
+    """End a session; a dream digests it soon.
 
-    Example: [bold]reverie session end 7c2f01aa --summary "Moved the release"[/]
+    Example: reverie session end 7c2f01aa --summary "Moved the release"
     """
     client = create_client(home, sets)
     body = {"summary": summary} if summary else {}
@@ -137,8 +188,6 @@ def end_session(
         "POST", f"/v1/sessions/{client.resolve_session_id(session)}/end", body=body
     )
     dream = response["dream"]
-    print_result(response, json, f"ended; {dream['scope']} will be digested" if dream else "ended")
-
-
-def _read_text(argument: str) -> str:
-    return sys.stdin.read() if argument == "-" else argument
+    print_result(
+        response, json, f"ended; a dream will digest {dream['scope']}" if dream else "ended"
+    )

@@ -6,51 +6,61 @@ import json as jsonlib
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Project, Sets, err
 from reverie.cli.app.gateway_client import GatewayClient, create_client
-from reverie.cli.app.output import print_plain
+from reverie.cli.app.options import common_options, project_option
+from reverie.cli.app.output import err, print_plain, short_id
 from reverie.domain.core.errors import Unavailable
-
-Scopes = Annotated[list[str] | None, typer.Option("--scope", help="Only here and below.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", "-k", help="Only of this kind.")]
-Events = Annotated[list[str] | None, typer.Option("--event", "-e", help="As remembered, edited.")]
-EventLimit = Annotated[int | None, typer.Option("--limit", "-n", min=1, help="End after so many.")]
 
 MAX_RETRY_WAIT = 30.0
 
 
+@click.command("watch")
+@click.option(
+    "--scope", multiple=True, help="Only this scope and the scopes below it; may be repeated."
+)
+@click.option("--kind", "-k", multiple=True, help="Only this kind; may be repeated.")
+@click.option(
+    "--event",
+    "-e",
+    multiple=True,
+    help="Only this event, such as remembered or edited; may be repeated.",
+)
+@project_option
+@click.option("--limit", "-n", type=click.IntRange(min=1), help="Stop after this number of events.")
+@common_options
 def watch(
-    scope: Scopes = None,
-    kind: Kinds = None,
-    event: Events = None,
-    project: Project = None,
-    limit: EventLimit = None,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    scope: tuple[str, ...],
+    kind: tuple[str, ...],
+    event: tuple[str, ...],
+    project: str | None,
+    limit: int | None,
+    home: Path | None,
+    sets: tuple[str, ...],
+    json: bool,
 ) -> None:
-    """Show changes of memory as they happen. End it with Ctrl-C.
+    """Print changes of memories as they happen, until Ctrl-C.
 
-    Where the connection breaks, it goes on from where it was.
+    It reconnects if the connection breaks, and continues where it was.
 
-    Example: [bold]reverie watch --event remembered[/]
+    Example: reverie watch --event remembered
     """
     client = create_client(home, sets, project)
-    scopes = scope or ([f"project/{client.project}"] if client.project else None)
+    scopes = scope or client.project_scope
     query = {"scope": scopes, "kind": kind, "event": event}
     with suppress(KeyboardInterrupt):
         for count, change in enumerate(_stream_changes(client, query), start=1):
-            typer.echo(jsonlib.dumps(change)) if json else print_plain(_format_change(change))
+            click.echo(jsonlib.dumps(change)) if json else print_plain(_format_change(change))
             if count == limit:
                 return
 
 
 def _stream_changes(client: GatewayClient, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Events, over broken connections; raises `Unavailable` where the first fails."""
+    """Events across reconnects. Raises `Unavailable` if the first connection fails."""
     after, delay, connected = None, 0.5, False
     while True:
         try:
@@ -61,12 +71,16 @@ def _stream_changes(client: GatewayClient, query: dict[str, Any]) -> Iterator[di
         except Unavailable as error:
             if not connected:
                 raise
-            err().print(f"reverie: {error}; trying again in {delay:.0f} s", markup=False)
+            err().print(f"reverie: {error}; retrying in {delay:.0f} s", markup=False)
         time.sleep(delay)
         delay = min(delay * 2, MAX_RETRY_WAIT)
 
 
 def _format_change(change: dict[str, Any]) -> str:
-    id = str(change.get("id", "")).replace("-", "")[-8:]
-    fields = (change.get("event", ""), id, change.get("kind", ""), change.get("scope", ""))
+    fields = (
+        change.get("event", ""),
+        short_id(change.get("id", "")),
+        change.get("kind", ""),
+        change.get("scope", ""),
+    )
     return "  ".join(str(field).ljust(10) for field in fields).rstrip()

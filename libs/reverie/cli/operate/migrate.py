@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, err, out, print_json, resolve_settings
+from reverie.cli.app.errors import FAILED
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import err, out, print_json
 from reverie.domain.core.errors import Misconfigured, Unavailable
 
 if TYPE_CHECKING:
@@ -21,42 +24,37 @@ T = TypeVar("T")
 
 RETRY_INTERVAL = 1.0
 
-Wait = Annotated[
-    float,
-    typer.Option("--wait", min=0, metavar="SECONDS", help="Try so long for servers to answer."),
-]
-Login = Annotated[
-    bool,
-    typer.Option(
-        "--login",
-        help="Make the logins that REVERIE_DATABASE_URL and REVERIE_DATABASE_READONLY_URL name.",
-    ),
-]
-Check = Annotated[
-    bool, typer.Option("--check", help="Change nothing: succeed once nothing is pending.")
-]
 
-
+@click.command("migrate")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for servers that do not answer.",
+)
+@click.option(
+    "--login",
+    is_flag=True,
+    help="Create the logins in REVERIE_DATABASE_URL and REVERIE_DATABASE_READONLY_URL.",
+)
+@click.option("--check", is_flag=True, help="Change nothing; fail if a migration is pending.")
+@common_options
 def migrate(
-    wait: Wait = 0.0,
-    login: Login = False,
-    check: Check = False,
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    wait: float, login: bool, check: bool, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Bring the database schema up to date, and the streams where a NATS is set.
+    """Migrate the database schema, and the streams if a NATS is configured.
 
-    Works on REVERIE_DATABASE_MIGRATION_URL, else REVERIE_DATABASE_URL, else the
-    running embedded Postgres. Safe to repeat, also by several at once, and
-    while services of the version before run.
+    It uses REVERIE_DATABASE_MIGRATION_URL, else REVERIE_DATABASE_URL, else the
+    running embedded Postgres. It is safe to repeat, to run in parallel, and to
+    run beside services of the previous version.
 
-    With REVERIE_API_KEY set, that key stands afterwards. --check asks with
-    REVERIE_DATABASE_URL and needs no other right than a service has.
+    If REVERIE_API_KEY is set, that key is created. --check uses
+    REVERIE_DATABASE_URL and needs only the rights of a service.
 
-    Example: [bold]reverie migrate --wait 60 --login[/]
+    Example: reverie migrate --wait 60 --login
 
-    Exit codes: 0 ok, 1 failed or something is pending (--check), 2 usage,
+    Exit codes: 0 ok, 1 failed, or a migration is pending (--check), 2 usage,
     3 not reachable.
     """
     settings = resolve_settings(home, sets)
@@ -73,18 +71,18 @@ def migrate(
         return
     out().print("\n".join(f"applied {name}" for name in applied) or "the schema is current")
     if streams:
-        out().print("streams and consumers stand")
+        out().print("streams and consumers are up to date")
 
 
 def _migrate_schema(settings: Settings, login: bool, report: MigrationProgress) -> list[str]:
     from reverie.cli.app.operator_access import resolve_database_url
-    from reverie.store.db.migrate import migrate as bring_up
+    from reverie.store.db.migrate import migrate as apply_migrations
     from reverie.store.db.server_admin import ensure_login
     from reverie.store.platform.api_keys import ensure_key
 
     url = resolve_database_url(settings)
     users = _required_logins(settings, url) if login else []
-    applied = bring_up(url, report)
+    applied = apply_migrations(url, report)
     for user in users:
         ensure_login(url, *user)
     if settings.api_key is not None:
@@ -94,18 +92,18 @@ def _migrate_schema(settings: Settings, login: bool, report: MigrationProgress) 
 
 @contextmanager
 def _report_migrations() -> Iterator[MigrationProgress]:
-    """A line that moves on a terminal, elsewhere one for each step; on standard error."""
+    """Shows the progress on standard error: a status line on a terminal, else a line per step."""
     from rich.markup import escape
 
     if not err().is_terminal:
         yield lambda name, number, total: err().print(f"{number} of {total}: {name}", markup=False)
         return
-    with err().status("Looking at the schema") as status:
+    with err().status("Checking the schema") as status:
         yield lambda name, number, total: status.update(f"{number} of {total}: {escape(name)}")
 
 
 def _required_logins(settings: Settings, url: str) -> list[tuple[str, str, str]]:
-    """User, password and role of the logins that row-level security is to hold."""
+    """User, password and role of the logins that row-level security applies to."""
     from reverie.store.db.server_admin import APP_ROLE, READ_ROLE
 
     logins = [(*_parse_login("database_url", settings.database_url, url), APP_ROLE)]
@@ -113,21 +111,21 @@ def _required_logins(settings: Settings, url: str) -> list[tuple[str, str, str]]
         user, password = _parse_login("database_readonly_url", reader, url)
         if user == logins[0][0]:
             raise Misconfigured(
-                "database_readonly_url", "names the user of database_url: choose another"
+                "database_readonly_url", "has the same user as database_url: choose another one"
             )
         logins.append((user, password, READ_ROLE))
     return logins
 
 
 def _parse_login(setting: str, secret: SecretStr | None, url: str) -> tuple[str, str]:
-    """User and password of an address, who must be another than who migrates."""
+    """User and password of a URL; the user must not be the one that migrates."""
     from urllib.parse import unquote, urlsplit
 
     parsed = urlsplit(secret.get_secret_value() if secret else "")
     if not parsed.username or not parsed.password:
-        raise Misconfigured(setting, "names no user and password to make a login of")
+        raise Misconfigured(setting, "has no user and password")
     if parsed.username == urlsplit(url).username:
-        raise Misconfigured(setting, "names the user that migrates: give services their own")
+        raise Misconfigured(setting, "has the same user as the migration: give services their own")
     return unquote(parsed.username), unquote(parsed.password)
 
 
@@ -164,13 +162,15 @@ def _check_pending(settings: Settings, wait: float, json: bool) -> None:
     if json:
         print_json({"pending": pending})
     else:
-        out().print(f"{len(pending)} migrations are missing" if pending else "nothing is missing")
+        out().print(
+            f"{len(pending)} migrations are pending" if pending else "no migration is pending"
+        )
     if pending:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 class _MigrationsPending(Exception):
-    """Migrations that the database lacks still."""
+    """The database lacks migrations."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class _MigrationsPending(Exception):
 
 
 def _retry(timeout: float, work: Callable[[], T]) -> T:
-    """What `work` answers, tried again for so long while a server is away or work is left."""
+    """The result of `work`, retried until the timeout if a server is down or a step pending."""
     from tenacity import (
         RetryCallState,
         Retrying,
@@ -187,17 +187,17 @@ def _retry(timeout: float, work: Callable[[], T]) -> T:
         wait_fixed,
     )
 
-    def tell(state: RetryCallState) -> None:
+    def report(state: RetryCallState) -> None:
         if state.attempt_number == 1 and state.outcome is not None:
             error = state.outcome.exception()
-            reason = str(error) if isinstance(error, Unavailable) else "the schema is not there yet"
+            reason = str(error) if isinstance(error, Unavailable) else "migrations are pending"
             err().print(f"waiting: {reason}", markup=False)
 
     retrying = Retrying(
         retry=retry_if_exception_type((Unavailable, _MigrationsPending)),
         stop=stop_after_delay(timeout),
         wait=wait_fixed(RETRY_INTERVAL),
-        before_sleep=tell,
+        before_sleep=report,
         reraise=True,
     )
     return retrying(work)

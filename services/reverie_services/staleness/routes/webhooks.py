@@ -53,7 +53,7 @@ DELIVERY_IDS = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id")
 """Headers that stay the same when a delivery is sent again."""
 PARTIAL_PUSH_HINT = (
     "the push had more commits than its webhook names; what the others changed is not known: "
-    "publish the range with `reverie git push-event`"
+    "publish the range with `reverie git announce`"
 )
 
 

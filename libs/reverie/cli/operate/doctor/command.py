@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from reverie.cli.app.common import FAILED, Home, Json, Sets, out, print_json, resolve_settings
+from reverie.cli.app.errors import FAILED
+from reverie.cli.app.options import common_options, resolve_settings
+from reverie.cli.app.output import out, print_json
 
 if TYPE_CHECKING:
     from reverie.cli.operate.doctor.service_checks import Finding
 
-MARKS = {"ok": "[green]ok[/]  ", "note": "[yellow]note[/]", "error": "[red]bad[/] "}
+MARKS = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "error": "[red]error[/]  "}
 
 
-def doctor(home: Home = None, sets: Sets = None, json: Json = False) -> None:
-    """Look at everything Reverie needs, and say what is wrong and how to mend it.
+@click.command("doctor")
+@common_options
+def doctor(home: Path | None, sets: tuple[str, ...], json: bool) -> None:
+    """Check everything that Reverie needs, and print problems with their remedies.
 
-    Example: [bold]reverie doctor[/]
+    Example: reverie doctor
 
-    Exit codes: 0 nothing is wrong, 1 something is, 2 usage.
+    Exit codes: 0 no errors, 1 errors, 2 usage.
     """
     import logging
     from dataclasses import asdict
@@ -28,7 +33,7 @@ def doctor(home: Home = None, sets: Sets = None, json: Json = False) -> None:
 
     from reverie.cli.operate.doctor.machine_checks import run_checks
 
-    # What clients log while they try is said here as findings.
+    # The findings report what the clients would log.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     findings = run_checks(resolve_settings(home, sets))
     if json:
@@ -36,7 +41,7 @@ def doctor(home: Home = None, sets: Sets = None, json: Json = False) -> None:
     else:
         _print_findings(findings)
     if any(finding.level == "error" for finding in findings):
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _print_findings(findings: list[Finding]) -> None:
@@ -44,8 +49,8 @@ def _print_findings(findings: list[Finding]) -> None:
 
     console = out()
     for finding in findings:
-        console.print(f"{MARKS[finding.level]}  {escape(finding.what)}")
-        if finding.mend:
-            console.print(f"      {escape(finding.mend)}", style="dim")
+        console.print(f"{MARKS[finding.level]}  {escape(finding.message)}")
+        if finding.remedy:
+            console.print(f"         {escape(finding.remedy)}", style="dim")
     errors = sum(finding.level == "error" for finding in findings)
-    console.print(f"\n{errors} to mend" if errors else "\nAll is well.")
+    console.print(f"\n{errors} errors" if errors else "\nNo errors.")

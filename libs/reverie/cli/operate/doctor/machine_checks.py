@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
-from reverie.cli.app.common import abbreviate_home
+from reverie.cli.app.output import abbreviate_home
 from reverie.cli.operate.doctor.service_checks import (
     Finding,
     check_backlog,
@@ -75,7 +75,7 @@ def check_python(_: Settings, __: Home | None) -> Iterable[Finding]:
     elif not is_optimized_python():
         message = f"Python {version} was built without optimisations: all takes longer"
         yield Finding(
-            "note", message, "Take your system's, or build it with --enable-optimizations."
+            "warning", message, "Take your system's, or build it with --enable-optimizations."
         )
     else:
         yield Finding("ok", f"Python {version}")
@@ -85,7 +85,7 @@ def check_variables(_: Settings, __: Home | None) -> Iterable[Finding]:
     """Environment variables that look like settings and are none."""
     for name, suggestion in find_unknown_variables().items():
         hint = f"Did you mean {suggestion}?" if suggestion else "Remove it."
-        yield Finding("note", f"the environment sets {name}, which is no setting", hint)
+        yield Finding("warning", f"the environment sets {name}, which is not a setting", hint)
 
 
 def check_home_folder(settings: Settings, home: Home | None) -> Iterable[Finding]:
@@ -94,7 +94,7 @@ def check_home_folder(settings: Settings, home: Home | None) -> Iterable[Finding
     if home is None:
         parent = next(path for path in (settings.home, *settings.home.parents) if path.exists())
         if os.access(parent, os.W_OK):
-            yield Finding("ok", f"{display_path} will be made by the first `reverie up`")
+            yield Finding("ok", f"{display_path} will be created by the first `reverie up`")
         else:
             yield Finding(
                 "error", f"{display_path} cannot be made", "Set REVERIE_HOME to another folder."
@@ -124,10 +124,10 @@ def check_disk(settings: Settings, _: Home | None) -> Iterable[Finding]:
     free = shutil.disk_usage(parent).free
     message = f"{free / 1e9:.1f} GB free for {abbreviate_home(settings.home)}"
     if free < MIN_DISK_BYTES:
-        yield Finding("error", message, "Make room, or set REVERIE_HOME to a larger disk.")
+        yield Finding("error", message, "Free some space, or set REVERIE_HOME to a larger disk.")
     else:
-        level: Literal["ok", "note"] = "note" if free < LOW_DISK_BYTES else "ok"
-        yield Finding(level, message, "That is little." if level == "note" else "")
+        level: Literal["ok", "warning"] = "warning" if free < LOW_DISK_BYTES else "ok"
+        yield Finding(level, message, "There is little space left." if level == "warning" else "")
 
 
 def check_postgres_binaries(settings: Settings, _: Home | None) -> Iterable[Finding]:
@@ -152,10 +152,14 @@ def _check_binary(binary: Path, setting: str) -> Finding:
     try:
         result = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("error", f"{binary} does not run ({error})", f"Name another by {setting}.")
+        return Finding(
+            "error", f"{binary} does not run ({error})", f"Set another one with {setting}."
+        )
     if result.returncode:
         reason = result.stderr.strip() or f"exit code {result.returncode}"
-        return Finding("error", f"{binary} does not run ({reason})", f"Name another by {setting}.")
+        return Finding(
+            "error", f"{binary} does not run ({reason})", f"Set another one with {setting}."
+        )
     return Finding("ok", result.stdout.strip())
 
 
@@ -185,7 +189,7 @@ def check_ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
     for name, port in own_ports.items():
         message = f"{name} of {abbreviate_home(settings.home)} runs by itself, on port {port}"
         yield Finding(
-            "note", message, "`reverie up` takes it over, and `reverie down` then ends it."
+            "warning", message, "`reverie up` takes it over, and `reverie down` then ends it."
         )
 
     port_hosts = {f"{name}_port": settings.host for name in SERVICES}
@@ -195,7 +199,7 @@ def check_ports(settings: Settings, home: Home | None) -> Iterable[Finding]:
         port = int(getattr(settings, name))
         if port and port not in own_ports.values() and not is_free(port, host):
             hint = f"`reverie up` takes another; to choose it, set REVERIE_{name.upper()}."
-            yield Finding("note", f"port {port} ({name}) is taken", hint)
+            yield Finding("warning", f"port {port} ({name}) is taken", hint)
 
 
 def _orphaned_servers(settings: Settings, home: Home | None) -> dict[str, int]:
@@ -224,13 +228,17 @@ def check_model(settings: Settings, _: Home | None) -> Iterable[Finding]:
         location = settings.embedding_url or (
             settings.embedding_model_dir or settings.home / "models"
         )
-        yield Finding("ok", f"model {settings.embedding_model} is at {location}, and is not hashed")
+        yield Finding(
+            "ok", f"model {settings.embedding_model} is at {location}, its hash is not checked"
+        )
         return
     status = verify_model(settings.embedding_model, settings.home, settings.embedding_model_dir)
     if status.state is ModelState.READY:
-        yield Finding("ok", f"model {status.name}, {status.size / 1e6:.0f} MB, hashes as it should")
+        yield Finding("ok", f"model {status.name}, {status.size / 1e6:.0f} MB, has the right hash")
     elif status.state is ModelState.MISSING:
-        yield Finding("note", f"model {status.name} is not here", "Run `reverie models pull`.")
+        yield Finding(
+            "warning", f"model {status.name} is not present", "Run `reverie models pull`."
+        )
     else:
         yield Finding(
             "error", f"model {status.name}: {status.reason}", "Run `reverie models pull`."

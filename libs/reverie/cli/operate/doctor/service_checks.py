@@ -22,11 +22,11 @@ from reverie.store.db.server_admin import ServerFacts, load_server_facts
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at: what was found, and how to mend it where it is wrong."""
+    """The result of a check, with a remedy if something is wrong."""
 
-    level: Literal["ok", "note", "error"]
-    what: str
-    mend: str = ""
+    level: Literal["ok", "warning", "error"]
+    message: str
+    remedy: str = ""
 
 
 MIN_NATS = (2, 10)
@@ -37,7 +37,7 @@ def check_database(settings: Settings, _: Home | None) -> Iterable[Finding]:
     try:
         url = resolve_database_url(settings)
     except Unavailable:
-        yield Finding("note", "the embedded Postgres does not run", "Start it by `reverie up`.")
+        yield Finding("warning", "the embedded Postgres does not run", "Start it by `reverie up`.")
         return
     try:
         facts = load_server_facts(url)
@@ -88,11 +88,11 @@ def _check_role(settings: Settings) -> Iterable[Finding]:
     if facts.bypasses_rls:
         remedy = "Give the services a login of their own that is a member of reverie_app."
         yield Finding(
-            "note", f"the services' role {facts.role} may bypass row-level security", remedy
+            "warning", f"the services' role {facts.role} may bypass row-level security", remedy
         )
     elif facts.owns_schema:
         remedy = "Give the services a login of their own: `reverie migrate --login` makes it."
-        yield Finding("note", f"the services' role {facts.role} owns the schema", remedy)
+        yield Finding("warning", f"the services' role {facts.role} owns the schema", remedy)
     yield from _check_reader(settings)
 
 
@@ -107,14 +107,14 @@ def _check_reader(settings: Settings) -> Iterable[Finding]:
         return
     if not facts.read_only:
         remedy = "It should be a member of reverie_read alone: `reverie migrate --login` makes it."
-        yield Finding("note", f"the role {facts.role} of recall's reads may write", remedy)
+        yield Finding("warning", f"the role {facts.role} of recall's reads may write", remedy)
 
 
 def check_bus(settings: Settings, home: Home | None) -> Iterable[Finding]:
     """The server's version, JetStream, and the consumers."""
     url = find_nats_url(settings, home)
     if url is None:
-        yield Finding("note", "the embedded NATS does not run", "Start it by `reverie up`.")
+        yield Finding("warning", "the embedded NATS does not run", "Start it by `reverie up`.")
         return
     try:
         info = fetch_nats_info(url)
@@ -141,7 +141,9 @@ async def _check_consumers(url: str, settings: Settings) -> list[Finding]:
         url, "reverie-doctor", credentials=build_bus_credentials(settings)
     ) as client:
         if not await client.wait_connected(5.0):
-            return [Finding("error", "NATS refuses our connection", "Is the password right?")]
+            return [
+                Finding("error", "NATS refuses the connection", "Check the password in nats_url.")
+            ]
         for spec in CONSUMERS:
             try:
                 lag = await client.lag(spec)
@@ -157,7 +159,7 @@ def check_services(settings: Settings, _: Home | None) -> Iterable[Finding]:
     system = check_components(settings)
     home = existing_home(settings.home)
     if not system.running:
-        yield Finding("note", "the services do not run", "Start them by `reverie up`.")
+        yield Finding("warning", "the services do not run", "Start them by `reverie up`.")
         return
     for component in system.components:
         if component.name in {"postgres", "nats"}:
@@ -196,7 +198,7 @@ def check_backlog(settings: Settings, _: Home | None) -> Iterable[Finding]:
     if not any(snapshot.values for snapshot in snapshots.values()):
         return
     problems = list(find_backlog_problems(snapshots))
-    yield from problems or [Finding("ok", "nothing waits too long, and nothing was given up")]
+    yield from problems or [Finding("ok", "no queue is late, and no message failed")]
 
 
 def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[Finding]:
@@ -206,17 +208,17 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
         )
 
     if (dead_letters := largest("reverie_dead_letters")) > 0:
-        remedy = "See `reverie dead list`; once the cause is mended, `reverie dead replay`."
-        yield Finding("note", f"{dead_letters:.0f} dead letters", remedy)
+        remedy = "See `reverie dead-letters list`; fix the cause, and run `dead-letters replay`."
+        yield Finding("warning", f"{dead_letters:.0f} dead letters", remedy)
     if (age := largest("reverie_outbox_oldest_seconds")) > MAX_OUTBOX_AGE:
         remedy = "Is NATS reached? The log of ingest says why publishing fails."
         yield Finding("error", f"an event waits for {age:.0f} s to be published", remedy)
     if (parked_dreams := largest("reverie_dreams_parked")) > 0:
         remedy = "`reverie dream history` says why; `reverie dream run --scope SCOPE` asks again."
-        yield Finding("note", f"{parked_dreams:.0f} dreams were given up", remedy)
+        yield Finding("warning", f"{parked_dreams:.0f} dreams failed", remedy)
     if (unenriched := largest("reverie_memories_unenriched")) > MANY_UNENRICHED:
         remedy = "Is the model there? Else let more of ingest run."
-        yield Finding("note", f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
+        yield Finding("warning", f"{unenriched:,.0f} memories have no vectors or edges yet", remedy)
     if (lost_calls := largest("reverie_audit_lost_total")) > 0:
         remedy = "The log line audit_lost says why."
         yield Finding("error", f"{lost_calls:.0f} calls are missing in the audit log", remedy)
@@ -228,7 +230,7 @@ def find_backlog_problems(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[
             f" Where auto_multilingual_model is off,"
             f" `reverie reembed --tenant NAME --set embedding_model={name}`."
         )
-        yield Finding("note", message, remedy)
+        yield Finding("warning", message, remedy)
     yield from _check_loaded_models(snapshots)
 
 
@@ -238,4 +240,4 @@ def _check_loaded_models(snapshots: Mapping[str, MetricsSnapshot]) -> Iterable[F
             if not loaded:
                 message = f"{service} works without {labels['model']}"
                 remedy = f"Run `reverie models pull {labels['model']}`; it is tried each minute."
-                yield Finding("note", message, remedy)
+                yield Finding("warning", message, remedy)

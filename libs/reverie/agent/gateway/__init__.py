@@ -1,0 +1,1 @@
+"""How hooks and commands find the gateway of this machine, and call it."""

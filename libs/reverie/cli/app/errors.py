@@ -1,0 +1,71 @@
+"""Exit codes, and errors printed as one line or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import click
+
+from reverie.domain.core.errors import ReverieError
+
+OK = 0
+FAILED = 1
+USAGE = 2
+NOT_RUNNING = 3
+NOT_FOUND = 4
+NOT_PERMITTED = 5
+CONFLICT = 6
+TOO_MANY_REQUESTS = 7
+
+EXIT_CODES_HELP = (
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 not running, 4 not found, 5 not permitted, 6 conflict, "
+    "7 too many requests."
+)
+
+_EXIT_CODES = {
+    "invalid": USAGE,
+    "malformed": USAGE,
+    "too_large": USAGE,
+    "method_not_allowed": USAGE,
+    "unauthenticated": NOT_PERMITTED,
+    "forbidden": NOT_PERMITTED,
+    "not_found": NOT_FOUND,
+    "conflict": CONFLICT,
+    "precondition_failed": CONFLICT,
+    "idempotency_mismatch": CONFLICT,
+    "unavailable": NOT_RUNNING,
+    "too_many": TOO_MANY_REQUESTS,
+}
+"""The exit code of each problem code; every other problem is a failure."""
+
+
+def print_error(error: ReverieError, as_json: bool = False) -> None:
+    """Prints an error to standard error: one line, or JSON with its stable code."""
+    print_error_line(error_code(error), str(error), as_json)
+
+
+def print_error_line(code: str, detail: str, as_json: bool) -> None:
+    """Prints a problem code and its text to standard error, on one line or as JSON."""
+    line = " ".join(detail.split())
+    if as_json:
+        click.echo(json.dumps({"code": code, "detail": line}), err=True)
+    else:
+        from rich.markup import escape
+
+        from reverie.cli.app.output import err
+
+        err().print(f"[red]reverie:[/] {escape(line)}")
+
+
+def error_code(error: ReverieError) -> str:
+    """The stable code of an error; of a refused call, the code that the gateway sent."""
+    problem = getattr(error, "problem", None)
+    if problem is None:
+        return error.code
+    return str(problem["code"] if isinstance(problem, Mapping) else problem.code)
+
+
+def exit_code(error: ReverieError) -> int:
+    """The exit code of a command that ends with this error."""
+    return _EXIT_CODES.get(error_code(error), FAILED)
