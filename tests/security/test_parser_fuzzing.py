@@ -41,7 +41,7 @@ from reverie.domain.core.memory import Memory, MemoryStatus
 from reverie.domain.entities import file_paths, recognition
 from reverie.domain.extraction import learned_facts, user_corrections
 from reverie.domain.formats.memory_md import build_segment, parse_memory_file, render_memory_file
-from reverie.domain.retrieval.keywords import extract_keywords
+from reverie.domain.retrieval.question_parsing import extract_keywords
 from reverie.domain.retrieval.question_parsing import parse_question as read_question
 from reverie.domain.staleness.grading import parse_merged_branch, parse_reverted_commit
 from reverie.domain.text import markdown, memory_fence, normalization

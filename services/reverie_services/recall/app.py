@@ -17,6 +17,7 @@ from reverie.inference.model_metrics import ModelMetrics
 from reverie.inference.reranker import EndpointReranker, LocalReranker, Reranker
 from reverie.runtime.http.audit import create_auditor
 from reverie.runtime.http.read_your_writes import PositionHooks
+from reverie.runtime.http.reverse_proxy import ProxyRoute
 from reverie.runtime.observability.call_metrics import CallMetrics
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.logs import hide_secrets
@@ -74,8 +75,7 @@ from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
-from reverie_services.recall.routes.proxy import build_proxy_routes
-from reverie_services.recall.settings import build_recall_settings
+from reverie_services.recall.settings import RecallSettings, build_recall_settings
 
 VECTOR_CACHE_SHARE, POSTING_CACHE_SHARE = 1 / 16, 1 / 64
 """The shares of the memory there is that what is kept of tenants may take."""
@@ -234,6 +234,45 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             if settings.grpc_enabled
             else [],
         )
+
+
+def build_proxy_routes(settings: RecallSettings) -> list[ProxyRoute]:
+    """The paths that are passed on, and to which service."""
+    to_ingest = (
+        "/v1/admin",
+        "/v1/claims",
+        "/v1/links",
+        "/v1/memories/{id}",
+        "/v1/projects",
+        "/v1/remember",
+        "/v1/reviews",
+        "/v1/sessions",
+        "/v1/tasks",
+        "/v1/turns",
+        "/v1/vault",
+    )
+    to_dream = ("/v1/dream", "/v1/dreams")
+    to_staleness = ("/v1/stale",)
+    return [
+        *(ProxyRoute(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
+        ProxyRoute("/v1/events", "ingest", settings.ingest_url, endless=True),
+        ProxyRoute(
+            "/v1/import",
+            "ingest",
+            settings.ingest_url,
+            settings.import_limit,
+            settings.transfer_timeout,
+        ),
+        ProxyRoute(
+            "/v1/git",
+            "staleness",
+            settings.staleness_url,
+            body_limit=settings.git_limit,
+            body_limit_setting="git_limit",
+        ),
+        *(ProxyRoute(prefix, "dream", settings.dream_url) for prefix in to_dream),
+        *(ProxyRoute(prefix, "staleness", settings.staleness_url) for prefix in to_staleness),
+    ]
 
 
 def cache_megabytes(configured: int | None, share: float) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from reverie.domain.retrieval.keywords import (
+from reverie.domain.retrieval.question_parsing import (
     MAX_KEYWORDS,
     MAX_QUERY_CHARS,
     extract_keywords,
     extract_query,
+    parse_question,
 )
-from reverie.domain.retrieval.question_parsing import parse_question
 from reverie.domain.text.memory_fence import CLOSE_TAG, OPEN_TAG
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

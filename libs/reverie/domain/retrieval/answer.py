@@ -78,10 +78,10 @@ def assemble_answer(
 def rejection_reasons(
     hits: Sequence[RankedHit], selected: Sequence[RankedHit], limit: int
 ) -> dict[UUID, Rejection]:
-    """Why each of `hits`, in the order of choice, is not among those kept.
+    """Why each of `hits`, which are in the order of selection, is not selected.
 
-    What was passed over did not fit the budget; of what stood behind the last one kept, that with a
-    better score than it gave way to diversity.
+    A hit before the last selected one did not fit the budget. A hit behind it with a higher score
+    gave way to diversity.
     """
     selected_ids = {hit.item.id for hit in selected}
     last = selected[-1] if len(selected) == limit else None
@@ -98,11 +98,11 @@ def rejection_reasons(
 
 
 def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[RankedHit]:
-    """Memories and raw turns in one order, that of the memories kept.
+    """Merges raw turns into the memories, whose order stays.
 
-    Turns are scored as a share of the best turn, since another corpus gave them; a turn gives
-    way to a memory that was made of it. The best turn stands well below the best memory where that
-    has the words of the question as well, and just above it where no memory has any of them.
+    Turns are scored as a share of the best turn, because they come from another corpus. A turn
+    gives way to a memory that was derived from it. The best turn ranks well below the best memory
+    where that has the words of the question too, and just above it where no memory has any.
     """
     if not turns:
         return memories
@@ -139,8 +139,10 @@ def merge_turns(memories: list[RankedHit], turns: Sequence[TurnHit]) -> list[Ran
 def merge_adjacent_turns(
     hits: Sequence[RankedHit],
 ) -> tuple[list[RankedHit], dict[UUID, Rejection]]:
-    """The hits, best first, with turns that follow one another read as one, and what went into
-    which: a question and its answer say more side by side. At most `MAX_MERGED_TURNS` are."""
+    """Merges up to `MAX_MERGED_TURNS` consecutive turns into one hit, and says which went where.
+
+    A question and its answer say more together.
+    """
     merged: list[RankedHit] = []
     absorbed: dict[UUID, Rejection] = {}
     for hit in hits:
@@ -175,9 +177,9 @@ def _turns_of_hit(hit: RankedHit) -> Sequence[TurnHit]:
 
 
 def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]) -> float:
-    """The best turn's score as a share of the best memory's.
+    """The score of the best turn as a share of the score of the best memory.
 
-    Where words say less of the memories than of the turns, that much of their scores is lacking.
+    It rises by the share of the word score that the memories lack beside the turns.
     """
     best_memory_score = max(
         (hit.scored.raw_scores.get("words", 0.0) for hit in memories), default=0.0
@@ -190,9 +192,9 @@ def _compute_turn_weight(memories: Sequence[RankedHit], turns: Sequence[TurnHit]
 
 
 def score_with_adjacent_turns(turns: Mapping[UUID, tuple[UUID, int, float]]) -> dict[UUID, float]:
-    """Turns by (session, place, score): each lends to the two before and the two after it.
+    """Scores turns, given as (session, position, score), with those of two turns on each side.
 
-    What answers a question is often said beside the turn that has its words.
+    The answer to a question often stands beside the turn that has its words.
     """
     score_at = {(session, position): score for session, position, score in turns.values()}
     return {
@@ -210,7 +212,7 @@ def fit_budget(
 ) -> tuple[list[RankedHit], int]:
     """At most `limit` hits whose contents together take at most `budget` tokens.
 
-    One that does not fit is passed over for a smaller one behind it.
+    A hit that does not fit gives way to a smaller one behind it.
     """
     selected: list[RankedHit] = []
     used = 0

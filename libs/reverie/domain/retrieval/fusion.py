@@ -25,9 +25,9 @@ def fuse_arms(
     weights: Mapping[str, float] = ARM_WEIGHTS,
     method: FusionMethod = "weighted",
 ) -> list[ScoredMemory]:
-    """What all arms found, each arm in its own order, best first; ties by id.
+    """Fuses the hits of all arms, each best first, into scored memories, best first.
 
-    Scores lie in 0..1: weights count as shares of those of the arms that brought something.
+    Scores lie in 0..1: an arm's weight is its share of the weights of all arms with hits.
     """
     active_arms = {
         arm: hits for arm, hits in hits_by_arm.items() if hits and weights.get(arm, 0.0) > 0
@@ -59,19 +59,18 @@ def fuse_arms(
 
 
 def _normalize_scores(arm: str, hits: Sequence[SearchHit]) -> list[float]:
-    """Each hit's score between the arm's base and its best, as 0..1.
+    """Each hit's score between the arm's baseline and its best score, as 0..1.
 
-    A cosine says little below that of a distant text, and how much a distant text has hangs on the
-    model. So the base of meaning is its last candidate of many; of few all may be near, so there
-    it is 0.6 of the best where that is less.
+    The cosine of an unrelated text depends on the model. So the baseline of the vector arm is its
+    last hit where it has many; of few hits all may be related, so there it is 0.6 of the best
+    score if that is lower.
     """
-    best = hits[0].score
-    base = _estimate_baseline(best, hits[-1].score, len(hits)) if arm == "meaning" else 0.0
+    best, last = hits[0].score, hits[-1].score
+    base = 0.0
+    if arm == "meaning":
+        has_many = len(hits) >= MIN_HITS_FOR_BASELINE
+        base = last if has_many else min(last, DISTANT_SCORE_SHARE * best)
     return [(hit.score - base) / (best - base) if best > base else 1.0 for hit in hits]
-
-
-def _estimate_baseline(best: float, last: float, hit_count: int) -> float:
-    return last if hit_count >= MIN_HITS_FOR_BASELINE else min(last, DISTANT_SCORE_SHARE * best)
 
 
 def _reciprocal_rank_scores(hits: Sequence[SearchHit]) -> list[float]:
@@ -81,10 +80,7 @@ def _reciprocal_rank_scores(hits: Sequence[SearchHit]) -> list[float]:
 def find_unembedded(
     word_hits: Iterable[SearchHit], vector_hits: Sequence[SearchHit]
 ) -> frozenset[UUID]:
-    """What only words could find, for it had no vectors yet; none where meaning found nothing.
-
-    What counts is how it was when it was looked for: its vectors may come a moment later.
-    """
+    """Memories that had no vectors yet when they were searched; none without vector hits."""
     if not vector_hits:
         return frozenset()
     new_ids = {hit.id for hit in word_hits if not hit.whole}
@@ -99,11 +95,11 @@ def rescore_with_arm(
     method: FusionMethod = "weighted",
     long_ids: Container[UUID] = (),
 ) -> list[ScoredMemory]:
-    """What was found, judged by one arm more, which brings nothing of its own, best first.
+    """Rescores memories by one more arm, which adds none of its own; best first.
 
-    Its `hits` are some of `memories`, best first; a share `weight` of their scores goes by it,
-    twice that of `long_ids` texts: it looks at their best passage, where their words are those of
-    the whole. What it does not know keeps its score.
+    `hits` are some of `memories`, best first. The arm's share of their scores is `weight`, and
+    twice that for `long_ids`: the arm reads the best passage of a long text, the word arm all of
+    it. Memories without a hit keep their score.
     """
     if not hits or not weight:
         return list(memories)

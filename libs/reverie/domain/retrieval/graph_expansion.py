@@ -33,7 +33,7 @@ INTENT_EDGE_FACTORS: Mapping[QuestionIntent, Mapping[str, float]] = {
     QuestionIntent.HOW: {"part_of": 1.3, "depends_on": 1.3},
     QuestionIntent.WHAT: {"relates_to": 1.2, "depends_on": 1.2},
 }
-"""How much more an edge says to a question of that intent."""
+"""Factors of an edge's weight for a question of that intent."""
 
 _GRAPH_ARM: Mapping[str, int] = {"graph": 1}
 
@@ -50,13 +50,13 @@ def expand_neighbours(
     *,
     only_new: bool = False,
 ) -> list[ScoredMemory]:
-    """What was found lends to its neighbours: score × edge × hop.
+    """Adds the neighbours of memories: a neighbour gets score × edge weight × hop weight.
 
-    A neighbour has at least the strongest loan along an edge, and what its neighbours in the
-    session lend is added: what answers is often said beside what has the words of the question,
-    while many edges only say that texts are alike, which the arms know. All loans are reckoned
-    from the scores before any of them, so that the order of edges does not matter. `only_new`:
-    a further hop, which lends nothing to what stands already.
+    Of several edges to a neighbour only the strongest counts, because many edges only say that
+    texts are similar, which the arms know. Contributions of neighbours in the session are added:
+    an answer often stands beside the words of the question. All contributions come from the
+    scores before the hop, so the order of edges does not matter. `only_new`: a further hop,
+    which changes no memory that is already there.
     """
     by_id = {memory.id: memory for memory in memories}
     contributions = _collect_contributions(by_id, edges, intent, only_new)
@@ -73,7 +73,7 @@ def _collect_contributions(
     intent: QuestionIntent,
     only_new: bool,
 ) -> dict[UUID, dict[tuple[UUID, bool], GraphHop]]:
-    """What each memory is lent, the most along each way: from where, in its session or not."""
+    """The contributions to each neighbour, the greatest for each source and kind of edge."""
     contributions: dict[UUID, dict[tuple[UUID, bool], GraphHop]] = defaultdict(dict)
     edge_weights: dict[str, float] = {}
     for edge in edges:

@@ -1,4 +1,4 @@
-"""Rule-based parsing of a question: language, intent, names, phrases, time range and projects."""
+"""Rule-based parsing of a question: language, intent, names, time range, projects, keywords."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from reverie.domain.retrieval.exact_name_match import (
     parse_name_query,
 )
 from reverie.domain.retrieval.speakers import extract_people
-from reverie.domain.text.index_terms import find_joined_names
+from reverie.domain.text.characters import word_set
+from reverie.domain.text.index_terms import find_joined_names, query_text
+from reverie.domain.text.memory_fence import strip_fenced
 from reverie.domain.text.time_expressions import TimeRange, parse_time_range
 
 MIN_REMAINING_WORDS = 2
@@ -169,7 +171,7 @@ MAX_PARSED_CHARS = 2_000
 def parse_question(
     text: str, now: datetime, projects: frozenset[str] = frozenset()
 ) -> ParsedQuestion:
-    """What `text`, which may name `projects`, asks for; times are reckoned from `now`."""
+    """Parses a question that mentions `projects`; times are relative to `now`."""
     head = text[:MAX_PARSED_CHARS]
     paths = _find_all(_PATH, head)
     identifiers = tuple(name for name in _find_all(_IDENTIFIER, head) if name not in paths)
@@ -232,3 +234,42 @@ def _is_multi_word(identifier: str) -> bool:
 def _extract_phrases(text: str) -> list[str]:
     quoted = ("".join(filter(None, match.groups())) for match in _QUOTED.finditer(text))
     return list(dict.fromkeys(" ".join(phrase.split()) for phrase in quoted))[:MAX_NAMES]
+
+
+MAX_QUERY_CHARS = 2_000
+"""Of a longer message the beginning and the end are asked: the middle is mostly pasted text."""
+MAX_KEYWORDS = 24
+
+_STOP_WORDS = word_set(
+    """
+    a about after all also am an and any are as at be because been before but by can could did
+    do does doing done for from get give go had has have he hello help her here hi how i if in
+    into is it its just know let like make may me might more my need new next no not now of ok
+    on or our out over please say see she should show so some sure tell than thank thanks that
+    the their them then there these they this those to too try up us use want was we were what
+    when where which who why will with would yes you your
+    """
+)
+
+
+def extract_query(message: str) -> str:
+    """The question of a message, without recalled memory and without the middle of a long one."""
+    query = strip_fenced(message).strip()
+    if len(query) <= MAX_QUERY_CHARS:
+        return query
+    half = MAX_QUERY_CHARS // 2
+    return f"{query[:half]}\n{query[-half:]}"
+
+
+def extract_keywords(text: str, question: ParsedQuestion) -> list[str]:
+    """Paths, identifiers and phrases as written, then distinctive words; at most 24."""
+    exact_terms = [*question.paths, *question.identifiers, *question.phrases]
+    exact_words = set(query_text(" ".join(exact_terms)).split())
+    words = [
+        word
+        for word in query_text(text).split()
+        if word not in exact_words
+        and word not in _STOP_WORDS
+        and len(word) > (2 if word.isascii() else 1)
+    ]
+    return list(dict.fromkeys([*exact_terms, *words]))[:MAX_KEYWORDS]

@@ -29,10 +29,10 @@ KIND_FACTOR = 1.1
 PROJECT_FACTOR = 1.1
 PHRASE_FACTOR = 1.3
 NAME_FACTOR = 1.7
-"""Models break a name into pieces that say something else, so that words alone know it."""
+"""Models split a name into pieces with other meanings, so only words can find it."""
 PINNED_FACTOR = 1.05
 CENTRALITY_WEIGHT = 0.1
-"""What being the best linked memory of a tenant adds."""
+"""The addition to the score of the best linked memory of a tenant."""
 TIER_FACTORS = {Tier.HOT: 1.03, Tier.WARM: 1.0, Tier.COLD: 0.97}
 DEMOTION_FACTOR = 0.95
 
@@ -91,7 +91,7 @@ def compute_max_factor(question: ParsedQuestion) -> float:
 
 
 def compute_phrase_factor(content: str, phrases: Sequence[str]) -> float:
-    """The factor of a text: more than 1 where it holds all that was asked for in quotes."""
+    """The factor of a text: more than 1 where it holds all quoted phrases."""
     if not phrases:
         return 1.0
     folded = " ".join(content.split()).casefold()
@@ -99,7 +99,7 @@ def compute_phrase_factor(content: str, phrases: Sequence[str]) -> float:
 
 
 def compute_name_factor(content: str, names: Sequence[str]) -> float:
-    """The factor of a text: more than 1 where it has one of the names, in whatever case."""
+    """The factor of a text: more than 1 where it holds one of the names, in any case."""
     return NAME_FACTOR if contains_name(content, names) else 1.0
 
 
@@ -151,7 +151,7 @@ def plan_loading(
 def demote_superseded(
     memories: Sequence[ScoredMemory], successors: Mapping[UUID, UUID]
 ) -> list[ScoredMemory]:
-    """What was replaced stands below what took its place, where both were found.
+    """Ranks replaced memories below the memories that replaced them, where both were found.
 
     A score of 0 stays: there is nothing below it.
     """
@@ -171,7 +171,7 @@ def demote_superseded(
 def boost_named(
     memories: Sequence[ScoredMemory], named_ids: Collection[UUID]
 ) -> list[ScoredMemory]:
-    """All of `named_ids` stand above the rest, whose scores keep their shares of the best of them.
+    """Ranks all of `named_ids` above the rest, whose scores are scaled down by one factor.
 
     A score of 0 stays: there is nothing below it.
     """

@@ -29,8 +29,12 @@ from reverie.domain.context.line_candidates import ContextInput
 from reverie.domain.context.open_files import FileRelatedMemory
 from reverie.domain.core.memory import Memory
 from reverie.domain.redaction.redactor import redact
-from reverie.domain.retrieval.keywords import extract_keywords, extract_query
-from reverie.domain.retrieval.question_parsing import ParsedQuestion, parse_question
+from reverie.domain.retrieval.question_parsing import (
+    ParsedQuestion,
+    extract_keywords,
+    extract_query,
+    parse_question,
+)
 from reverie.domain.text.snippets import best_snippet
 from reverie.store.memories.memories import VISIBLE_STATUSES
 from reverie.store.search.search import SearchFilter
