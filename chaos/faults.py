@@ -13,7 +13,7 @@ from random import Random
 import aiohttp
 
 from chaos.faulty_embedder import Mood
-from chaos.system import SERVICES, System, leader
+from chaos.system import PROCESSES, System, leader
 from reverie.testing.chaos_proxy import ChaosProxy
 from tests.support.stack import eventually
 
@@ -33,11 +33,11 @@ def _killed(service: str) -> Fault:
     async def harm(system: System, dice: Random) -> None:
         system.kill(service)
 
-    return Fault(f"kill -9 of {service}", harm)
+    return Fault(f"kill -9 of serve {service}", harm)
 
 
 async def _restarted(system: System, dice: Random) -> None:
-    for service in SERVICES:
+    for service in PROCESSES:
         system.end(service)
 
 
@@ -49,15 +49,15 @@ def _frozen(service: str) -> Fault:
         finally:
             system.freeze(service, False)
 
-    return Fault(f"{service} stands still", harm)
+    return Fault(f"serve {service} stands still", harm)
 
 
 async def _slowed(system: System, dice: Random) -> None:
-    """The process with the models gets a fifth of its time."""
+    """The process of the services gets a fifth of its time."""
     for _ in range(20):
-        system.freeze("recall", True)
+        system.freeze("all", True)
         await asyncio.sleep(0.12)
-        system.freeze("recall", False)
+        system.freeze("all", False)
         await asyncio.sleep(0.03)
 
 
@@ -91,7 +91,7 @@ async def _failed_over(system: System, dice: Random) -> None:
 
 
 async def _services_killed(system: System, dice: Random) -> None:
-    for service in SERVICES:
+    for service in PROCESSES:
         system.kill(service)
 
 
@@ -195,11 +195,11 @@ EMBEDDER = (
     _embedder(Mood.TORN, "answers torn JSON"),
 )
 SINGLE = (
-    *map(_killed, SERVICES),
-    *map(_frozen, SERVICES),
+    *map(_killed, PROCESSES),
+    *map(_frozen, PROCESSES),
     Fault("kill -9 of nats-server", _nats_killed),
     Fault("kill -9 of Postgres", _postgres_killed),
-    Fault("recall at a fifth of its speed", _slowed),
+    Fault("serve all at a fifth of its speed", _slowed),
     Fault("ten times the load", _crowd),
     Fault("the disk of Postgres is full", _disk_full, "disk"),
     Fault("the clock jumps", _clock_jumped, "clock"),
@@ -212,7 +212,7 @@ SWEEPING = (
     Fault("kill -9 of everything", _all_killed),
 )
 CLUSTER = (
-    *map(_killed, SERVICES),
+    *map(_killed, PROCESSES),
     Fault("NATS loses its leader", _leader_killed),
     *EMBEDDER,
     *(_between(name, harm, "Postgres") for name, harm in NETWORK),

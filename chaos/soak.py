@@ -34,8 +34,7 @@ from chaos.history import Violation
 from chaos.report import machine, put, table
 from chaos.result import TENANTS
 from chaos.run import settled, told
-from chaos.system import SERVICES, System, running_system
-from reverie.embedded.reporting import DERIVE
+from chaos.system import PROCESSES, System, running_system
 from tests.support.tables import rows
 
 EVERY = 5.0
@@ -175,22 +174,10 @@ async def _worked(
 
 
 def processes_of(system: System) -> dict[str, Process]:
-    """Those of the services by their names; ingest is two."""
-    return {
-        name: Process(psutil.Process(pid), system.urls.get(name) or _address(pid))
-        for name, pid in system.up.pids().items()
-        if name in (*SERVICES, DERIVE)
-    }
-
-
-def _address(pid: int) -> str:
-    """Of the one door that a process has."""
-    [door] = [
-        one.laddr
-        for one in psutil.Process(pid).net_connections("tcp4")
-        if one.status == psutil.CONN_LISTEN
-    ]
-    return f"http://{door.ip}:{door.port}"
+    """Those of the services by their names; that of the four is asked at the gateway's port."""
+    urls = {"all": system.urls["recall"], "derive": system.urls["derive"]}
+    pids = system.up.pids()
+    return {name: Process(psutil.Process(pids[name]), urls[name]) for name in PROCESSES}
 
 
 async def _sample(http: aiohttp.ClientSession, process: Process, at: float) -> Sample:
@@ -226,7 +213,7 @@ def report(found: Soaked) -> str:
         ("process", "MB: first, second, last third", "MB in ten minutes", *NAMES),
         [
             (
-                f"ingest, {name}s" if name == DERIVE else name,
+                f"serve {name}",
                 ", ".join(f"{m / 1e6:.1f}" for m in _medians([one.memory for one in seen])),
                 f"{growth(seen, load.warm):+.2f}",
                 *(_thirds([getattr(one, what) for one in seen]) for what in COUNTS),

@@ -53,9 +53,8 @@ SETTINGS = (
     "grpc_enabled=false", "log_level=warning", "outbox_sweep_after=1", "scheduler_interval=1",
     "dream_idle_minutes=0.1", "dream_lease_seconds=3", "key_cache_ttl=5",
 )  # fmt: skip
-TOGETHER = ("ingest_role=both",)
-"""Each service is one process, so that a name says which is killed."""
-SERVICES = ("ingest", "recall", "dream", "staleness")
+PROCESSES = ("all", "derive")
+"""The processes of the services, by their names."""
 CLOCK = Path(__file__).parent / "clock"
 """What a process whose clock is moved finds first among its modules."""
 DISK = 900 << 20
@@ -179,7 +178,7 @@ async def running_system(
     movable: bool = False,
     endpoint: bool = False,
     shared: TestRun | None = None,
-    settings: Sequence[str] = TOGETHER,
+    settings: Sequence[str] = (),
 ) -> AsyncIterator[System]:
     """Servers, proxies before them, the services, and a key of each tenant.
 

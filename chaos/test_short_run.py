@@ -8,7 +8,7 @@ from chaos.run import break_it
 from reverie.testing.servers import TestRun
 
 STRIKES = (
-    "kill -9 of ingest+kill -9 of dream+kill -9 of nats-server+the embedder hangs",
+    "kill -9 of serve all+kill -9 of serve derive+kill -9 of nats-server+the embedder hangs",
     "Postgres cut off+the embedder fails",
 )
 

@@ -100,7 +100,7 @@ def main(runs: int) -> None:
             try:
                 services = set(trial.up.pids()) - SERVERS
                 found.setdefault("reverie up", []).append(trial.cold)
-                for what, killed in (("all services", services), ("recall", {"recall"})):
+                for what, killed in (("all services", services), ("serve all", {"all"})):
                     for moment, took in trial.back(killed).items():
                         found.setdefault(f"kill -9 of {what}: {moment}", []).append(took)
             finally:

@@ -14,7 +14,7 @@ import psycopg
 from benchmarks.support.common import Running
 from reverie.embedded import postgres
 from reverie.embedded.home import open_home, read_run_file
-from reverie.embedded.reporting import DERIVE
+from reverie.embedded.reporting import ALL, DERIVE
 
 _TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 _BYTES = """
@@ -35,10 +35,10 @@ class Taken:
 
 @contextmanager
 def processor_time(system: Running) -> Iterator[Taken]:
-    """What the gateway, all of Postgres, and what derives take while it is open."""
+    """What the services, all of Postgres, and what derives take while it is open."""
     server = postgres_of(system)
     pids = read_run_file(open_home(system.home), "services")
-    gateway, deriving = int(pids["recall"]), int(pids[DERIVE])
+    gateway, deriving = int(pids[ALL]), int(pids[DERIVE])
     taken = Taken(-_of_process(gateway), -_of_family(server.pid), -_of_process(deriving))
     yield taken
     taken.gateway += _of_process(gateway)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
 
-from chaos.crashes.forker import Forked, Forker
 from reverie.bus.streams import CONSUMERS, ensure_streams
 from reverie.domain.access.principals import KeyRole
 from reverie.store.platform.api_keys import NewApiKey, create_key
@@ -29,6 +28,74 @@ ACK_WAIT = 2.0
 
 
 @dataclass(frozen=True)
+class KillableService:
+    """A running `reverie serve NAME`."""
+
+    child: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.child.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs; else its exit code."""
+        return self.child.poll()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.child.kill()
+
+    def terminate(self) -> None:
+        """Tells it to stop."""
+        self.child.terminate()
+
+    async def wait(self) -> int:
+        """Waits for its end; its exit code."""
+        return await asyncio.to_thread(self.child.wait)
+
+
+@dataclass(frozen=True)
+class ServiceStarter:
+    """Starts service processes; `running` are those that it has not killed."""
+
+    running: dict[int, KillableService] = field(default_factory=dict)
+
+    def start(self, service: str, environment: Mapping[str, str], log: Path) -> KillableService:
+        """A service in this environment and no other."""
+        command = [sys.executable, "-P", "-m", "reverie.cli.app.main", "serve", service]
+        with log.open("ab") as err:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=err,
+                env=dict(environment),
+            )
+        started = self.running[child.pid] = KillableService(child)
+        return started
+
+    def kill(self, pid: int) -> None:
+        """kill -9."""
+        process = self.running.pop(pid, None)
+        if process is not None:
+            process.kill()
+            process.child.wait()
+
+
+@contextmanager
+def service_starter() -> Iterator[ServiceStarter]:
+    """At the end every process of it is killed."""
+    starter = ServiceStarter()
+    try:
+        yield starter
+    finally:
+        for pid in list(starter.running):
+            starter.kill(pid)
+
+
+@dataclass(frozen=True)
 class World:
     """What the processes share: servers, a key, a folder for their logs."""
 
@@ -37,7 +104,7 @@ class World:
     key: str
     folder: Path
     http: aiohttp.ClientSession
-    forker: Forker
+    starter: ServiceStarter
 
     async def post(self, url: str, json: Any, **headers: str) -> Any:
         """The body of a POST that must succeed."""
@@ -62,13 +129,13 @@ async def quick_streams(nats_url: str) -> None:
 
 @asynccontextmanager
 async def open_world(
-    database: DatabaseUrls, nats_url: str, folder: Path, forker: Forker
+    database: DatabaseUrls, nats_url: str, folder: Path, starter: ServiceStarter
 ) -> AsyncIterator[World]:
     """Streams whose consumers give up on a dead worker soon, and a key."""
     await quick_streams(nats_url)
     key = create_key(database.admin_url, NewApiKey("chaos", KeyRole.ADMIN))
     async with aiohttp.ClientSession() as http:
-        yield World(database, nats_url, key, folder, http, forker)
+        yield World(database, nats_url, key, folder, http, starter)
 
 
 @dataclass(frozen=True)
@@ -76,7 +143,7 @@ class Served:
     """A running service: where it listens, and what it logged."""
 
     url: str
-    process: Process | Forked
+    process: KillableService
     log: Path
 
     async def kill(self) -> None:
@@ -98,29 +165,16 @@ def _logged(log: Path, event: str) -> list[dict[str, Any]]:
 async def served(
     world: World, name: str, env: Mapping[str, str] | None = None, **settings: object
 ) -> AsyncIterator[Served]:
-    """`reverie serve NAME` as a process, ready; killed at the end if it still runs.
-
-    It is forked from one that has imported it, which takes a tenth of the time, unless `env` is to
-    hold before it imports anything.
-    """
+    """`reverie serve NAME` as a process, ready; killed at the end if it still runs."""
     given = {**_environment(world, name, settings), **(env or {})}
     log = world.folder / f"{name}-{uuid4().hex[:8]}.log"
-    with log.open("w") as err:
-        if env is None:
-            process: Process | Forked = await world.forker.start(name, given, log)
-        else:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "reverie.cli.app.main", "serve", name,
-                stdin=DEVNULL, stdout=DEVNULL, stderr=err, env=given,
-            )  # fmt: skip
+    process = world.starter.start(name, given, log)
     try:
         url = await eventually(lambda: _url(process, log), 40)
         await eventually(lambda: _ready(world, url), 40)
         yield Served(url, process, log)
     finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+        world.starter.kill(process.pid)
 
 
 def _environment(world: World, name: str, settings: Mapping[str, object]) -> dict[str, str]:
@@ -138,7 +192,7 @@ def _environment(world: World, name: str, settings: Mapping[str, object]) -> dic
     return {"PATH": "/usr/bin:/bin", "HOME": str(world.folder), **path, **own}
 
 
-async def _url(process: Process | Forked, log: Path) -> str:
+async def _url(process: KillableService, log: Path) -> str:
     lines = _logged(log, "listening")
     assert process.returncode is None, _logged(log, "start_failed")
     return str(lines[0]["url"]) if lines else ""

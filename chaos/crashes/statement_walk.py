@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chaos.crashes.forker import Forker
-from chaos.crashes.service_processes import quick_streams
+from chaos.crashes.service_processes import ServiceStarter, quick_streams
 from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import publish_now, relay
@@ -52,7 +51,7 @@ class Walk:
     store: Store
     parts: DreamDependencies
     bus: MessageBus
-    forker: Forker
+    starter: ServiceStarter
     log: Path
     proxy: StepProxy
     settings: dict[str, object]
@@ -62,7 +61,7 @@ class Walk:
     def reached(self, step: Step) -> None:
         """Kills the victim where it is to die."""
         if step == self.at:
-            self.forker.kill(self.victim)
+            self.starter.kill(self.victim)
 
     async def worker(self, behind: bool = False) -> int:
         """Another worker; `behind` the proxy it is the victim."""
@@ -70,7 +69,7 @@ class Walk:
         url = at_port(url, self.proxy.port) if behind else url
         told = self.settings | {"database_url": url}
         environment = {f"REVERIE_{name.upper()}": str(value) for name, value in told.items()}
-        return (await self.forker.start("dream", environment, self.log)).pid
+        return self.starter.start("dream", environment, self.log).pid
 
     async def fall(self, step: Step, seconds: float = 40.0) -> None:
         """A worker that dies at that step."""
@@ -79,7 +78,7 @@ class Walk:
         self.victim = await self.worker(behind=True)
 
         async def fallen() -> bool:
-            return self.victim not in self.forker.living
+            return self.victim not in self.starter.running
 
         await eventually(fallen, seconds)
         self.at = None
@@ -118,7 +117,7 @@ def _answer(asked: Asked) -> Any:
 
 @asynccontextmanager
 async def open_walk(
-    database: DatabaseUrls, nats_url: str, workers: Forker, folder: Path
+    database: DatabaseUrls, nats_url: str, workers: ServiceStarter, folder: Path
 ) -> AsyncIterator[Walk]:
     await quick_streams(nats_url)
     made: list[Walk] = []

@@ -12,7 +12,7 @@ import json
 
 import pytest
 
-from chaos.crashes.forker import Forker
+from chaos.crashes.service_processes import ServiceStarter
 from chaos.crashes.statement_walk import SOON, WALK_SECONDS, Walk, chosen, open_walk
 from reverie.bus.streams import DREAM_WORKERS
 from reverie.contracts.events import MEMORY_STREAM
@@ -61,7 +61,7 @@ async def _check_told(walk: Walk) -> None:
 
     last = await walk.worker()
     await eventually(no_ticket)
-    walk.forker.kill(last)
+    walk.starter.kill(last)
 
 
 async def _followed(walk: Walk, scope: str, step: Step) -> None:
@@ -72,19 +72,19 @@ async def _followed(walk: Walk, scope: str, step: Step) -> None:
     try:
         await eventually(lambda: _done(walk, scope), SOON)
     finally:
-        walk.forker.kill(next_one)
+        walk.starter.kill(next_one)
 
 
 @pytest.mark.timeout(WALK_SECONDS)
 async def test_a_worker_killed_at_any_step_of_a_dream_is_followed_by_one_that_finishes(
-    database: DatabaseUrls, nats_url: str, forker: Forker, test_run: TestRun
+    database: DatabaseUrls, nats_url: str, starter: ServiceStarter, test_run: TestRun
 ) -> None:
-    async with open_walk(database, nats_url, forker, test_run.new_folder("walk")) as walk:
+    async with open_walk(database, nats_url, starter, test_run.new_folder("walk")) as walk:
         await walk.tell("project/p")
         walk.victim = await walk.worker(behind=True)
         await eventually(lambda: _done(walk, "project/p"), 40)
         await eventually(walk.told)
-        walk.forker.kill(walk.victim)
+        walk.starter.kill(walk.victim)
         steps = chosen(walk.proxy.steps, FEW)
         for n, step in enumerate(steps):
             await _followed(walk, f"project/p{n}", step)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chaos.crashes.forker import Forker
+from chaos.crashes.service_processes import ServiceStarter
 from chaos.crashes.statement_walk import SOON, WALK_SECONDS, Walk, chosen, open_walk
 from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
@@ -109,19 +109,19 @@ async def _followed(walk: Walk, name: str, step: Step) -> int:
     try:
         await eventually(lambda: _tended(walk, tenant), SOON)
     finally:
-        walk.forker.kill(next_one)
+        walk.starter.kill(next_one)
     return tenant
 
 
 @pytest.mark.timeout(WALK_SECONDS)
 async def test_a_worker_killed_at_any_step_of_tending_is_followed_by_one_that_finishes(
-    database: DatabaseUrls, nats_url: str, forker: Forker, test_run: TestRun
+    database: DatabaseUrls, nats_url: str, starter: ServiceStarter, test_run: TestRun
 ) -> None:
-    async with open_walk(database, nats_url, forker, test_run.new_folder("walk")) as walk:
+    async with open_walk(database, nats_url, starter, test_run.new_folder("walk")) as walk:
         first = await _plant(walk, "first")
         walk.victim = await walk.worker(behind=True)
         await eventually(lambda: _tended(walk, first), 40)
-        walk.forker.kill(walk.victim)
+        walk.starter.kill(walk.victim)
         wanted, told = walk.rows(STATE, first), walk.rows(TOLD, first)
         assert len(told) >= 5
         steps = chosen(walk.proxy.steps, FEW)

@@ -10,8 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from chaos.crashes.forker import Forker
-from chaos.crashes.service_processes import Served, World, quick_streams, served
+from chaos.crashes.service_processes import Served, ServiceStarter, World, quick_streams, served
 from chaos.crashes.statement_walk import ALL
 from reverie.client import AsyncReverie
 from reverie.embedded import postgres
@@ -37,12 +36,12 @@ SERVICES = ("ingest", "recall", "dream") if ALL else ("ingest",)
 
 @pytest.fixture
 async def old_world(
-    empty_database: DatabaseUrls, nats_url: str, test_run: TestRun, forker: Forker
+    empty_database: DatabaseUrls, nats_url: str, test_run: TestRun, starter: ServiceStarter
 ) -> AsyncIterator[World]:
     """A database without a schema yet; the key is one of those that it will hold."""
     async with aiohttp.ClientSession() as http:
         folder = test_run.new_folder("upgraded")
-        yield World(empty_database, nats_url, KEY, folder, http, forker)
+        yield World(empty_database, nats_url, KEY, folder, http, starter)
 
 
 async def _write(client: AsyncReverie, writer: int, stop: asyncio.Event) -> dict[str, str]:

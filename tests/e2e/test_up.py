@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from reverie.embedded.forker import ABLE
 from reverie.embedded.home import open_home, write_run_file
 from reverie.embedded.lock import hold_home_lock
 from reverie.embedded.probe import fetch_health
@@ -49,7 +48,7 @@ NOWHERE = [
 ]
 """Ports at which nothing answers, whoever else runs Reverie on this machine."""
 
-KILLED = ("dream", "postgres", "nats")
+KILLED = ("all", "derive", "postgres", "nats")
 
 Start = Callable[..., Up]
 
@@ -117,21 +116,18 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
     gateway, key = addresses["gateway"], _key(home)
     post(f"{gateway}/v1/remember", key, {"content": "Herons nest behind the mill."})
     post(f"{gateway}/v1/remember", key, {"content": "The lighthouse keeper prefers oolong."})
-    before, forkers = first.pids(), first.forkers()
-    assert len(forkers) == ABLE
-    for pid in (*forkers, *(before[name] for name in KILLED)):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: len(first.forkers() - forkers) == ABLE)
+    before = first.pids()
+    for name in KILLED:
+        os.kill(before[name], signal.SIGKILL)
     until(lambda: all(pid != before[name] for name, pid in first.pids().items() if name in KILLED))
     until(lambda: all(fetch_health(url).is_ready for url in addresses["services"].values()))
     found = post(f"{gateway}/v1/recall", key, {"query": "where do herons nest"})
     assert "mill" in found["memories"][0]["content"]
 
-    before, forkers = first.pids(), first.forkers()
+    before = first.pids()
     first.process.kill()
     first.process.wait()
     services = {pid for name, pid in before.items() if name not in {"postgres", "nats"}}
-    services |= forkers
     until(lambda: gone(services))
     assert is_alive(before["postgres"])
     assert is_alive(before["nats"])
@@ -166,7 +162,7 @@ def test_two_urls_run_the_services_without_any_embedded_server(
     key = "api_key=rv_chosen_by_me_0123456789"
     up = start(reverie_home, *urls, "--set", key, "--set", "ingest_role=both")
     gateway = up.ready()["gateway"]
-    assert set(up.pids()) == {"recall", "ingest", "dream", "staleness"}
+    assert set(up.pids()) == {"all"}
     assert not (reverie_home / "postgres").exists()
     answer = post(f"{gateway}/v1/remember", "rv_chosen_by_me_0123456789", {"content": "Elsewhere."})
     assert answer["status"] == "created"

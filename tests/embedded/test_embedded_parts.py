@@ -19,7 +19,7 @@ from reverie.embedded.home import open_home
 from reverie.embedded.lock import hold_home_lock, is_home_locked
 from reverie.embedded.probe import ServiceHealth, fetch_health
 from reverie.embedded.processes import LOG_LIMIT, open_log, read_last_lines
-from reverie.embedded.service_processes import ServerConnections, build_environment
+from reverie.embedded.service_processes import ServerUrls, build_environment
 from reverie.embedded.supervisor import _with_vault_key
 from reverie.embedded.tls import prepare_tls
 from reverie.embedded.watchdog import MAX_RESTART_DELAY, watch_processes
@@ -157,29 +157,27 @@ def test_a_log_is_bounded_and_its_end_can_be_read(tmp_path: Path) -> None:
 
 
 def test_services_are_not_told_what_they_do_not_need(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("REVERIE_API_KEY", "rv_secret")
-    settings = Settings.model_validate(
-        {"api_key": "rv_secret", "database_migration_url": "postgresql://root@h/d", "pool_max": 3}
+    monkeypatch.setenv("REVERIE_API_KEY", "rv_of_the_supervisor")
+    settings = Settings(
+        home=tmp_path, api_key=SecretStr("rv_mine"), shutdown_timeout=60, llm_provider="none"
     )
-    told = build_environment(settings, {"recall": 1})
-    assert "rv_secret" not in str(told)
-    assert "root@h" not in str(told)
-    assert told["REVERIE_POOL_MAX"] == "3"
-    assert told["REVERIE_RECALL_PORT"] == "1"
-    assert told["REVERIE_LIFELINE"] == "1"
-    urls = ("postgresql://h/d", "postgresql://reads@h/d", "nats://{}@h".format)
-    servers = ServerConnections(*urls, bus_files={"NATS_CREDS": tmp_path, "NATS_NKEY": None})
-    assert servers.environment_for("dream") == {
-        "REVERIE_DATABASE_URL": "postgresql://h/d",
-        "REVERIE_NATS_URL": "nats://dream@h",
-        "REVERIE_NATS_CREDS": str(tmp_path),
-    }
-    assert servers.environment_for("recall") == {
-        "REVERIE_DATABASE_URL": "postgresql://h/d",
-        "REVERIE_DATABASE_READONLY_URL": "postgresql://reads@h/d",
-    }
+    servers = ServerUrls("postgresql://h/d", "postgresql://reads@h/d", "nats://ingest@h")
+    chosen = {"ingest": 1, "dream": 2, "derive": 3, "dream-worker": 4}
+    services, worker = (
+        build_environment(process, settings, chosen, servers) for process in ("all", "derive")
+    )
+    assert "REVERIE_API_KEY" not in services
+    assert services["REVERIE_SHUTDOWN_TIMEOUT"] == "3.0"
+    assert services["REVERIE_LIFELINE"] == "1"
+    assert services["REVERIE_DATABASE_URL"] == "postgresql://h/d"
+    assert services["REVERIE_DATABASE_READONLY_URL"] == "postgresql://reads@h/d"
+    assert services["REVERIE_NATS_URL"] == "nats://ingest@h"
+    ports_of = [
+        (env["REVERIE_INGEST_PORT"], env["REVERIE_DREAM_PORT"]) for env in (services, worker)
+    ]
+    assert ports_of == [("1", "2"), ("3", "4")]
 
 
 def test_a_certificate_is_made_once_and_anew_where_it_ends_soon_or_names_too_little(
@@ -213,21 +211,18 @@ def test_files_of_the_settings_are_those_of_the_gateway_and_the_others_show_thei
 ) -> None:
     place = open_home(tmp_path)
     assert prepare_tls(Settings(home=tmp_path), place) is None
-    own = prepare_tls(Settings(home=tmp_path, tls_source="self-signed"), place)
+    signed = Settings(home=tmp_path, tls_source="self-signed")
+    own = prepare_tls(signed, place)
     assert own is not None
-    assert own.environment_for("recall")["TLS_CERT"] == own.environment_for("dream")["TLS_CERT"]
+    for service in ("recall", "dream"):
+        assert own.settings_for(service, signed).tls_cert == own.own_files.cert
     given = Settings(home=tmp_path, tls_cert=Path("/c"), tls_key=Path("/k"), ca_file=Path("/a"))
     files = prepare_tls(given, place)
     assert files is not None
-    assert (
-        files.environment_for("recall")["TLS_CERT"],
-        files.environment_for("recall")["TLS_KEY"],
-    ) == ("/c", "/k")
-    assert files.environment_for("dream")["TLS_CERT"] == str(own.own_files.cert)
-    assert (files.environment_for("recall")["CA"], files.environment_for("dream")["CA"]) == (
-        str(own.own_files.ca),
-        "/a",
-    )
+    gateway, dream = (files.settings_for(service, given) for service in ("recall", "dream"))
+    assert (gateway.tls_cert, gateway.tls_key) == (Path("/c"), Path("/k"))
+    assert (gateway.ca_file, dream.ca_file) == (own.own_files.ca, Path("/a"))
+    assert dream.tls_cert == own.own_files.cert
     for half in ({"tls_cert": Path("/c")}, {"tls_key": Path("/k")}):
         with pytest.raises(Misconfigured, match="beside it"):
             prepare_tls(Settings.model_validate({"home": tmp_path, **half}), place)

@@ -21,7 +21,7 @@ from reverie.runtime.http.calls import Call, Reply
 from reverie.runtime.http.pagination import CursorPosition, PageQuery, cut_page, decode_cursor
 from reverie.runtime.http.reverse_proxy import ProxyRoute
 from reverie.runtime.http.routes import Route
-from reverie.runtime.service import Service, serve, start_service
+from reverie.runtime.service import Service, ServiceLaunch, serve, start_service
 from reverie.runtime.settings.loading import load_settings
 from reverie.runtime.settings.settings import Settings
 from reverie.testing.in_memory_runtime import (
@@ -233,4 +233,4 @@ async def open_sample(settings: Settings) -> AsyncIterator[Service]:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(open_sample, load_settings(), "ingest"))
+    sys.exit(serve([ServiceLaunch("ingest", open_sample, load_settings())], "ingest"))

@@ -18,7 +18,7 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from reverie.embedded.privileges import is_reachable
-from reverie.embedded.processes import is_alive, is_running
+from reverie.embedded.processes import is_alive
 from reverie.testing.models import model_home
 
 ANY_PORT = [
@@ -118,11 +118,6 @@ class Up:
             if (notes / f"{name}.json").exists()
         }
         return servers | services
-
-    def forkers(self) -> set[int]:
-        """The process that forks services, where there is one."""
-        below = psutil.Process(self.process.pid).children()
-        return {one.pid for one in below if is_running(one.pid, "reverie", "forker")}
 
     def descendants(self) -> set[int]:
         """All processes below the supervisor, Postgres' own children too."""

@@ -8,8 +8,12 @@ from typing import Any, Protocol
 
 SERVICES = ("ingest", "dream", "staleness", "recall")
 GATEWAY = "recall"
+ALL = "all"
+"""The process of the four services."""
 DERIVE = "derive"
-"""The other process of ingest: what no request waits for."""
+"""The process that derives and dreams, and what of ingest it runs."""
+DREAM_WORKER = "dream-worker"
+"""What of dream that process runs."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from reverie.embedded.backends import (
     open_backends,
     strip_url_credentials,
 )
-from reverie.embedded.forker import Forker
 from reverie.embedded.home import (
     Home,
     delete_run_file,
@@ -33,16 +32,15 @@ from reverie.embedded.probe import fetch_health
 from reverie.embedded.reporting import Addresses, ProgressReporter
 from reverie.embedded.service_processes import (
     GRPC,
-    ServerConnections,
+    ServerUrls,
     ServiceProcess,
     build_environment,
-    build_process_environment,
     check_host,
     choose_ports,
     find_moved_ports,
+    listener_names,
     process_names,
     read_log_end,
-    start_forker,
     stop_leftovers,
 )
 from reverie.embedded.tls import TlsSetup, prepare_tls
@@ -69,7 +67,6 @@ class _Stack:
     database: PostgresBackend
     bus: NatsBackend
     services: list[ServiceProcess]
-    forker: Forker | None = None
     tls: TlsSetup | None = None
 
     @property
@@ -79,11 +76,7 @@ class _Stack:
     @property
     def server_processes(self) -> list[SupervisedProcess]:
         """What services need, in the order of starting."""
-        return [
-            *self.database.processes,
-            *self.bus.processes,
-            *([self.forker] if self.forker else []),
-        ]
+        return [*self.database.processes, *self.bus.processes]
 
 
 async def run_supervisor(
@@ -132,17 +125,15 @@ async def _run_stack(
 ) -> None:
     check_host(settings)
     write_run_file(home, "up", {"pid": os.getpid()})
-    # Before the servers: it imports while they start.
-    stack.forker = start_forker(settings, home)
     key = await _prepare(settings, home, stack, reporter)
     _raise_if_stopped(stop)
     read_end, lifeline = os.pipe()
     try:
-        reporter.step("the four services")
+        reporter.step("the services")
         chosen = _plan_services(settings, home, stack, read_end, reporter)
         await asyncio.to_thread(_start_services, stack.services)
         addresses = _collect_addresses(settings, home, stack, key, chosen)
-        await _wait_until_ready(addresses.services, stack.services, stop, home, reporter)
+        await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
         reporter.up(addresses)
         await _supervise(stack, addresses, stop, after_ready, reporter)
@@ -192,16 +183,13 @@ def _plan_services(
     for name in find_moved_ports(settings, chosen):
         reporter.note(f"the port set for {name} is taken; it listens on {chosen[name]}")
     settings = _with_vault_key(settings, home)
-    urls = stack.database.service_url, stack.database.reader_url
-    files = {"NATS_CREDS": settings.nats_creds, "NATS_NKEY": settings.nats_nkey}
-    servers = ServerConnections(*urls, stack.bus.url_for, stack.tls, files)
-    env = build_environment(settings, chosen)
+    # One process runs several services: it logs in to NATS as the one that may do most.
+    nats_url = stack.bus.url_for("ingest")
+    servers = ServerUrls(stack.database.service_url, stack.database.reader_url, nats_url)
     delete_run_file(home, "services")
     for name in process_names(settings):
-        process_environment = build_process_environment(name, env, chosen, servers)
-        stack.services.append(
-            ServiceProcess(name, home, process_environment, read_end, stack.forker)
-        )
+        environment = build_environment(name, settings, chosen, servers)
+        stack.services.append(ServiceProcess(name, home, environment, read_end))
     return chosen
 
 
@@ -227,7 +215,7 @@ def _collect_addresses(
         home=home.root,
         services={
             name: base_url(settings.host, chosen[name], stack.tls is not None)
-            for name in process_names(settings)
+            for name in listener_names(settings)
         },
         grpc=base_url(settings.host, chosen[GRPC]).removeprefix("http://")
         if settings.grpc_enabled
@@ -241,25 +229,30 @@ def _collect_addresses(
 
 
 async def _wait_until_ready(
-    urls: Mapping[str, str],
+    settings: Settings,
+    addresses: Addresses,
     services: Sequence[ServiceProcess],
     stop: asyncio.Event,
     home: Home,
     reporter: ProgressReporter,
 ) -> None:
     deadline = asyncio.get_running_loop().time() + READY_SECONDS
-    pending = {service.name: service for service in services}
+    pending = {
+        listener: process
+        for process in services
+        for listener in listener_names(settings, process.name)
+    }
     problem = ""
     while pending:
         _raise_if_stopped(stop)
         for name, service in list(pending.items()):
             has_ended = not service.is_running()
-            health = await asyncio.to_thread(fetch_health, urls[name], 2.5)
+            health = await asyncio.to_thread(fetch_health, addresses.services[name], 2.5)
             if health.is_ready and not has_ended:
                 del pending[name]
             elif has_ended or asyncio.get_running_loop().time() > deadline:
                 problem = "it ended" if has_ended else health.problem
-                raise _not_ready_error(name, problem, home, reporter)
+                raise _not_ready_error(service.name, problem, home, reporter)
         await wait_or_stop(stop, 0.05)
 
 
@@ -268,7 +261,7 @@ def _not_ready_error(
 ) -> Unavailable:
     log, lines = read_log_end(home, name)
     reporter.failed(name, log, lines)
-    return Unavailable(f"the service {name}", f"{problem}; its log is {log}")
+    return Unavailable(f"the process {name}", f"{problem}; its log is {log}")
 
 
 async def _supervise(
@@ -309,7 +302,7 @@ def _raise_if_stopped(stop: asyncio.Event) -> None:
 
 
 async def _stop_all(stack: _Stack, home: Home) -> None:
-    """Services, their forker, NATS, then Postgres; one that will not end holds up no other."""
+    """Services, NATS, then Postgres; one that will not end holds up no other."""
     stops = [asyncio.to_thread(service.stop) for service in stack.services]
     results = await asyncio.gather(*stops, return_exceptions=True)
     for process in reversed(stack.server_processes):

@@ -20,29 +20,27 @@ RENEWAL_CHECK_SECONDS = 6 * 3600.0
 
 @dataclass(frozen=True)
 class TlsSetup:
-    """The machine's own certificate, and the files that the gateway shows instead, if any."""
+    """The machine's own certificate: its folder, the host names in it, and its files."""
 
     folder: Path
     names: tuple[str, ...]
     own_files: CertificateFiles
-    cert: Path | None = None
-    key: Path | None = None
-    grpc_cert: Path | None = None
-    grpc_key: Path | None = None
-    ca: Path | None = None
 
-    def environment_for(self, service: str) -> dict[str, str | None]:
-        """What a service is told: files of the settings are those of the gateway's doors."""
+    def settings_for(self, service: str, settings: Settings) -> Settings:
+        """The settings of one service: files that are set are for the gateway's ports only."""
         is_gateway = service == GATEWAY
-        paths = {
-            "TLS_CERT": self.cert if is_gateway and self.cert else self.own_files.cert,
-            "TLS_KEY": self.key if is_gateway and self.cert else self.own_files.key,
-            "GRPC_CERT": self.grpc_cert if is_gateway else None,
-            "GRPC_KEY": self.grpc_key if is_gateway else None,
-            # The gateway asks the others, and they show what this machine signed.
-            "CA": self.own_files.ca if is_gateway else self.ca,
-        }
-        return {name: str(path) if path else None for name, path in paths.items()}
+        has_files = is_gateway and settings.tls_cert is not None
+        return settings.model_copy(
+            update={
+                "tls_source": "files",
+                "tls_cert": settings.tls_cert if has_files else self.own_files.cert,
+                "tls_key": settings.tls_key if has_files else self.own_files.key,
+                "grpc_cert": settings.grpc_cert if is_gateway else None,
+                "grpc_key": settings.grpc_key if is_gateway else None,
+                # The gateway calls the others, and they show what this machine signed.
+                "ca_file": self.own_files.ca if is_gateway else settings.ca_file,
+            }
+        )
 
     async def renew_periodically(self, stop: asyncio.Event, reporter: ProgressReporter) -> None:
         """Makes the certificate anew before it ends, until `stop`; services take it up."""
@@ -55,7 +53,7 @@ class TlsSetup:
 
 
 def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
-    """The certificates of the processes to be started; None without TLS.
+    """The machine's own certificate, made where it is missing; None without TLS.
 
     Raises `Misconfigured` where a file that is set lacks its other half.
     """
@@ -71,5 +69,4 @@ def prepare_tls(settings: Settings, home: Home) -> TlsSetup | None:
         own_files = ensure_certificate(folder, names)
     except OSError as error:
         raise Misconfigured("tls_source", f"{folder} cannot be written: {error.strerror}") from None
-    configured = settings.tls_cert, settings.tls_key, settings.grpc_cert, settings.grpc_key
-    return TlsSetup(folder, names, own_files, *configured, settings.ca_file)
+    return TlsSetup(folder, names, own_files)

@@ -72,6 +72,10 @@ class ModelManager:
         self.counter: TokenCounter = EstimatingTokenCounter()
         self.sparse_counter: TokenCounter = EstimatingTokenCounter()
 
+    def set_metrics(self, metrics: ModelMetrics) -> None:
+        """Counts there what the models do; to be set before any is loaded."""
+        self._metrics = metrics
+
     async def run_loading_loop(self) -> None:
         """Loads the models, again after a pause where it fails; then rests. A background task."""
         try:

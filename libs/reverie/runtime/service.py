@@ -52,7 +52,7 @@ from reverie.runtime.limits.concurrency import (
 )
 from reverie.runtime.limits.rate_limiter import RateLimiter, SharedQuotas
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
-from reverie.runtime.observability.logs import Redact, configure_logs
+from reverie.runtime.observability.logs import Redact, configure_logs, current_service
 from reverie.runtime.observability.metrics import PolledGauge, PolledGauges, create_registry
 from reverie.runtime.observability.tracing import export_spans, install_provider
 from reverie.runtime.process import system_resources
@@ -275,22 +275,28 @@ def _listen_error(error: OSError, service: Service, host: str, port: int) -> Mis
     return Misconfigured("host", f"cannot listen on {host}: {error.strerror}")
 
 
-def serve(
-    open_service: ServiceFactory,
-    settings: Settings,
-    name: str = "reverie",
-    redact: Redact | None = None,
-) -> int:
-    """Runs a service until it is told to stop; the exit code of the process.
+@dataclass(frozen=True)
+class ServiceLaunch:
+    """A service that this process runs: its name, how it is opened, and its settings."""
 
-    0 after a stop, 78 where a setting is wrong, 69 where something it needs does not answer,
-    1 where something broke. What went wrong is one log line; never a bare stack trace.
+    name: str
+    open_service: ServiceFactory
+    settings: Settings
+
+
+def serve(launches: Sequence[ServiceLaunch], process: str, redact: Redact | None = None) -> int:
+    """Runs services on one event loop until the process is told to stop; its exit code.
+
+    When one of them fails, all of them end. 0 after a stop, 78 where a setting is wrong, 69 where
+    something a service needs does not answer, 1 where something broke. What went wrong is one log
+    line; never a bare stack trace.
     """
     system_resources.tune_malloc()
-    configure_logs(settings, name, redact)
-    with export_spans(settings, name, redact):
+    settings = launches[0].settings
+    configure_logs(settings, process, redact)
+    with export_spans(settings, process, redact):
         try:
-            asyncio.run(_serve(open_service, settings))
+            asyncio.run(_serve(launches))
         except ReverieError as error:
             log.error("start_failed", problem=error.code, reason=str(error))
             return _exit_code(error)
@@ -306,31 +312,47 @@ def _exit_code(error: ReverieError) -> int:
     return EXIT_UNAVAILABLE if isinstance(error, Unavailable) else EXIT_FAILED
 
 
-async def _serve(open_service: ServiceFactory, settings: Settings) -> None:
-    """A stop before the service is open breaks the opening off; later it ends the serving."""
-    opened = asyncio.Event()
-    async with stop_signal() as stop:
-        service_task = asyncio.create_task(_run_until_stopped(open_service, settings, opened, stop))
+async def _serve(launches: Sequence[ServiceLaunch]) -> None:
+    """Runs each service in a task of its own until a stop, or until one of them fails.
+
+    What is not open yet is broken off then; what is open shuts down in order.
+    """
+    opened = [asyncio.Event() for _ in launches]
+
+    async def tune_memory() -> None:
+        for event in opened:
+            await event.wait()
+        system_resources.freeze_gc()
+        await system_resources.trim_memory_periodically()
+
+    async with stop_signal() as stop, run_in_background([tune_memory]):
+        tasks = [
+            asyncio.create_task(_run_until_stopped(launch, event, stop))
+            for launch, event in zip(launches, opened, strict=True)
+        ]
         stop_task = asyncio.create_task(stop.wait())
-        await asyncio.wait({service_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
-        stop_task.cancel()
-        if not opened.is_set():
-            service_task.cancel()
-        await asyncio.wait({service_task})
-    if not service_task.cancelled():
-        service_task.result()
+        await asyncio.wait({*tasks, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        stop.set()
+        for task, event in zip(tasks, opened, strict=True):
+            if not event.is_set():
+                task.cancel()
+        await asyncio.wait({*tasks, stop_task})
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
 
 
 async def _run_until_stopped(
-    open_service: ServiceFactory, settings: Settings, opened: asyncio.Event, stop: asyncio.Event
+    launch: ServiceLaunch, opened: asyncio.Event, stop: asyncio.Event
 ) -> None:
+    # This task has a context of its own, which all that the service starts inherits.
+    current_service.set(launch.name)
+    settings = launch.settings
     async with (
-        open_service(settings) as service,
+        launch.open_service(settings) as service,
         start_service(service, settings, settings.host, service.port) as url,
-        run_in_background([system_resources.trim_memory_periodically]),
     ):
         opened.set()
-        system_resources.freeze_gc()
         log.info("listening", url=url)
         await stop.wait()
     log.info("stopped")

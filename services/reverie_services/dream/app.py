@@ -10,7 +10,6 @@ from reverie.bus.consumer import consume
 from reverie.bus.credentials import NatsCredentials
 from reverie.bus.nats_bus import connect
 from reverie.bus.streams import DREAM_WORKERS
-from reverie.inference.embedding_endpoint import build_embedding_endpoint
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import build_language_endpoint
 from reverie.inference.model_manager import ModelManager
@@ -52,6 +51,7 @@ from reverie_services.dream.routes.dreams import build_dream_routes
 from reverie_services.dream.routes.dreams import build_maintenance_routes as tend_routes
 from reverie_services.dream.routes.summaries import build_summary_routes as summary_routes
 from reverie_services.dream.settings import build_dream_settings
+from reverie_services.models import build_model_manager
 
 
 def build_gauges(deps: DreamDependencies) -> list[PolledGauge]:
@@ -78,8 +78,13 @@ def build_gauges(deps: DreamDependencies) -> list[PolledGauge]:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
-    """A worker that any ticket wakes; as many as wanted may run."""
+async def open_service(
+    settings: Settings, shared_models: ModelManager | None = None
+) -> AsyncIterator[Service]:
+    """A worker that any ticket wakes; as many as wanted may run.
+
+    `shared_models`: those of another service of this process, which loads them.
+    """
     registry = create_registry()
     async with (
         open_database(
@@ -102,18 +107,11 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as language_model,
     ):
         vault = VaultStore(database, create_cipher(secret_text(settings.vault_key)), hide_secrets)
-        model_manager = ModelManager(
-            settings.embedding_model,
-            settings.home,
-            settings.embedding_model_dir,
-            settings.embedding_threads,
-            settings.model_download,
-            endpoint=build_embedding_endpoint(
-                settings.embedding_url, settings.embedding_dims, settings.embedding_key
-            ),
-            metrics=ModelMetrics(registry),
-            cached_texts=settings.embedding_cache_size,
-        )
+        model_manager = shared_models
+        jobs: list[BackgroundJob] = []
+        if model_manager is None and settings.dream_worker_enabled:
+            model_manager = build_model_manager(settings, metrics=ModelMetrics(registry))
+            jobs.append(model_manager.run_loading_loop)
         deps = DreamDependencies(
             settings=build_dream_settings(settings),
             bus=bus,
@@ -153,7 +151,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             registry=registry,
             auditor=create_auditor(settings, "dream", AuditTable(database), registry),
             background=[
-                model_manager.run_loading_loop,
+                *jobs,
                 partial(run_maintenance_loop, deps),
                 *(_build_worker_jobs(deps) if settings.dream_worker_enabled else ()),
             ],

@@ -12,7 +12,6 @@ from reverie.bus.dead_letters import handle_max_deliveries
 from reverie.bus.nats_bus import connect
 from reverie.bus.outbox_relay import relay
 from reverie.bus.streams import DEAD_LETTER_WATCHER, INGEST_ENRICH
-from reverie.inference.embedding_endpoint import build_embedding_endpoint
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import build_language_endpoint
 from reverie.inference.model_manager import ModelManager
@@ -80,6 +79,7 @@ from reverie_services.ingest.routes.vault import build_vault_routes as vault_rou
 from reverie_services.ingest.routes.writes import build_write_routes
 from reverie_services.ingest.scheduler import run_scheduler
 from reverie_services.ingest.settings import build_ingest_settings
+from reverie_services.models import build_model_manager
 
 READER_CONNECTIONS = 4
 """Connections that only read."""
@@ -90,8 +90,13 @@ DERIVE_NICENESS = 5
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
-    """Memories and turns come in here: the fast path answers, the slow one follows the bus."""
+async def open_service(
+    settings: Settings, model_manager: ModelManager | None = None
+) -> AsyncIterator[Service]:
+    """Memories and turns come in here: the fast path answers, the slow one follows the bus.
+
+    `model_manager`: the models, where another service of this process uses them too.
+    """
     if settings.ingest_role == "derive":
         # Before any thread is there: each has what the first had when it began.
         set_niceness(DERIVE_NICENESS)
@@ -116,22 +121,12 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         ) as language_model,
     ):
         vault = VaultStore(database, create_cipher(secret_text(settings.vault_key)), hide_secrets)
+        model_manager = model_manager or build_model_manager(settings, settings.recall_sparse)
+        model_manager.set_metrics(ModelMetrics(registry))
         deps = IngestDependencies(
             settings=build_ingest_settings(settings),
             bus=bus,
-            model_manager=ModelManager(
-                settings.embedding_model,
-                settings.home,
-                settings.embedding_model_dir,
-                settings.embedding_threads,
-                settings.model_download,
-                settings.recall_sparse,
-                build_embedding_endpoint(
-                    settings.embedding_url, settings.embedding_dims, settings.embedding_key
-                ),
-                metrics=ModelMetrics(registry),
-                cached_texts=settings.embedding_cache_size,
-            ),
+            model_manager=model_manager,
             memories=MemoryStore(database),
             edits=EditStore(database),
             stale_marks=StaleMarkStore(database),

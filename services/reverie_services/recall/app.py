@@ -9,10 +9,8 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter
 
-from reverie.inference.embedding_endpoint import build_embedding_endpoint
 from reverie.inference.llm_client import open_language_model
 from reverie.inference.llm_endpoint import build_language_endpoint
-from reverie.inference.model_manager import ModelManager
 from reverie.inference.model_metrics import ModelMetrics
 from reverie.inference.reranker import EndpointReranker, LocalReranker, Reranker
 from reverie.runtime.http.audit import create_auditor
@@ -50,6 +48,7 @@ from reverie.store.search.search import SearchStore
 from reverie.store.sessions.active_memory_sets import ActiveMemorySetStore
 from reverie.store.sessions.context import ContextStore
 from reverie.store.sessions.sessions import SessionStore
+from reverie_services.models import build_model_manager
 from reverie_services.recall.background_writers import TraceWriter, UsageWriter
 from reverie_services.recall.concurrency_limit import RecallConcurrencyLimit
 from reverie_services.recall.dependencies import (
@@ -116,19 +115,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             settings.request_timeout, CallMetrics(registry, "mcp"), client_metrics
         )
         metrics = RecallMetrics(registry, concurrency_limit)
-        model_manager = ModelManager(
-            settings.embedding_model,
-            settings.home,
-            settings.embedding_model_dir,
-            settings.embedding_threads,
-            settings.model_download,
-            settings.recall_sparse,
-            build_embedding_endpoint(
-                settings.embedding_url, settings.embedding_dims, settings.embedding_key
-            ),
-            metrics=model_metrics,
-            cached_texts=settings.embedding_cache_size,
-        )
+        model_manager = build_model_manager(settings, settings.recall_sparse, model_metrics)
         memories, sessions = MemoryStore(database), SessionStore(database)
         history, contexts = HistoryStore(database), ContextStore(database)
         embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,7 +133,9 @@ def down(timeout: float, home: Path | None, sets: tuple[str, ...], json: bool) -
 
 @click.command("serve")
 @click.argument(
-    "name", type=click.Choice(["ingest", "recall", "dream", "staleness"]), help="The service."
+    "name",
+    type=click.Choice(["ingest", "recall", "dream", "staleness", "all", "derive"]),
+    help="The service, or one of the two processes of `reverie up`.",
 )
 @home_option
 @set_option
@@ -141,6 +143,9 @@ def serve(name: str, home: Path | None, sets: tuple[str, ...]) -> None:
     """Run one service with the configured Postgres and NATS.
 
     It needs REVERIE_DATABASE_URL and REVERIE_NATS_URL, and stops on SIGTERM.
+
+    `all` runs the four services in one process, and `derive` the models and
+    what they derive beside it: the two processes of `reverie up`.
 
     Example: reverie serve recall --set recall_port=8080
 
@@ -155,9 +160,21 @@ def serve(name: str, home: Path | None, sets: tuple[str, ...]) -> None:
 
     try:
         settings = resolve_settings(home, sets)
+        settings_for = _local_settings(name, settings)
     except Misconfigured as error:
         print_error(error)
         raise click.exceptions.Exit(EXIT_CONFIG) from None
-    service = import_module(f"reverie_services.{name}.app")
-    code = run(service.open_service, settings, name, lambda text: redact(text).text)
-    raise click.exceptions.Exit(code)
+    launches = import_module("reverie_services.launch").list_launches(name, settings_for)
+    raise click.exceptions.Exit(run(launches, name, lambda text: redact(text).text))
+
+
+def _local_settings(name: str, settings: Settings) -> Callable[[str], Settings]:
+    """The settings of each service; `all` and `derive` use the certificate of this machine."""
+    if name in {"all", "derive"}:
+        from reverie.embedded.home import open_home
+        from reverie.embedded.tls import prepare_tls
+
+        tls = prepare_tls(settings, open_home(settings.home))
+        if tls is not None:
+            return lambda service: tls.settings_for(service, settings)
+    return lambda _: settings

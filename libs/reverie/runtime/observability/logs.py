@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TextIO
 
@@ -19,6 +20,9 @@ from reverie.domain.redaction.vault_secrets import SecretMatcher
 from reverie.runtime.settings.settings import Settings
 
 Redact = Callable[[str], str]
+
+current_service: ContextVar[str | None] = ContextVar("current_service", default=None)
+"""The service that this code runs for, in a process of several. Tasks inherit it."""
 
 _hidden_version = 0
 """How often that changed."""
@@ -38,16 +42,17 @@ _ROOT_LOGGER_NAME = "reverie"
 
 def configure_logs(
     settings: Settings,
-    service: str,
+    process: str,
     redact: Redact | None = None,
     stream: TextIO | None = None,
 ) -> None:
     """Sets up structlog and the root logger of this process; a second call replaces the first.
 
-    `redact` is applied to every string on its way out, tracebacks included.
+    Each line names the service that it is of, or else the `process`. `redact` is applied to every
+    string on its way out, tracebacks included.
     """
     output = stream or sys.stderr
-    shared_processors = _shared_processors(service)
+    shared_processors = _shared_processors(process)
     handler = logging.StreamHandler(output)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -96,9 +101,9 @@ def mask_credentials(text: str) -> str:
     return _BEARER.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text))
 
 
-def _shared_processors(service: str) -> list[Processor]:
+def _shared_processors(process: str) -> list[Processor]:
     def add_service(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        event.setdefault("service", service)
+        event.setdefault("service", current_service.get() or process)
         return event
 
     return [

@@ -9,7 +9,7 @@ from threading import Lock, Timer
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
@@ -17,7 +17,7 @@ from opentelemetry.trace import Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import Attributes, AttributeValue
 
-from reverie.runtime.observability.logs import Redact, mask_credentials
+from reverie.runtime.observability.logs import Redact, current_service, mask_credentials
 from reverie.runtime.observability.span_file import SpanFileExporter
 from reverie.runtime.settings.settings import Settings
 
@@ -41,6 +41,8 @@ class _SpanDispatcher(SpanProcessor):
             self._listeners = tuple(other for other in self._listeners if other is not listener)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if (service := current_service.get()) is not None:
+            span.set_attribute(SERVICE_NAME, service)
         for listener in self._listeners:
             listener.on_start(span, parent_context)
 
@@ -82,12 +84,13 @@ class _ListenerSampler(Sampler):
 
 
 @contextmanager
-def export_spans(settings: Settings, service: str, redact: Redact | None = None) -> Iterator[None]:
+def export_spans(settings: Settings, process: str, redact: Redact | None = None) -> Iterator[None]:
     """Exports the spans of this process while it is open; flushes them at the end (2 s at most).
 
-    `redact` is applied to every string of a span before it leaves the process.
+    Each span names the service that it is of, or else the `process`. `redact` is applied to every
+    string of a span before it leaves the process.
     """
-    install_provider(service)
+    install_provider(process)
     with ExitStack() as stack:
         for exporter in _create_exporters(settings):
             stack.enter_context(_attach_exporter(_RedactingExporter(exporter, redact)))
@@ -150,12 +153,16 @@ class _RedactingExporter(SpanExporter):
 
     def _redact_span(self, span: ReadableSpan) -> ReadableSpan:
         described = span.status.description
+        # A process has one resource, and may run several services.
+        attributes = dict(span.attributes or {})
+        service = attributes.pop(SERVICE_NAME, None)
+        resource = Resource({SERVICE_NAME: service}) if service else None
         return ReadableSpan(
             name=span.name,
             context=span.context,
             parent=span.parent,
-            resource=span.resource,
-            attributes=self._redact_attributes(span.attributes),
+            resource=span.resource.merge(resource) if resource else span.resource,
+            attributes=self._redact_attributes(attributes),
             events=[
                 Event(event.name, self._redact_attributes(event.attributes), event.timestamp)
                 for event in span.events

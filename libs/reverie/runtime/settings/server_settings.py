@@ -34,7 +34,7 @@ class ServerSettings(BaseSettings):
     ingest_role: Literal["api", "derive", "both"] | None = Field(
         None,
         description="what a process of ingest does: api (answers), derive (what no request waits "
-        "for), both; unset: both, but `reverie up` starts one of each",
+        "for), both; unset: both, but `reverie up` derives in a process of its own",
     )
     dream_port: Port = Field(3459, description="port of dream")
     staleness_port: Port = Field(3460, description="port of staleness")

@@ -1,0 +1,55 @@
+"""Says which services each process of `reverie serve` runs, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from importlib import import_module
+
+from reverie.runtime.service import Service, ServiceLaunch
+from reverie.runtime.settings.settings import Settings
+
+SERVICES = ("ingest", "dream", "staleness", "recall")
+ALL = "all"
+"""The four services in one process, for one machine."""
+DERIVE = "derive"
+"""What no request waits for: all that the models do with memories and sessions."""
+
+
+def list_launches(process: str, settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
+    """The services of a process: of `all`, of `derive`, or the one of that name."""
+    if process == ALL:
+        return [_launch_in_all(name, settings_for(name)) for name in SERVICES]
+    if process == DERIVE:
+        return _launch_derivation(settings_for)
+    return [ServiceLaunch(process, _factory(process), settings_for(process))]
+
+
+def _factory(name: str) -> Callable[..., AbstractAsyncContextManager[Service]]:
+    # Services import much: a process imports those that it runs.
+    factory: Callable[..., AbstractAsyncContextManager[Service]]
+    factory = import_module(f"reverie_services.{name}.app").open_service
+    return factory
+
+
+def _launch_in_all(name: str, settings: Settings) -> ServiceLaunch:
+    """Ingest and dream answer here; `derive` does the rest, unless `ingest_role` says `both`."""
+    if settings.ingest_role != "both":
+        changes = {"ingest_role": "api", "dream_worker_enabled": False}
+        settings = settings.model_copy(update=changes)
+    return ServiceLaunch(name, _factory(name), settings)
+
+
+def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
+    """The slow path of ingest and the dream worker, with one copy of the models."""
+    from reverie_services.models import build_model_manager
+
+    ingest = settings_for("ingest").model_copy(update={"ingest_role": DERIVE})
+    models = build_model_manager(ingest, ingest.recall_sparse)
+    open_ingest = partial(_factory("ingest"), model_manager=models)
+    open_dream = partial(_factory("dream"), shared_models=models)
+    return [
+        ServiceLaunch("ingest", open_ingest, ingest),
+        ServiceLaunch("dream", open_dream, settings_for("dream")),
+    ]
