@@ -15,6 +15,8 @@ ALL = "all"
 """The four services in one process, for one machine."""
 DERIVE = "derive"
 """What no request waits for: all that the models do with memories and sessions."""
+IDLE_MODEL_SECONDS = 120.0
+"""Seconds without work after which `derive` frees its models; to load them again takes one."""
 
 
 def list_launches(process: str, settings_for: Callable[[str], Settings]) -> list[ServiceLaunch]:
@@ -47,6 +49,7 @@ def _launch_derivation(settings_for: Callable[[str], Settings]) -> list[ServiceL
 
     ingest = settings_for("ingest").model_copy(update={"ingest_role": DERIVE})
     models = build_model_manager(ingest, ingest.recall_sparse)
+    models.release_after = IDLE_MODEL_SECONDS
     open_ingest = partial(_factory("ingest"), model_manager=models)
     open_dream = partial(_factory("dream"), shared_models=models)
     return [

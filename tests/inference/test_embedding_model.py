@@ -6,7 +6,10 @@ import asyncio
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from reverie.domain.core.errors import Unavailable
@@ -123,3 +126,24 @@ async def test_a_cancelled_call_gives_its_place_back(small: OnnxEmbedder) -> Non
 def test_a_model_that_is_not_there_is_not_fetched_unasked(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"no model_quantized\.onnx there"):
         load_embedder(home=tmp_path, download=False)
+
+
+async def test_an_idle_model_leaves_memory_and_the_next_call_loads_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    open_session = onnxruntime.InferenceSession
+
+    def count_session(path: str, *arguments: Any, **options: Any) -> Any:
+        opened.append(path)
+        return open_session(path, *arguments, **options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", count_session)
+    embedder = load_embedder(folder=model_home() / "models")
+    embedder.release_when_idle(0.0)
+    before = await embedder.embed(["Herons nest behind the mill."])
+    await asyncio.sleep(0.1)
+    after = await embedder.embed(["Herons nest behind the mill."])
+    embedder.close()
+    assert np.array_equal(before, after)
+    assert len(opened) == 2

@@ -91,6 +91,10 @@ class OnnxEmbedder:
         """From now on its calls are counted there."""
         self._runner.metrics = metrics
 
+    def release_when_idle(self, seconds: float | None) -> None:
+        """From now on it leaves memory after so many seconds without a call; None: never."""
+        self._runner.release_after = seconds
+
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """float32 (len(texts), dims), rows of length 1. Raises `Unavailable` when overrun."""
         if not texts:

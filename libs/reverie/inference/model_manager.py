@@ -38,7 +38,10 @@ SparseMode = Literal["auto", "on", "off"]
 
 
 class ModelManager:
-    """Holds the models once they are there. Without them, services work on words alone."""
+    """Holds the models once they are there. Without them, services work on words alone.
+
+    `release_after`: seconds without a call after which a model leaves memory until the next call.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class ModelManager:
         self._endpoint = endpoint
         self._metrics = metrics
         self._cached_texts = cached_texts
+        self.release_after: float | None = None
         self._first_attempt_done = asyncio.Event()
         self._load_requested = asyncio.Event()
         self._open_lock = asyncio.Lock()
@@ -156,6 +160,7 @@ class ModelManager:
             loaded = await asyncio.to_thread(
                 OnnxEmbedder.from_folder, name, model_folder, self._threads
             )
+        loaded.release_when_idle(self.release_after)
         await loaded.warm()
         loaded.set_metrics(self._metrics)
         self._counters[name] = loaded.counter
@@ -174,6 +179,7 @@ class ModelManager:
             self._threads,
             download=self._download,
         )
+        loaded.release_when_idle(self.release_after)
         await loaded.warm()
         loaded.set_metrics(self._metrics)
         self._metrics.set_loaded(SPARSE_MODEL, True)

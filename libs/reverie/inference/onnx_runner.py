@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -66,6 +67,9 @@ class OnnxRunner:
     turn, of `MAX_BATCH_TEXTS` and `MAX_BATCH_TOKENS`, so that a query waits for one turn of a long
     call, not for all; a turn is run in batches of `batch_tokens`. More than `max_waiting` calls at
     once are refused with `Unavailable`.
+
+    With `release_after` set, the graph leaves memory after so many seconds without a call, and is
+    loaded again by the next one.
     """
 
     def __init__(
@@ -81,8 +85,12 @@ class OnnxRunner:
         self._max_tokens = max_tokens
         # Shared with the counter, for some take 300 MB: so texts are cut here, not by it.
         self._tokenizer = load_tokenizer(graph.parent)
-        self._session = _open_session(graph, threads)
+        self._open = partial(_open_session, graph, threads)
+        self._session: Any = self._open()
         self._inputs = {entry.name for entry in self._session.get_inputs()}
+        self._vector_size = int(self._session.get_outputs()[0].shape[-1])
+        self._release_timer: asyncio.TimerHandle | None = None
+        self.release_after: float | None = None
         self.counter = ModelTokenCounter(self._tokenizer)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"model-{name}")
         self._max_waiting = max_waiting
@@ -104,15 +112,30 @@ class OnnxRunner:
                 return await self._run_turns(texts)
         finally:
             self._waiting -= 1
+            self._schedule_release()
 
     @property
     def vector_size(self) -> int:
         """Length of the vectors that the first output holds."""
-        width = self._session.get_outputs()[0].shape[-1]
-        return int(width)
+        return self._vector_size
+
+    def _schedule_release(self) -> None:
+        if self._release_timer is not None:
+            self._release_timer.cancel()
+        if self.release_after is not None:
+            loop = asyncio.get_running_loop()
+            # In the thread that runs it: nothing is running then.
+            self._release_timer = loop.call_later(
+                self.release_after, self._thread.submit, self._release
+            )
+
+    def _release(self) -> None:
+        self._session = None
 
     def close(self) -> None:
         """Ends the thread; a batch under way is finished first."""
+        if self._release_timer is not None:
+            self._release_timer.cancel()
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     async def _run_turns(self, texts: Sequence[InputText]) -> OutputRows:
@@ -154,6 +177,8 @@ class OnnxRunner:
             "token_type_ids": _pad([text.types for text in tokenized], width),
         }
         inputs = {name: array for name, array in feed.items() if name in self._inputs}
+        if self._session is None:
+            self._session = self._open()
         output = self._session.run(None, inputs)[0]
         if output.ndim < 3:
             return list(output)

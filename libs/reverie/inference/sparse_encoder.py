@@ -60,6 +60,10 @@ class OnnxSparseEncoder:
         """From now on its calls are counted there."""
         self._runner.metrics = metrics
 
+    def release_when_idle(self, seconds: float | None) -> None:
+        """From now on it leaves memory after so many seconds without a call; None: never."""
+        self._runner.release_after = seconds
+
     async def encode(self, texts: Sequence[str], limit: int = MAX_TEXT_WORDS) -> list[WordWeights]:
         """The `limit` heaviest words of each text. Raises `Unavailable` when overrun."""
         if not texts:
