@@ -13,30 +13,30 @@ _FRAGMENT = re.compile(r"[0-9a-f]{8,31}")
 
 
 def new_id() -> UUID:
-    """A UUIDv7: sorts by the millisecond it was made in."""
+    """A new UUIDv7, which sorts by its time of creation in milliseconds."""
     return uuid7()
 
 
 def short_id(full: UUID) -> str:
-    """The last eight hex digits: random, unlike the first, which are the time."""
+    """The last eight hex digits, which are random; the first ones are the time."""
     return full.hex[-SHORT_LENGTH:]
 
 
 @dataclass(frozen=True)
 class IdFragment:
-    """The end or the beginning of an id; as a beginning it stands for `low` to `high`."""
+    """The end or the beginning of an id. As a beginning, it matches ids from `low` to `high`."""
 
     digits: str
     low: UUID
     high: UUID
 
     def matches(self, full: UUID) -> bool:
-        """Whether the id begins or ends so."""
+        """Whether the id begins or ends with the fragment."""
         return self.low <= full <= self.high or full.hex.endswith(self.digits)
 
 
 def parse_id_fragment(text: str) -> IdFragment | None:
-    """The part of an id that `text` is, of eight digits at least; None where it is none."""
+    """The fragment of an id of at least eight hex digits; None for other texts."""
     digits = text.strip().replace("-", "").lower()
     if _FRAGMENT.fullmatch(digits) is None:
         return None

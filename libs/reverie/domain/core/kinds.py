@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class KindPolicy:
-    """How a kind is treated: default tier, shown at session start, decaying or not and how fast."""
+    """The policy of a kind: its default tier, whether a session starts with it, and its decay."""
 
     tier: Tier
     in_session_context: bool
@@ -87,7 +87,7 @@ _KIND_BY_NAME: dict[str, Kind] = {kind.value: kind for kind in Kind} | {
 
 
 def is_kind(name: str) -> bool:
-    """Whether that is the name of a kind, or an alias of one."""
+    """Whether a name is a kind or an alias of one."""
     return name.strip().lower() in _KIND_BY_NAME
 
 
@@ -101,7 +101,7 @@ def parse_kind(name: str) -> Kind:
 
 
 class EdgeKind(StrEnum):
-    """How two memories hang together. `follows` is derived, never stored."""
+    """The relation of two memories. `follows` is derived, never stored."""
 
     CAUSED_BY = "caused_by"
     LED_TO = "led_to"

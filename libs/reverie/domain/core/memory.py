@@ -16,7 +16,7 @@ from reverie.domain.core.kinds import EdgeKind, Kind, Tier
 
 
 class MemoryStatus(StrEnum):
-    """Life of a memory: superseded is found and marked, archived on request, deleted never."""
+    """The status of a memory. Recall marks superseded ones, and finds archived ones on request."""
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -25,7 +25,7 @@ class MemoryStatus(StrEnum):
 
 
 class WriteOutcome(StrEnum):
-    """What a write did."""
+    """The outcome of a write."""
 
     CREATED = "created"
     DUPLICATE = "duplicate"
@@ -34,7 +34,7 @@ class WriteOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class NewEdge:
-    """An edge from the memory being written to one that stands."""
+    """An edge from a new memory to an existing one."""
 
     to: UUID
     kind: EdgeKind
@@ -44,7 +44,7 @@ class NewEdge:
 
 @dataclass(frozen=True)
 class NewMemory:
-    """A memory about to be written: validated, redacted and hashed already."""
+    """A memory to be written, already validated, redacted and hashed."""
 
     id: UUID
     scope: str
@@ -74,7 +74,7 @@ class NewMemory:
 
 @dataclass(frozen=True)
 class SupersededMemory:
-    """A memory that a write replaced: its version now, and the outbox row that says so."""
+    """A memory that a write replaced: its new version and the outbox row of the event."""
 
     id: UUID
     version: int
@@ -83,7 +83,7 @@ class SupersededMemory:
 
 @dataclass(frozen=True)
 class WriteResult:
-    """The outcome of one write: which memory, its version, and the outbox rows that were made."""
+    """The result of one write: the memory, its version and the new outbox rows."""
 
     id: UUID
     outcome: WriteOutcome
@@ -94,7 +94,7 @@ class WriteResult:
 
 @dataclass(frozen=True)
 class MemoryUsage:
-    """What readers did with a memory: how often, when last, and how much surer that made it."""
+    """The use of a memory: how often, when last, and the boost of its confidence."""
 
     count: int = 0
     last: datetime | None = None
@@ -103,7 +103,7 @@ class MemoryUsage:
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory that stands in the store.
+    """A memory in the store.
 
     `confidence` is what writers said; domain.confidence says what time and use left of it.
     `linked`: it has an edge to more than files and sessions. `settled_use`: its use before this
@@ -148,13 +148,13 @@ _WHITESPACE = re.compile(r"\s+")
 
 
 def was_valid_at(memory: Memory, at: datetime) -> bool:
-    """Whether what the memory says was true at that moment."""
+    """Whether the memory was valid at that time."""
     has_started = memory.valid_from is None or memory.valid_from <= at
     return has_started and (memory.valid_to is None or at < memory.valid_to)
 
 
 def hash_content(redacted: str) -> str:
-    """SHA-256 of the normalised, redacted content: NFC, white space folded, ends cut."""
+    """SHA-256 of the redacted content after normalisation: NFC, white space collapsed, stripped."""
     text = _WHITESPACE.sub(" ", unicodedata.normalize("NFC", redacted)).strip()
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -169,12 +169,12 @@ _COUNTER = re.compile(
 
 
 def state_hints(content: str) -> tuple[str, ...]:
-    """The advice to use the vault, where a content is state."""
+    """The advice to use the vault, if a content is state."""
     return (USE_VAULT_HINT,) if is_state(content) else ()
 
 
 def is_state(content: str) -> bool:
-    """Whether a content is a number, with a name or without, or a JSON object or array."""
+    """Whether a content is a number, with or without a name, or a JSON object or array."""
     text = content.strip()
     return _COUNTER.fullmatch(text) is not None or _is_json_container(text)
 

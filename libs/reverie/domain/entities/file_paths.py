@@ -64,7 +64,7 @@ _PATH_HINT = re.compile(rf"\.\w|{'|'.join(name for name in sorted(_FILE_NAMES) i
 _LINE_SUFFIX = re.compile(r"(?::\d[\d:,-]*|#L?\d[\dL,-]*)$")
 _COMPONENT = re.compile(r"[A-Za-z0-9_.@+~\[\]-]+", re.A)
 MAX_CACHED_TOKEN = 120
-"""Characters of a token whose judgement is kept."""
+"""Longest token whose verdict is cached."""
 
 
 def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
@@ -88,7 +88,7 @@ def extract_paths(text: str, roots: Sequence[str] = ()) -> list[str]:
 
 
 def extract_tool_files(tool_turn: TurnText, roots: Sequence[str] = ()) -> list[str]:
-    """The files a tool call was about: those its trace names, not those in its output."""
+    """The files in the trace of a tool call, not those in its output."""
     target = trace_target(tool_turn.content)
     return extract_paths(target or tool_turn.content.partition("\n")[0], roots)
 
@@ -108,8 +108,8 @@ def is_same_file(anchor_path: str, changed_path: str) -> bool:
 
 
 def build_anchor_metadata(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
-    """What the edge to a file says: the name that the memory gave it, and the lines, symbols and
-    content that it knows of it, and when its own session wrote it."""
+    """The metadata of an edge to a file: its name in the memory, the lines, symbols and content
+    that the memory refers to, and when its session wrote the file."""
     metadata: dict[str, Any] = {"named": path}
     if path in git.get("lines", {}):
         metadata["lines"] = git["lines"][path]
@@ -125,7 +125,7 @@ def build_anchor_metadata(path: str, git: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_distinctive_name(name: str) -> bool:
-    """Whether a bare file name is likely to be one file of a repository."""
+    """Whether a bare file name probably means one file of a repository."""
     stem = name.partition(".")[0] or name
     return len(stem) >= 5 and not _COMMON_NAMES.fullmatch(name)
 
@@ -158,7 +158,7 @@ def _parse_path(token: str, roots: tuple[str, ...]) -> str | None:
 
 
 _parse_path_cached = lru_cache(maxsize=2048)(_parse_path)
-"""The same words come again and again."""
+"""Cached, because the same words recur."""
 
 
 def _is_file_path(parts: list[str]) -> bool:

@@ -22,7 +22,7 @@ SERVICES: dict[str, str] = {
         )
     },
 }
-"""What a service is called, in lower case, and the one name it goes by."""
+"""Names of services in lower case, each with its canonical name."""
 
 BRANDS = word_set(
     """GitHub GitLab BitBucket JavaScript TypeScript CoffeeScript YouTube LinkedIn OpenAI ChatGPT
@@ -37,7 +37,7 @@ BRANDS = word_set(
     ServiceNow SuperMicro AliExpress AliCloud WeChat DingTalk OAuth OpenAPI OpenID README TODO
     McDonald StackExchange CodePen DevEx"""
 )
-"""Names of firms, products and manners of writing that are shaped like code."""
+"""Names of companies, products and spellings that look like code."""
 
 ERROR_NAMES = word_set(
     """EPERM ENOENT ESRCH EINTR EIO ENXIO EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST
@@ -59,7 +59,7 @@ PLAIN_COMPOUND_PREFIXES = word_set(
     application long-running hard fast sync async single social postal inner outer free the a
     http"""
 )
-"""What stands before -service, -worker or -gateway in ordinary compounds."""
+"""First parts of ordinary compounds with -service, -worker or -gateway."""
 
 PROSE_WORDS = word_set(
     """a an the and or but so then to on in at of for from by with without as is are was were be
@@ -70,9 +70,9 @@ PROSE_WORDS = word_set(
     since until per once both each any some later something things it's your my our their too
     exits exit returns yields"""
 )
-"""Words that end what an install command names."""
+"""Words that end the list of packages of an install command."""
 
 RUST_BUILT_IN_ROOTS = word_set("std core alloc crate self super")
-"""Roots of Rust paths that are no package of their own."""
+"""Roots of Rust paths that are no packages."""
 
 LOOPBACK_HOSTS = word_set("localhost 127.0.0.1 0.0.0.0 host.docker.internal")

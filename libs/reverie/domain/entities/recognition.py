@@ -36,24 +36,24 @@ class EntityType(StrEnum):
 
 @dataclass(frozen=True)
 class Entity:
-    """A thing named. `name` is normalised: lower case, no brackets, the one name of a service."""
+    """A named thing. `name` is in lower case, without brackets; services have one name each."""
 
     type: EntityType
     name: str
 
     @property
     def label(self) -> str:
-        """The name as a node shows it: a port is not just a number."""
+        """The displayed name; a port is not just a number."""
         return f"port {self.name}" if self.type is EntityType.PORT else self.name
 
     @property
     def key(self) -> str:
-        """The key of the node: one for a name, whatever it was taken for."""
+        """The key of the node: one per name, whatever its type."""
         return f"entity:{self.label}"
 
 
 def candidate_labels(name: str) -> list[str]:
-    """The labels of nodes that somebody may mean by a name."""
+    """The labels of nodes that a name may refer to."""
     normalized = name.strip().lower()
     return sorted(
         {
@@ -317,7 +317,7 @@ def _find_calls(text: str) -> Iterator[str]:
 
 
 def _find_dotted_names(text: str) -> Iterator[str]:
-    """Dotted names that no prose has: three parts or more, or a part in the shape of code."""
+    """Dotted names that are no prose: three or more parts, or a part that looks like code."""
     for name in _DOTTED_NAME.findall(text):
         parts = re.split(r"\.|::", name)
         has_code_part = any(_is_code(part) for part in parts)
@@ -336,7 +336,7 @@ _WORD_OR_UNDERSCORE = re.compile(r"(?<![\w@/-])[A-Za-z_]\w*", _A)
 
 
 def _is_listed_name(name: str) -> bool:
-    """Whether a name is a brand's, a service's, an error's or a family's."""
+    """Whether a name belongs to a brand, a service, an error or a family of names."""
     in_lists = name in BRANDS or name in ERROR_NAMES or name.lower() in SERVICES
     return in_lists or name.startswith(("Mc", "Mac"))
 
@@ -358,7 +358,7 @@ _FILE_LIKE = re.compile(r"[\w.@~/\\+-]{2,}", _A)
 
 
 def _strip_paths(text: str) -> str:
-    """The text without its paths, whose parts are no names of code, and without addresses."""
+    """The text without paths, whose parts are no names of code, and without addresses."""
 
     def cut(match: re.Match[str]) -> str:
         token = match[0].rstrip(".")

@@ -12,6 +12,7 @@ from reverie.domain.redaction.matching import (
     SecretSpan,
     TextRange,
     find_spans,
+    present_letters,
     ranges_around,
 )
 from reverie.domain.redaction.rules import load_rules
@@ -39,10 +40,12 @@ _TEXT_ARGUMENT = r"(?=[^\"'\n;(]{0,120}+(?>(?:\([^\"'\n;(]{0,60}+){0,3})[\"'])"
 _MAX_CALL_CHARS = 240
 """Characters of a call that are searched for its arguments."""
 
-_ARGUMENT_RULES = [
-    (rule, re.compile(rule.regex), ValueForm(rule.form)) for rule in load_rules("arguments")
-]
-_CALL_RULES = [(rule, re.compile(rule.regex + _TEXT_ARGUMENT)) for rule in load_rules("calls")]
+_ARGUMENTS, _CALLS = load_rules("arguments"), load_rules("calls")
+_ARGUMENT_RULES = [(rule, re.compile(rule.regex), ValueForm(rule.form)) for rule in _ARGUMENTS]
+_CALL_RULES = [(rule, re.compile(rule.regex + _TEXT_ARGUMENT)) for rule in _CALLS]
+_KEYWORD_LETTERS = frozenset(
+    letter for rule in (*_ARGUMENTS, *_CALLS) for keyword in rule.keywords for letter in keyword
+)
 _BYTE_LIST = re.compile(r"0x[0-9a-f]{1,2}(?>(?:[,\s]{1,24}+0x[0-9a-f]{1,2}){7,512})")
 _ARRAY_START = re.compile(
     r"(?<!\w)([a-z_]\w{1,80}+)(?:\[[^\]\n]{0,24}+\])?[ ]?:?=[ ]?(?:new[ ])?(?:[\w\[\]]{1,16}+[ ]?)?"
@@ -61,13 +64,14 @@ def find_argument_secrets(text: str, lower: str) -> Iterator[SecretSpan]:
 
     `lower` is the text in lower case, of the same length.
     """
+    letters = present_letters(lower, _KEYWORD_LETTERS)
     for rule, pattern, form in _ARGUMENT_RULES:
         for keyword in rule.keywords:
-            if keyword in lower:
+            if letters.issuperset(keyword) and keyword in lower:
                 ranges = ranges_around(keyword, lower)
                 yield from _find_named_values(text, lower, pattern, ranges, form)
     for rule, pattern in _CALL_RULES:
-        if any(keyword in lower for keyword in rule.keywords):
+        if any(letters.issuperset(keyword) and keyword in lower for keyword in rule.keywords):
             yield from _find_call_secrets(text, lower, rule.kind, pattern)
     if "0x" in lower:
         yield from _find_byte_arrays(text, lower)

@@ -29,7 +29,7 @@ class _BoundaryRank(IntEnum):
 
 @dataclass(frozen=True)
 class _Atom:
-    """The smallest piece handled: its offsets, its tokens, how good a cut its end is."""
+    """The smallest piece of a text: offsets, tokens, and the quality of a cut at its end."""
 
     start: int
     stop: int
@@ -88,7 +88,7 @@ def _find_fitting_end(
     first: int,
     size: int,
 ) -> int:
-    """The end of the longest run of atoms from `first` on within `size` tokens, one at least."""
+    """The end of the longest run of atoms from `first` within `size` tokens, at least one."""
     last = max(first + 1, bisect_right(token_sums, token_sums[first] + size) - 1)
     # Counts of parts need not add up to the count of the whole.
     while last > first + 1 and count_tokens(text[atoms[first].start : atoms[last - 1].stop]) > size:
@@ -140,7 +140,7 @@ def _halve(
 
 
 def _find_middle(text: str, start: int, stop: int) -> int:
-    """Behind the last space before the middle, or the first one after it, or the middle."""
+    """After the last space before the middle, else after the next one, else the middle."""
     half = (start + stop) // 2
     before = text.rfind(" ", start, half)
     if before > start:

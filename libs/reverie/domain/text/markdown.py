@@ -43,7 +43,7 @@ _ENV_ASSIGNMENT = re.compile(r"(?:export )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)=")
 
 @dataclass(frozen=True)
 class MarkdownBlock:
-    """A paragraph, list item, heading or table row, as written but for its list mark."""
+    """A paragraph, list item, heading or table row, without its list marker."""
 
     type: BlockType
     text: str
@@ -77,7 +77,7 @@ def parse_blocks(text: str, include_commands: bool = False) -> list[MarkdownBloc
 
 
 def to_plain_text(text: str) -> str:
-    """One line without emphasis, links' targets, tags and pictures; code stays in backticks."""
+    """One line without emphasis, link targets, tags and images; code stays in backticks."""
     text = _LINK.sub(r"\1", text)
     pieces = re.split(r"(`[^`\n]*`)", text)
     text = "".join(piece if piece.startswith("`") else _strip_markup(piece) for piece in pieces)
@@ -85,7 +85,7 @@ def to_plain_text(text: str) -> str:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a plain text, English or Chinese; a stop inside `code` ends none."""
+    """The sentences of an English or Chinese text. A full stop inside `code` ends none."""
     complete: list[str] = []
     for piece in _SENTENCE_END.split(text):
         if complete and complete[-1].count("`") % 2:
@@ -96,7 +96,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters, cut behind a sentence, else behind a word."""
+    """At most `limit` characters, cut after a sentence if possible, else after a word."""
     if len(text) <= limit:
         return text
     head = text[:limit]
@@ -113,7 +113,7 @@ def _strip_markup(text: str) -> str:
 
 
 def _inline_command_fences(text: str) -> str:
-    """The text with short fences of commands as list items, and of settings as their names."""
+    """The text with short code blocks of commands as list items, and of settings as their names."""
     return _SHELL_FENCE.sub(_render_command_fence, text) if "```" in text else text
 
 

@@ -39,18 +39,18 @@ _CHINESE_NUMBERS = {name: number for number, name in enumerate("一二三四五�
 
 @dataclass(frozen=True)
 class TimeRange:
-    """From `since`, including it, to `until`, excluding it."""
+    """The time from `since` (inclusive) to `until` (exclusive)."""
 
     since: datetime
     until: datetime
 
     def contains(self, at: datetime) -> bool:
-        """Whether a moment lies within."""
+        """Whether a time lies in the range."""
         return self.since <= at < self.until
 
 
 def parse_time_range(text: str, now: datetime) -> TimeRange | None:
-    """The first time that `text` names, or None; days begin at midnight in the zone of `now`."""
+    """The first time expression in a text, or None. Days begin at midnight in the zone of `now`."""
     for pattern, resolve in _RULES:
         match = pattern.search(text)
         if match is None:
@@ -108,14 +108,14 @@ def _resolve_named_month(match: re.Match[str], now: datetime) -> TimeRange:
 
 
 def _explicit_or_latest_year(match: re.Match[str], now: datetime) -> int:
-    """The year that is named; without one the last in which the month has begun."""
+    """The named year, or else the last one in which the month has begun."""
     if match["year"]:
         return int(match["year"])
     return now.year if _parse_month(match["month"]) <= now.month else now.year - 1
 
 
 def _resolve_ago(match: re.Match[str], now: datetime) -> TimeRange:
-    """A stretch around so long ago, as wide as its unit."""
+    """A range of one unit around the time that long ago."""
     count = int(match[1]) if match[1].isdigit() else 1
     return _range_around(count, match[2].lower(), now)
 
