@@ -17,7 +17,7 @@ from reverie.domain.access.scopes import slugify
 from reverie.domain.core.errors import ReverieError, Unavailable
 
 MAX_ANCHORED = 50
-"""The newest memories of which places are looked for at the start of a session."""
+"""How many of the newest memories are anchored at the start of a session."""
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class _ChangeRefused(ReverieError):
 
 
 def announce_clone(gateway: GatewayConnection, root: str, project: str) -> None:
-    """Tells both of a clone; where it is none, or the key may not, nothing."""
+    """Announces commits and anchors memories; does nothing outside of a clone."""
     with suppress(ReverieError):
         clone, project_slug = open_repository(Path(root)), slugify(project)
         asyncio.run(

@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT_TIMEOUT_SECONDS = 3.0
-"""What an agent may be kept waiting."""
+"""How long an agent may wait for a hook."""
 BACKGROUND_TIMEOUT_SECONDS = 30.0
-"""How long a call may take that nobody waits for."""
+"""The timeout of calls in the background."""
 MAX_QUERY_CHARS = 8_000
-"""Of what the user says, taken to look for memories."""
+"""The length of the user's message that is used to find memories."""
 TRANSCRIPT_AGENT = "claude-code"
-"""The agent whose transcripts can be read as they grow."""
+"""The agent whose transcripts are read while they grow."""
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "TodoWrite"})
 TURN_EVENTS = frozenset({"UserPromptSubmit", "PostToolUse", "Stop"})
 MAX_WARNED_FILES = 200
 USAGE = """Usage: reverie hook EVENT [--project NAME] [--agent NAME] [--seconds N]
 
-Answers a hook of a coding agent: reads its JSON on standard input, prints what the agent shall
-know. `reverie setup` writes the configuration. EVENT is one of
+Handle a hook event of a coding agent: read its JSON from standard input, and print context for
+the agent. `reverie setup` writes the configuration. EVENT is one of
 {events}.
 
-  --project  whose memories; unset: REVERIE_PROJECT, project in reverie.toml, git config
-             reverie.project, else the repository's name
+  --project  the project; default: REVERIE_PROJECT, project in reverie.toml, git config
+             reverie.project, or the name of the repository
   --agent    the agent's name (default claude-code)
-  --seconds  how long the agent may be kept waiting (default {seconds:g})
+  --seconds  how long the agent may wait at most (default {seconds:g})
 
 Example: reverie hook SessionStart --project shop < event.json
 
-Exit codes: 0, also where Reverie is away (it answers nothing, and sends later); 1 wrong usage.
+Exit codes: 0, also if Reverie does not run (turns are sent later); 1 wrong usage.
 """
 
 
@@ -63,7 +63,7 @@ def connect_gateway(environ: Mapping[str, str], timeout: float) -> GatewayConnec
 
 
 class HookCall:
-    """One call: the event's payload, the notes of its session, the gateway if there is one."""
+    """One call of a hook: the payload, the state of its session, and the gateway if one runs."""
 
     def __init__(self, event: str, payload: dict[str, Any], options: Mapping[str, str]) -> None:
         self.event = event
@@ -78,12 +78,12 @@ class HookCall:
         self._project = options.get("project")
 
     def text_field(self, name: str) -> str:
-        """A field of the payload; empty where it is missing or no text."""
+        """A text field of the payload; empty if it is missing."""
         value = self.payload.get(name)
         return value if isinstance(value, str) else ""
 
     def update_session_facts(self) -> None:
-        """Notes the place and the transcript of the session, where they are new."""
+        """Records the project and the transcript of the session, if they are new."""
         facts, path = self.state.facts, self.text_field("transcript_path")
         changes: dict[str, Any] = {}
         if "project" not in facts or self.event == "SessionStart":
@@ -108,13 +108,13 @@ class HookCall:
 
 
 def handle_session_start(hook: HookCall) -> str:
-    """Starts the session or takes it up again; answers what to know before starting."""
+    """Starts or resumes the session, and returns its context."""
     hook.state.save(ended=False, compacted=hook.text_field("source") == "compact", warned=[])
     return str(start_session(hook.state, hook.gateway)["context"]) if hook.gateway else ""
 
 
 def handle_user_prompt(hook: HookCall) -> str:
-    """Answers what the session needs for this message and was not given yet."""
+    """Returns the memories for this message that the session has not seen."""
     prompt = hook.text_field("prompt").strip()
     if not prompt or is_command(prompt) or hook.gateway is None:
         return ""
@@ -127,12 +127,12 @@ def handle_user_prompt(hook: HookCall) -> str:
 
 
 def is_command(prompt: str) -> bool:
-    """Whether it is for the program (`/clear`), rather than about a path (`/etc/hosts`)."""
+    """Whether a prompt is a command (`/clear`), and not a path (`/etc/hosts`)."""
     return prompt.startswith("/") and "/" not in prompt.split()[0][1:]
 
 
 def handle_edit(hook: HookCall) -> str:
-    """Answers what leans on the file that is about to change; of each file once."""
+    """Returns the memories that an edit of the file affects, once for each file."""
     arguments = hook.payload.get("tool_input")
     path = (
         next((arguments[field] for field in PATH_ARGUMENTS if arguments.get(field)), "")
@@ -151,18 +151,18 @@ def handle_edit(hook: HookCall) -> str:
 
 
 def handle_compact(hook: HookCall) -> str:
-    """Notes that what was given so far will be gone."""
+    """Records that the agent loses its earlier context."""
     hook.state.save(compacted=True, warned=[])
     return ""
 
 
 def handle_nothing(hook: HookCall) -> str:
-    """Answers nothing: what there is to do, nobody waits for."""
+    """Returns nothing; all work is done in the background."""
     return ""
 
 
 def handle_subagent_stop(hook: HookCall) -> str:
-    """Takes a sub-agent's transcript for a session of its own, which is over."""
+    """Records a sub-agent's transcript as a session of its own that has ended."""
     path = hook.text_field("agent_transcript_path")
     if path:
         kind = hook.text_field("agent_type") or "subagent"
@@ -175,7 +175,7 @@ def handle_subagent_stop(hook: HookCall) -> str:
 
 
 def handle_session_end(hook: HookCall) -> str:
-    """Notes the end, which is told beside."""
+    """Records the end of the session; it is sent in the background."""
     hook.state.save(ended=True)
     return ""
 
@@ -199,15 +199,15 @@ EVENT_ALIASES = {
     "AfterAgent": "Stop",
     "PreCompress": "PreCompact",
 }
-"""What Gemini CLI calls the same."""
+"""The names of the same events in Gemini CLI."""
 
 
 def handle_event(
     event: str, payload: dict[str, Any], options: Mapping[str, str], agent_event: str = ""
 ) -> None:
-    """Answers an event, and leaves the rest of the work to a process beside.
+    """Handles an event, and starts a background process for the rest of the work.
 
-    `agent_event`: what the agent calls the event, where that is another name.
+    `agent_event` is the agent's own name of the event, if it differs.
     """
     hook = HookCall(event, payload, options)
     if not hook.text_field("session_id") or _is_read_only(event, payload):
@@ -225,7 +225,7 @@ def handle_event(
 
 
 def _is_read_only(event: str, payload: Mapping[str, Any]) -> bool:
-    """Whether an agent only looked around."""
+    """Whether the event is a tool call that only reads."""
     return event == "PostToolUse" and payload.get("tool_name") in READ_TOOLS
 
 
@@ -239,7 +239,7 @@ def _deliver_in_background(hook: HookCall) -> None:
 
 
 def _announce_commits(gateway: GatewayConnection, root: str, project: str) -> None:
-    """Tells of a clone what was committed; for a folder that is none, nothing is loaded."""
+    """Announces the commits of a clone; for any other folder, nothing is imported."""
     if os.path.exists(os.path.join(root, ".git")):
         from reverie.agent.hooks.clone_sync import announce_clone
 
@@ -247,7 +247,7 @@ def _announce_commits(gateway: GatewayConnection, root: str, project: str) -> No
 
 
 def _turn_from_event(hook: HookCall) -> dict[str, Any] | None:
-    """What the event tells of, where no transcript tells it."""
+    """The turn of the event, if there is no transcript to read it from."""
     if hook.state.facts.get("transcripts") or hook.event not in TURN_EVENTS:
         return None
     from reverie.agent.hooks.turn_spool import build_turn
@@ -263,15 +263,15 @@ def _write_response(event: str, context: str) -> None:
 
 
 def resolve_event_name(event: str) -> str | None:
-    """The event as agents write it, or as people do on a command line (`session-start`)."""
+    """The event of this name, as agents or people (`session-start`) write it."""
     plain = event.replace("-", "").replace("_", "").lower()
     return next((name for name in (*EVENT_HANDLERS, *EVENT_ALIASES) if name.lower() == plain), None)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Reads the event, answers it; 0 whatever happens, 1 where the call itself is wrong.
+    """Reads and handles the event. Returns 0 even after errors, and 1 for wrong usage.
 
-    Not 2: to Claude Code that means to stop.
+    Never 2, which makes Claude Code stop.
     """
     arguments = list(sys.argv[2:] if argv is None else argv)
     if not arguments or arguments[0] in {"-h", "--help"}:
@@ -293,7 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse_options(arguments: Sequence[str]) -> dict[str, str] | None:
-    """`--name value` and `--name=value`; None where something else stands there."""
+    """The options as `--name value` or `--name=value`; None if they are invalid."""
     options: dict[str, str] = {}
     words = [part for word in arguments for part in word.split("=", 1)]
     for name, value in zip(words[::2], words[1::2], strict=False):

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from reverie.agent.transcripts.turns import ParsedTurn
 
 MAX_REFUSED_SESSIONS = 3
-"""Sessions that one hook asks for again in vain; those behind them have their turn later."""
+"""After so many refused sessions, a hook stops; the others are sent later."""
 REJECTED_STATUSES = frozenset({400, 413, 422})
-"""What the gateway cannot take, however often it is sent."""
+"""Statuses of calls that no retry can make succeed."""
 
 
 def run_in_background(work: Callable[[], None]) -> None:
-    """Does the work in a process of its own, which outlives this one and says nothing."""
+    """Runs the work in a process that outlives this one and prints nothing."""
     sys.stdout.flush()
     if os.fork():
         return
@@ -44,7 +44,7 @@ def run_in_background(work: Callable[[], None]) -> None:
 
 
 def start_session(state: HookSessionState, gateway: GatewayConnection) -> dict[str, Any]:
-    """Starts the session, or finds it again; the answer has its `context`."""
+    """Starts or resumes the session; the response contains its `context`."""
     body = {
         "agent": state.agent,
         "external_id": state.external_id,
@@ -64,9 +64,9 @@ def post_in_session(
     body: dict[str, Any],
     headers: dict[str, str] | None = None,
 ) -> Any:
-    """A POST that names the session, which is started where that was not done or it is gone.
+    """A POST in the session, which is started if it does not exist.
 
-    `{session}` in the path stands for it; else it goes into the body.
+    The session replaces `{session}` in the path, or is added to the body.
     """
     for may_retry in (True, False):
         session = state.facts.get("session") or start_session(state, gateway)["session"]
@@ -84,9 +84,9 @@ def post_in_session(
 def deliver_session(
     state: HookSessionState, gateway: GatewayConnection | None, turn: dict[str, Any] | None = None
 ) -> bool | None:
-    """Sends what is new of a session, a turn of no transcript, and its end.
+    """Sends new turns of a session, the given turn, and the end of the session.
 
-    Whether all is sent: False where the gateway refuses it, None where none answers.
+    Returns True if all is sent, False if the gateway refuses, None if none answers.
     """
     delivered: bool | None = None
     lock_fd = state.acquire_lock()
@@ -111,7 +111,7 @@ def deliver_session(
 
 
 def deliver_pending(folder: str, gateway: GatewayConnection) -> None:
-    """Sends what could not be sent before, as long as the gateway answers."""
+    """Sends the pending sessions, as long as the gateway answers."""
     refused_count = 0
     for state in iter_pending_sessions(folder):
         delivered = deliver_session(state, gateway)
@@ -171,7 +171,7 @@ def _send_transcript(
 def _remember_fixes(
     state: HookSessionState, gateway: GatewayConnection, turns: list[ParsedTurn]
 ) -> dict[str, Any]:
-    """Remembers which edits made a command go through; answers those that still fail."""
+    """Stores which edits fixed a failing command; returns the commands that still fail."""
     failed: dict[str, Any] = state.delivery_state.get("failed", {})
     if not any(turn.role == "tool" for turn in turns):
         return failed
@@ -183,7 +183,7 @@ def _remember_fixes(
         try:
             post_in_session(state, gateway, "/v1/remember", {**fix, **scope}, headers)
         except CallRefused as error:
-            # A transcript that goes on from another repeats its calls: the other told of them.
+            # A resumed transcript repeats the calls of the earlier one, which were stored already.
             if error.status not in REJECTED_STATUSES:
                 raise
     return failed
@@ -192,8 +192,7 @@ def _remember_fixes(
 def _send_turns(
     state: HookSessionState, gateway: GatewayConnection, turns: list[dict[str, Any]]
 ) -> bool:
-    """Whether some were new. Turns that the gateway cannot take are not sent again; those beside
-    them are."""
+    """Sends turns; returns whether some were new. Turns that the gateway rejects are dropped."""
     try:
         response = post_in_session(state, gateway, "/v1/turns", {"turns": turns})
     except CallRefused as error:
@@ -224,7 +223,7 @@ def _split_batches(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
 def _request_corrections(
     state: HookSessionState, gateway: GatewayConnection, turns: list[dict[str, Any]]
 ) -> None:
-    """Lets what the user corrected step down at once, not only with the next dream."""
+    """Supersedes memories that the user corrected now, without waiting for a dream."""
     messages = [
         {"role": turn["role"], "content": turn["content"]}
         for turn in turns[-MAX_BATCH_TURNS:]

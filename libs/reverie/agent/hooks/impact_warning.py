@@ -13,7 +13,7 @@ MAX_WARNING_ITEMS = 6
 
 
 def build_impact_warning(gateway: GatewayConnection, file: str, project: str) -> str:
-    """The block for the agent; empty where nothing is known of the file."""
+    """The warning for the agent; empty if no memory refers to the file."""
     query = f"path={quote_query(file)}&project={quote_query(project)}&limit={2 * MAX_WARNING_ITEMS}"
     impacted = gateway.request("GET", f"/v1/impact?{query}")["items"]
     items = [item for item in impacted if item["kind"] != "session"][:MAX_WARNING_ITEMS]

@@ -12,7 +12,6 @@ import click
 from reverie.cli.app.errors import EXIT_CODES_HELP
 from reverie.cli.app.options import common_options, resolve_settings
 from reverie.cli.app.output import out, print_json
-from reverie.domain.access.principals import KeyRole
 
 if TYPE_CHECKING:
     from reverie.store.platform.api_keys import TenantApiKey
@@ -30,8 +29,8 @@ app = click.Group(
 @click.argument("label", help="The purpose of the key.")
 @click.option(
     "--role",
-    type=click.Choice([role.value for role in KeyRole]),
-    default=KeyRole.WRITER.value,
+    type=click.Choice(["reader", "writer", "ci", "admin"]),
+    default="writer",
     help="The role, which limits what the key may do.",
 )
 @click.option("--read", multiple=True, help="A scope or pattern that the key may read; * for all.")
@@ -66,6 +65,7 @@ def create(
     Example: reverie key create ci --role ci --write 'project/shop/*'
     """
     from reverie.cli.app.operator_access import resolve_database_url
+    from reverie.domain.access.principals import KeyRole
     from reverie.store.platform.api_keys import NewApiKey, create_key
 
     settings = resolve_settings(home, sets)

@@ -22,11 +22,11 @@ from reverie.cli.app.operator_access import (
 )
 from reverie.cli.app.options import common_options, resolve_settings, tenant_option, yes_option
 from reverie.cli.app.output import build_table, err, print_json, print_result
-from reverie.domain.access.principals import Principal
 from reverie.domain.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from reverie.bus.interface import MessageBus
+    from reverie.domain.access.principals import Principal
     from reverie.runtime.settings.settings import Settings
     from reverie.store.db.database import Database
     from reverie.store.platform.administration import AdministrationStore
@@ -45,8 +45,8 @@ tenants = click.Group("tenants", help="List, add and delete tenants.", epilog=EX
 for command in (webhooks.app, projects, scopes, tenants, edit_settings, audit, backup, restore):
     app.add_command(command)
 
-Work = Callable[["AdministrationStore", Principal], Awaitable[T]]
-Batches = Callable[["AdministrationStore", Principal], AsyncIterator[Counter[str]]]
+Work = Callable[["AdministrationStore", "Principal"], Awaitable[T]]
+Batches = Callable[["AdministrationStore", "Principal"], AsyncIterator[Counter[str]]]
 
 
 @projects.command("list")

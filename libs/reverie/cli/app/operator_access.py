@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from reverie.domain.access.principals import KeyRole, Principal
 from reverie.domain.core.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from reverie.bus.credentials import NatsCredentials
     from reverie.bus.interface import MessageBus
+    from reverie.domain.access.principals import Principal
     from reverie.runtime.settings.settings import Settings
     from reverie.store.db.database import Database
 
@@ -60,6 +60,7 @@ def run_for_tenant(
     """Runs `work` on the database as an administrator of one tenant, under row-level security."""
     import asyncio
 
+    from reverie.domain.access.principals import KeyRole, Principal
     from reverie.store.db.database import open_database
 
     url = resolve_database_url(settings)
