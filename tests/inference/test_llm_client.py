@@ -96,7 +96,7 @@ async def test_each_wire_format_gives_a_typed_answer_and_faults_are_tried_again(
     async with open_store(database) as store, stub_llm() as (stub, url):
         stub.answer = lambda _: {"total": 7}
         for provider, form in forms:
-            async with _asking(store, url, provider, form=form) as model:
+            async with _asking(store, url, provider, output_mode=form) as model:
                 stub.faults = ["429", "500"]
                 tally = UsageTally()
                 told = await model.ask(store.me.tenant, TASK, "3 and 4", Sum, tally)

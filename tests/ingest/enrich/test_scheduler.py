@@ -54,10 +54,10 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
             ),
             "bus": InMemoryBus(),
             "model_manager": ModelManager("none", tmp_path, None, 1, False),
-            "language": None,
-            "llm": LlmUsageStore(store.db, 0, 0),
-            "order": EnrichmentBatches(),
-            "letters": ModelSelectionQueue(),
+            "language_model": None,
+            "llm_usage": LlmUsageStore(store.db, 0, 0),
+            "batches": EnrichmentBatches(),
+            "model_selection_queue": ModelSelectionQueue(),
         }
         stores = {
             name: kind(store.db)
