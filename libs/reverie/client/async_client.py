@@ -119,15 +119,14 @@ class SessionCalls(MemoryCalls, ActivityCalls):
 class AsyncReverie(SessionCalls, GraphCalls, AdministrationCalls, StreamCalls):
     """Reverie for code that awaits.
 
-    `url` is the gateway's, `timeout` in seconds for one try, `tries` how often a call is made at
-    most where that is safe: reads, and changes, which carry an `Idempotency-Key` so that their
-    effects happen once. Every call raises `Refused` where the gateway refuses it (`reason` is the
-    stable code) and `Unavailable` where it does not answer. Lists are read by the page as they
-    are walked.
+    `url` is the gateway's. `timeout` is in seconds, for one attempt. A call is made at most
+    `max_attempts` times; a change carries an `Idempotency-Key`, so that it takes effect once.
+    Every call raises `ApiError` where the gateway refuses it (`problem_code` is stable) and
+    `Unavailable` where it does not answer. Lists are fetched page by page while they are iterated.
 
         async with AsyncReverie("http://127.0.0.1:3456", key) as reverie:
             await reverie.remember("Deploys go through staging first.", kind="convention")
-            found = await reverie_services.recall("how do we deploy?")
+            found = await reverie.recall("how do we deploy?")
             async with reverie.session("my-agent", project="shop") as session:
-                await session.turn("user", "Deploy it, please.")
+                await session.append_turn("user", "Deploy it, please.")
     """

@@ -1,34 +1,39 @@
-"""`Reverie`, the synchronous client, and `Session`, a session as a context manager."""
+"""`Reverie`, the synchronous client, and `Session`, a session as a context manager.
+
+Each call is the asynchronous one, run to its end on an event loop in a thread of its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
-from reverie.client.async_client import AsyncSession, Role
+from reverie.client.async_client import AsyncReverie, AsyncSession
 from reverie.client.portal import BlockingPortal
-from reverie.client.sync_activity import SyncActivityCalls
-from reverie.client.sync_administration import SyncAdministrationCalls
-from reverie.client.sync_graph import SyncGraphCalls
-from reverie.client.sync_memories import SyncMemoryCalls
-from reverie.client.sync_streams import SyncStreamCalls
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
+    from uuid import UUID
 
     from reverie.contracts.context import PreflowResponse
-    from reverie.contracts.sessions import AppendTurnsResponse, EndSessionResponse
+    from reverie.contracts.sessions import EndSessionResponse
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Self = TypeVar("Self", bound="_BlockingClient")
 
 
-class Session:
-    """A session; `Reverie.session` makes it. As `AsyncSession`, without `await`."""
+class _BlockingClient:
+    """An asynchronous object, and the portal that runs its calls."""
 
-    def __init__(self, session: AsyncSession, portal: BlockingPortal) -> None:
-        self._session = session
+    def __init__(self, inner: Any, portal: BlockingPortal) -> None:
+        self._inner = inner
         self._portal = portal
 
-    def __enter__(self) -> Session:
-        self._portal.run(self._session.__aenter__())
+    def __enter__(self: Self) -> Self:
+        self._portal.run(self._inner.__aenter__())
         return self
 
     def __exit__(
@@ -37,64 +42,109 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._portal.run(self._session.__aexit__(kind, error, trace))
+        self._portal.run(self._inner.__aexit__(kind, error, trace))
+
+
+@overload
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[_BlockingClient, P], T]: ...
+@overload
+def blocking(
+    method: Callable[Concatenate[Any, P], AsyncIterator[T]],
+) -> Callable[Concatenate[_BlockingClient, P], Iterator[T]]: ...
+def blocking(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same method for synchronous code: same parameters, same result, same docstring."""
+
+    @wraps(method)
+    def call(client: _BlockingClient, *args: Any, **kwargs: Any) -> Any:
+        result = method(client._inner, *args, **kwargs)
+        if isinstance(result, AsyncIterator):
+            return client._portal.iterate(result)
+        return client._portal.run(result)
+
+    return call
+
+
+class Session(_BlockingClient):
+    """A session; `Reverie.session` makes it. As `AsyncSession`, without `await`."""
+
+    _inner: AsyncSession
+
+    append_turn = blocking(AsyncSession.append_turn)
+
+    def preflow(self, query: str, **fields: Any) -> PreflowResponse:
+        """What to know for the next turn, without what was given before."""
+        return self._portal.run(self._inner.preflow(query, **fields))
 
     @property
     def id(self) -> UUID:
-        """The session's."""
-        return self._session.id
+        """The session's id."""
+        return self._inner.id
 
     @property
     def scope(self) -> str:
-        """Where its memories go."""
-        return self._session.scope
+        """The scope of its memories."""
+        return self._inner.scope
 
     @property
     def context(self) -> str:
         """What to know before starting, as fenced Markdown."""
-        return self._session.context
+        return self._inner.context
 
     @property
     def end_result(self) -> EndSessionResponse | None:
-        """What the end answered."""
-        return self._session.end_result
+        """The gateway's answer to the end of the session."""
+        return self._inner.end_result
 
     @property
     def summary(self) -> str | None:
-        """What will be said of it at its end."""
-        return self._session.summary
+        """The summary that is stored when the session ends."""
+        return self._inner.summary
 
     @summary.setter
     def summary(self, text: str | None) -> None:
-        self._session.summary = text
-
-    def append_turn(
-        self,
-        role: Role,
-        content: str,
-        *,
-        tool: str | None = None,
-        external_id: str | None = None,
-    ) -> AppendTurnsResponse:
-        """Adds a message. One with an `external_id` that is known counts as a duplicate."""
-        return self._portal.run(
-            self._session.append_turn(role, content, tool=tool, external_id=external_id)
-        )
-
-    def preflow(self, query: str, **fields: Any) -> PreflowResponse:
-        """What to know for the next turn, without what was given before."""
-        return self._portal.run(self._session.preflow(query, **fields))
+        self._inner.summary = text
 
 
-class Reverie(
-    SyncMemoryCalls, SyncGraphCalls, SyncActivityCalls, SyncAdministrationCalls, SyncStreamCalls
-):
-    """Reverie, as `AsyncReverie` has it, for code that does not await.
+class Reverie(_BlockingClient):
+    """The client for synchronous code; the parameters and errors are those of `AsyncReverie`.
 
     with Reverie("http://127.0.0.1:3456", key) as reverie:
         reverie.remember("Deploys go through staging first.", kind="convention")
-        prompt = reverie.memory_block("how do we deploy?")
+        prompt = reverie.recall_as_text("how do we deploy?")
     """
+
+    _inner: AsyncReverie
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        timeout: float = 30.0,
+        max_attempts: int = 4,
+        agent: str = "reverie-client",
+        ca: Path | str | None = None,
+    ) -> None:
+        inner = AsyncReverie(
+            url, key, timeout=timeout, max_attempts=max_attempts, agent=agent, ca=ca
+        )
+        super().__init__(inner, BlockingPortal())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections and ends the thread; a second time does nothing."""
+        if not self._portal.is_closed:
+            self._portal.run(self._inner.close())
+            self._portal.close()
 
     def session(
         self,
@@ -106,9 +156,97 @@ class Reverie(
         external_id: str | None = None,
     ) -> Session:
         """A session that starts with the block and ends with it, also where the block fails."""
-        return Session(
-            self._reverie.session(
-                agent, project=project, user=user, branch=branch, external_id=external_id
-            ),
-            self._portal,
+        session = self._inner.session(
+            agent, project=project, user=user, branch=branch, external_id=external_id
         )
+        return Session(session, self._portal)
+
+    call = blocking(AsyncReverie.call)
+
+    remember = blocking(AsyncReverie.remember)
+    remember_batch = blocking(AsyncReverie.remember_batch)
+    recall = blocking(AsyncReverie.recall)
+    recall_as_text = blocking(AsyncReverie.recall_as_text)
+    preflow = blocking(AsyncReverie.preflow)
+    get_context = blocking(AsyncReverie.get_context)
+    get_memory = blocking(AsyncReverie.get_memory)
+    list_memories = blocking(AsyncReverie.list_memories)
+    edit_memory = blocking(AsyncReverie.edit_memory)
+    forget = blocking(AsyncReverie.forget)
+    rollback = blocking(AsyncReverie.rollback)
+    feedback = blocking(AsyncReverie.feedback)
+    confirm = blocking(AsyncReverie.confirm)
+    restore = blocking(AsyncReverie.restore)
+    pin = blocking(AsyncReverie.pin)
+    unpin = blocking(AsyncReverie.unpin)
+    list_versions = blocking(AsyncReverie.list_versions)
+    get_provenance = blocking(AsyncReverie.get_provenance)
+    list_skills = blocking(AsyncReverie.list_skills)
+    replay_skill = blocking(AsyncReverie.replay_skill)
+
+    link = blocking(AsyncReverie.link)
+    unlink = blocking(AsyncReverie.unlink)
+    get_subgraph = blocking(AsyncReverie.get_subgraph)
+    list_impact = blocking(AsyncReverie.list_impact)
+    get_graph_stats = blocking(AsyncReverie.get_graph_stats)
+
+    start_session = blocking(AsyncReverie.start_session)
+    end_session = blocking(AsyncReverie.end_session)
+    list_sessions = blocking(AsyncReverie.list_sessions)
+    append_turns = blocking(AsyncReverie.append_turns)
+    list_turns = blocking(AsyncReverie.list_turns)
+    correct_memories = blocking(AsyncReverie.correct_memories)
+    list_tasks = blocking(AsyncReverie.list_tasks)
+    move_task = blocking(AsyncReverie.move_task)
+    claim_task = blocking(AsyncReverie.claim_task)
+    release_task = blocking(AsyncReverie.release_task)
+    add_fact = blocking(AsyncReverie.add_fact)
+    list_facts = blocking(AsyncReverie.list_facts)
+    start_dream = blocking(AsyncReverie.start_dream)
+    list_undigested = blocking(AsyncReverie.list_undigested)
+    list_dreams = blocking(AsyncReverie.list_dreams)
+    get_dream = blocking(AsyncReverie.get_dream)
+    list_summaries = blocking(AsyncReverie.list_summaries)
+    list_summary_versions = blocking(AsyncReverie.list_summary_versions)
+    run_maintenance = blocking(AsyncReverie.run_maintenance)
+    announce_git_change = blocking(AsyncReverie.announce_git_change)
+    list_stale = blocking(AsyncReverie.list_stale)
+    list_reviews = blocking(AsyncReverie.list_reviews)
+    accept_review = blocking(AsyncReverie.accept_review)
+    reject_review = blocking(AsyncReverie.reject_review)
+    list_unanchored = blocking(AsyncReverie.list_unanchored)
+    set_anchors = blocking(AsyncReverie.set_anchors)
+    list_traces = blocking(AsyncReverie.list_traces)
+    get_trace = blocking(AsyncReverie.get_trace)
+
+    get_readiness = blocking(AsyncReverie.get_readiness)
+    list_keys = blocking(AsyncReverie.list_keys)
+    list_audit_entries = blocking(AsyncReverie.list_audit_entries)
+    create_key = blocking(AsyncReverie.create_key)
+    get_key = blocking(AsyncReverie.get_key)
+    update_key = blocking(AsyncReverie.update_key)
+    rotate_key = blocking(AsyncReverie.rotate_key)
+    revoke_key = blocking(AsyncReverie.revoke_key)
+    list_projects = blocking(AsyncReverie.list_projects)
+    delete_project = blocking(AsyncReverie.delete_project)
+    list_scopes = blocking(AsyncReverie.list_scopes)
+    delete_scope = blocking(AsyncReverie.delete_scope)
+    delete_tenant = blocking(AsyncReverie.delete_tenant)
+    get_tenant_settings = blocking(AsyncReverie.get_tenant_settings)
+    update_tenant_settings = blocking(AsyncReverie.update_tenant_settings)
+    get_project_settings = blocking(AsyncReverie.get_project_settings)
+    update_project_settings = blocking(AsyncReverie.update_project_settings)
+    list_models = blocking(AsyncReverie.list_models)
+    list_vault = blocking(AsyncReverie.list_vault)
+    vault_get = blocking(AsyncReverie.vault_get)
+    vault_put = blocking(AsyncReverie.vault_put)
+    vault_delete = blocking(AsyncReverie.vault_delete)
+    list_vault_advice = blocking(AsyncReverie.list_vault_advice)
+    get_vault_scrub = blocking(AsyncReverie.get_vault_scrub)
+    list_webhooks = blocking(AsyncReverie.list_webhooks)
+    set_webhook = blocking(AsyncReverie.set_webhook)
+    remove_webhook = blocking(AsyncReverie.remove_webhook)
+
+    stream_events = blocking(AsyncReverie.stream_events)
+    export_memories = blocking(AsyncReverie.export_memories)
+    import_memories = blocking(AsyncReverie.import_memories)
