@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -47,6 +48,7 @@ from reverie.embedded.tls import TlsSetup, prepare_tls
 from reverie.embedded.watchdog import SupervisedProcess, wait_or_stop, watch_processes
 from reverie.inference.model_catalogue import DEFAULT_MODEL
 from reverie.inference.model_resolver import is_external_model, resolve_model
+from reverie.runtime.process import system_resources
 from reverie.runtime.settings.settings import Settings, base_url
 
 VAULT_KEY_SECRET = "vault_key"  # noqa: S105
@@ -88,6 +90,7 @@ async def run_supervisor(
     down and its error is raised. Raises `Conflict` where another supervisor holds the home
     folder, and `Misconfigured` or `Unavailable` where a part does not come up.
     """
+    system_resources.tune_malloc()
     home = open_home(settings.home)
     with hold_home_lock(home):
         async with _watch_stop_signals() as stop:
@@ -136,6 +139,9 @@ async def _run_stack(
         await _wait_until_ready(settings, addresses, stack.services, stop, home, reporter)
         write_run_file(home, "up", {"pid": os.getpid(), **addresses.to_dict()})
         reporter.up(addresses)
+        # What the start took is not needed again.
+        gc.collect()
+        system_resources.trim_memory()
         await _supervise(stack, addresses, stop, after_ready, reporter)
     finally:
         # The services end orderly here too: a cut lifeline means the same as SIGTERM.
