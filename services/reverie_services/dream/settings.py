@@ -48,6 +48,4 @@ def build_dream_settings(settings: Settings) -> DreamSettings:
         maintenance_step_timeout=settings.maintenance_step_timeout,
         reflection_enabled=settings.reflection_enabled,
         review_mode=settings.review_mode,
-        archive_min_age_days=settings.archive_min_age_days,
-        promotion_min_sessions=settings.promotion_min_sessions,
     )

@@ -19,7 +19,6 @@ class IngestSettings:
 
     content_limit: int
     turn_limit: int
-    tool_output_chars: int
     dream_limits: DreamThresholds
     outbox_sweep_after: float
     import_limit: int
@@ -27,11 +26,12 @@ class IngestSettings:
     max_event_watchers: int
     trace_retention: float
     audit_retention: float
-    correction_cooldown: float
     scheduler_interval: float
-    dream_retention: float
     maintenance_interval: float
     auto_multilingual_model: bool
+    tool_output_chars: int = 600
+    correction_cooldown: float = 30.0
+    dream_retention: float = 90 * 86_400.0
     chunk_tokens: int = 200
     chunk_overlap: int = 40
     max_relatives: int = 5
@@ -46,7 +46,6 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
     return IngestSettings(
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
-        tool_output_chars=settings.tool_output_chars,
         dream_limits=dream_limits(settings),
         outbox_sweep_after=settings.outbox_sweep_after,
         import_limit=settings.import_limit,
@@ -54,13 +53,11 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
         max_event_watchers=settings.max_event_watchers,
         trace_retention=settings.trace_retention_hours * 3600,
         audit_retention=settings.audit_retention_days * 86_400,
-        correction_cooldown=settings.correction_cooldown,
         scheduler_interval=settings.scheduler_interval,
         maintenance_interval=settings.maintenance_interval * 60,
         auto_multilingual_model=settings.auto_multilingual_model
         and settings.embedding_url is None
         and settings.embedding_model == DEFAULT_MODEL,
-        dream_retention=settings.dream_retention_days * 86_400,
         deletion_timeout=settings.request_timeout / 2,
         redaction_grace=settings.request_timeout,
     )

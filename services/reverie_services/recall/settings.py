@@ -10,15 +10,14 @@ from reverie.domain.core.confidence import HalfLives, parse_half_lives
 from reverie.domain.retrieval.fusion import FusionMethod
 from reverie.runtime.settings.settings import Settings
 
+_MAX_TRACES = 2000
+"""Traces that are kept of each tenant."""
+_MAX_EXPORTS = 4
+
 
 @dataclass(frozen=True)
 class RecallSettings:
-    """Times in seconds; `candidates_per_arm` is how many each arm may bring.
-
-    `timeout`: what a recall may take; `max_concurrent_recalls` of them are under way at once,
-    `recall_queue_size` wait.
-    `max_concurrent_exports`: how many are sent at once.
-    """
+    """Times are in seconds. `timeout` bounds a whole recall."""
 
     ingest_url: str
     dream_url: str
@@ -40,10 +39,10 @@ class RecallSettings:
     arm_timeout: float = 3.0
     max_concurrent_recalls: int = 8
     recall_queue_size: int = 64
-    max_traces: int = 2000
+    max_traces: int = _MAX_TRACES
     hop_seeds: int = 20
     hop_fan_out: int = 8
-    max_concurrent_exports: int = 4
+    max_concurrent_exports: int = _MAX_EXPORTS
 
 
 def build_recall_settings(settings: Settings) -> RecallSettings:
@@ -64,17 +63,17 @@ def build_recall_settings(settings: Settings) -> RecallSettings:
         },
         sparse_weight=settings.recall_sparse_weight,
         mmr_lambda=settings.recall_mmr_lambda,
-        active_set_budgets=LayerBudgets(
-            settings.preflow_resident_tokens,
-            settings.preflow_recent_tokens,
-            settings.preflow_on_demand_tokens,
-        ),
+        active_set_budgets=_split_preflow_tokens(settings.preflow_tokens),
         timeout=settings.recall_timeout,
         arm_timeout=settings.recall_timeout / 2,
-        max_concurrent_recalls=settings.max_concurrent_recalls,
-        recall_queue_size=settings.recall_queue_size,
-        max_traces=settings.max_traces_per_tenant if settings.trace_retention_hours else 0,
-        max_concurrent_exports=min(settings.max_concurrent_exports, max(settings.pool_max // 2, 1)),
+        max_traces=_MAX_TRACES if settings.trace_retention_hours else 0,
+        # An export keeps a connection, and recalls need some too.
+        max_concurrent_exports=min(_MAX_EXPORTS, max(settings.pool_max // 2, 1)),
         rerank_timeout=settings.rerank_timeout,
         query_expansion_timeout=settings.query_expansion_timeout,
     )
+
+
+def _split_preflow_tokens(tokens: int) -> LayerBudgets:
+    resident, recent = tokens // 5, tokens * 4 // 15
+    return LayerBudgets(resident, recent, tokens - resident - recent)

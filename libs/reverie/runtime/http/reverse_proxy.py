@@ -31,8 +31,13 @@ from reverie.domain.core.errors import ReverieError, Unavailable
 from reverie.runtime.http.instrumentation import TENANT_HEADER, TENANT_REQUESTED
 from reverie.runtime.http.problem_responses import route_pattern
 from reverie.runtime.http.read_your_writes import POSITION_HEADER
-from reverie.runtime.http.routes import has_small_body, read_body
-from reverie.runtime.http.streaming import check_body_size, read_chunks, stream_until_stopped
+from reverie.runtime.http.streaming import (
+    check_body_size,
+    has_small_body,
+    read_body,
+    read_chunks,
+    stream_until_stopped,
+)
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
 from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.tracing import inject_headers, mark_failed

@@ -11,12 +11,11 @@ from functools import partial
 from typing import Any
 
 from aiohttp import web
-from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 from pydantic import BaseModel
 
 from reverie.domain.access.principals import Principal, set_current_principal
 from reverie.domain.core.consistency import StoredReply
-from reverie.domain.core.errors import MalformedInput, PayloadTooLarge, QuotaExceeded, Unavailable
+from reverie.domain.core.errors import QuotaExceeded, Unavailable
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor, RedactorLoader
 from reverie.domain.redaction.vault_secrets import OutdatedSecrets
 from reverie.runtime.auth.authentication import KeyFinder, TokenVerifier, authenticate, bearer_token
@@ -33,8 +32,8 @@ from reverie.runtime.http.instrumentation import AFTER_REPLY, PROBE_PATHS, RATE_
 from reverie.runtime.http.read_your_writes import PositionHooks
 from reverie.runtime.http.streaming import (
     StreamingReply,
-    check_body_size,
-    check_content_encoding,
+    has_small_body,
+    read_body,
     read_chunks,
     send_stream,
 )
@@ -97,7 +96,6 @@ AUTHENTICATED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTE
 """The route of a request that was let in, and who sent it."""
 _MIN_COMPRESS_BYTES = 1024
 """Bytes above which an answer is packed for who asks for it."""
-_SMALL_BODY_BYTES = 64 * 1024
 _LARGE_BODY_BYTES = 256 * 1024
 """Bytes of a body that is worked on beside the event loop, so that others need not wait for it."""
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
@@ -314,30 +312,6 @@ async def _answer_with_fresh_secrets(
         )
     except OutdatedSecrets:
         raise Unavailable("the vault", "its secrets change all the time: try again") from None
-
-
-def has_small_body(request: web.Request) -> bool:
-    """Whether the body is known to fit into the buffer that the connection has anyway."""
-    if not request.body_exists:
-        return True
-    size = request.content_length
-    return (
-        size is not None
-        and size <= _SMALL_BODY_BYTES
-        and not request.headers.get("Content-Encoding")
-    )
-
-
-async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
-    """The whole body; raises `PayloadTooLarge` above `body_limit` bytes."""
-    check_content_encoding(request)
-    check_body_size(request, limit, setting)
-    try:
-        return await request.clone(client_max_size=limit).read()
-    except HTTPRequestEntityTooLarge:
-        raise PayloadTooLarge("body", limit + 1, limit, setting) from None
-    except (web.RequestPayloadError, web.HTTPBadRequest):
-        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
 
 
 def _read_call(

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import structlog
 from aiohttp import ClientPayloadError, web
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
 
 from reverie.domain.core.errors import MalformedInput, PayloadTooLarge
 
@@ -79,6 +80,7 @@ async def _cancel_and_wait(*tasks: asyncio.Task[T] | asyncio.Task[bool] | None) 
 
 log = structlog.get_logger()
 
+_SMALL_BODY_BYTES = 64 * 1024
 _CONTENT_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 
 
@@ -108,6 +110,30 @@ def check_body_size(request: web.Request, limit: int, setting: str) -> None:
     size = request.content_length or 0
     if size > limit:
         raise PayloadTooLarge("body", size, limit, setting)
+
+
+def has_small_body(request: web.Request) -> bool:
+    """Whether the body is known to fit into the buffer that the connection has anyway."""
+    if not request.body_exists:
+        return True
+    size = request.content_length
+    return (
+        size is not None
+        and size <= _SMALL_BODY_BYTES
+        and not request.headers.get("Content-Encoding")
+    )
+
+
+async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
+    """The whole body; raises `PayloadTooLarge` above `body_limit` bytes."""
+    check_content_encoding(request)
+    check_body_size(request, limit, setting)
+    try:
+        return await request.clone(client_max_size=limit).read()
+    except HTTPRequestEntityTooLarge:
+        raise PayloadTooLarge("body", limit + 1, limit, setting) from None
+    except (web.RequestPayloadError, web.HTTPBadRequest):
+        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
 
 
 async def read_chunks(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:

