@@ -1,10 +1,13 @@
-"""An upgrade under load, from the first schema and from the previous release."""
+"""An upgrade under load, from the baseline: the previous release runs on meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,12 +18,14 @@ from chaos.crashes.statement_walk import ALL
 from reverie.client import AsyncReverie
 from reverie.embedded import postgres
 from reverie.embedded.ports import find_free_port
+from reverie.store.db import migrate as store_migrate
 from reverie.store.db.migrate import list_pending_migrations, migrate
+from reverie.store.platform.api_keys import NewApiKey, create_key
 from reverie.testing.servers import DatabaseUrls, TestRun, ensure_postgres
 from tests.support.previous_release import (
     KEPT,
     KEY,
-    first_schema,
+    SAID,
     migrate_by,
     path_of,
     previous_release,
@@ -42,6 +47,30 @@ async def old_world(
     async with aiohttp.ClientSession() as http:
         folder = test_run.new_folder("upgraded")
         yield World(empty_database, nats_url, KEY, folder, http, starter)
+
+
+def _with_one_more_migration(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that something is applied, also where the newest release changed nothing."""
+    store = Path(str(files("reverie.store")))
+    for part in ("schema", "migrations"):
+        shutil.copytree(store / part, folder / part)
+    (folder / "migrations" / "9999_more.sql").write_text("alter table memory add column more text;")
+    monkeypatch.setattr(store_migrate, "files", lambda _: folder)
+
+
+async def _fill(world: World, url: str) -> None:
+    """What the older release leaves: memories, and a session that nobody digested."""
+    for kind, content in KEPT.items():
+        body = {"content": content, "kind": kind, "scope": "project/mill"}
+        await world.post(f"{url}/v1/remember", body)
+    start = {"agent": "ann", "project": "mill"}
+    session = (await world.post(f"{url}/v1/sessions/start", start))["session"]
+    turns = [
+        {"role": role, "content": said}
+        for role, said in zip(("user", "assistant"), SAID, strict=True)
+    ]
+    await world.post(f"{url}/v1/turns", {"session": session, "turns": turns})
+    await world.post(f"{url}/v1/sessions/{session}/end", {})
 
 
 async def _write(client: AsyncReverie, writer: int, stop: asyncio.Event) -> dict[str, str]:
@@ -104,12 +133,12 @@ async def _serves(world: World, one: dict[str, Served], nth: int) -> None:
 
 
 async def test_the_release_before_serves_on_while_the_schema_moves_on_and_nothing_is_lost(
-    old_world: World, test_run: TestRun
+    old_world: World, test_run: TestRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, admin = old_world, old_world.database.admin_url
     older = await asyncio.to_thread(previous_release, world.folder / "older")
-    await asyncio.to_thread(first_schema, admin, world.folder)
-    await asyncio.to_thread(migrate_by, older, admin, world.nats_url)
+    await asyncio.to_thread(migrate_by, older, world.folder, admin, world.nats_url)
+    create_key(admin, NewApiKey("upgraded"), KEY)
     await quick_streams(world.nats_url)
     postgres.create_service_logins(ensure_postgres(test_run), world.database.name)
     port, stop = find_free_port(), asyncio.Event()
@@ -118,9 +147,11 @@ async def test_the_release_before_serves_on_while_the_schema_moves_on_and_nothin
     ]
     async with AsyncExitStack() as stack:
         before = await _started(stack, world, port, PYTHONPATH=path_of(older))
+        await _fill(world, before["ingest"].url)
         writing = [asyncio.create_task(_write(one, n, stop)) for n, one in enumerate(clients)]
         await _more_than(world, WRITERS)
-        await asyncio.to_thread(migrate, admin)
+        _with_one_more_migration(world.folder / "newer", monkeypatch)
+        assert (await asyncio.to_thread(migrate, admin))[-1] == "9999_more"
         assert list_pending_migrations(admin) == []
         if ALL:
             await _serves(world, before, 1)

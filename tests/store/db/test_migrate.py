@@ -1,4 +1,4 @@
-"""Migrations: repeatable, concurrent, and by an owner without superuser rights."""
+"""The baseline and migrations: repeatable, concurrent, without superuser rights."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from reverie.store.platform.api_keys import (
 from reverie.testing.servers import UNSAFE_OPTIONS, DatabaseUrls, TestRun
 from tests.support.store_setup import admin_rows, new, principal
 
-ALL = sorted(
-    file.name.removesuffix(".sql")
-    for file in (files("reverie.store") / "migrations").iterdir()
-    if file.name.endswith(".sql")
-)
+STORE = Path(str(files("reverie.store")))
+ALL = sorted(file.stem for file in (STORE / "schema").glob("*.sql"))
+"""What a new database gets: the baseline."""
 OBJECTS = """
 select string_agg(x, ',' order by x) from (
   select c.relname::text || c.relkind::text || coalesce(c.relacl::text, '') as x from pg_class c
@@ -68,37 +66,86 @@ def test_asking_what_is_missing_writes_nothing(empty_database: DatabaseUrls) -> 
     assert found == []
 
 
-def test_ten_at_once_apply_each_migration_once(empty_database: DatabaseUrls) -> None:
+def test_ten_at_once_apply_the_baseline_once(empty_database: DatabaseUrls) -> None:
     with ThreadPoolExecutor(10) as pool:
         found = list(pool.map(lambda _: migrate(empty_database.admin_url), range(10)))
     assert sorted(name for names in found for name in names) == ALL
     assert list_pending_migrations(empty_database.admin_url) == []
 
 
-def test_the_lock_of_a_migration_that_was_killed_stops_nobody(empty_database: DatabaseUrls) -> None:
-    migrate(empty_database.admin_url)
+def test_a_baseline_that_fails_leaves_nothing_behind(
+    empty_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(tmp_path, monkeypatch, "schema/99_wrong.sql", "select no_such_function();")
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        migrate(empty_database.admin_url)
+    monkeypatch.undo()
+    assert migrate(empty_database.admin_url) == ALL
+
+
+def test_a_schema_that_no_release_made_is_refused(empty_database: DatabaseUrls) -> None:
+    admin_rows(empty_database.admin_url, "create schema reverie; create table reverie.memory ()")
+    with pytest.raises(Misconfigured, match="use an empty database"):
+        migrate(empty_database.admin_url)
+
+
+def _add(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, sql: str) -> None:
+    """Adds a schema file or a migration to those that there are."""
+    for part in ("schema", "migrations"):
+        shutil.copytree(STORE / part, folder / part)
+    (folder / name).write_text(sql)
+    monkeypatch.setattr(store_migrate, "files", lambda _: folder)
+
+
+MORE = "alter table memory add more int;"
+
+
+def test_a_database_of_an_earlier_release_gets_what_came_since(
+    database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
+    assert list_pending_migrations(database.admin_url) == ["0001_more"]
+    told: list[tuple[str, int, int]] = []
+    assert migrate(database.admin_url, lambda *one: told.append(one)) == ["0001_more"]
+    assert told == [("0001_more", 1, 1)]
+    assert list_pending_migrations(database.service_url) == []
+    assert migrate(database.admin_url) == []
+    admin_rows(database.admin_url, "select more from memory")
+
+
+def test_a_new_database_has_known_migrations_marked_as_applied(
+    empty_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(tmp_path, monkeypatch, "migrations/0001_more.sql", "select no_such_function();")
+    assert migrate(empty_database.admin_url) == ALL
+    assert list_pending_migrations(empty_database.admin_url) == []
+    assert migrate(empty_database.admin_url) == []
+
+
+def test_the_lock_of_a_migration_that_was_killed_stops_nobody(
+    database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
+    migrate(database.admin_url)
     admin_rows(
-        empty_database.admin_url,
+        database.admin_url,
         "insert into yoyo_lock (locked, ctime, pid) values (1, now(), 999999)",
     )
-    assert migrate(empty_database.admin_url) == []
-    assert admin_rows(empty_database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
+    assert migrate(database.admin_url) == []
+    assert admin_rows(database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
 
 
 def test_a_table_in_use_puts_a_migration_off_and_nobody_waits_long_behind_it(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Path(str(files("reverie.store"))) / "migrations"
-    shutil.copytree(known, tmp_path / "migrations")
-    (tmp_path / "migrations" / "9999_more.sql").write_text("alter table memory add more int;")
-    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
     monkeypatch.setattr(store_migrate, "LOCK_SECONDS", 0.2)
     with psycopg.connect(database.admin_url) as busy:
         busy.execute("select count(*) from reverie.memory")
         with pytest.raises(Unavailable, match="stays in use"):
             migrate(database.admin_url)
-        assert list_pending_migrations(database.admin_url) == ["9999_more"]
-    assert migrate(database.admin_url) == ["9999_more"]
+        assert list_pending_migrations(database.admin_url) == ["0001_more"]
+    assert migrate(database.admin_url) == ["0001_more"]
 
 
 RING = """
@@ -119,10 +166,7 @@ lock table session in exclusive mode;
 def test_a_migration_that_meets_a_writer_in_a_ring_is_put_off_and_the_writer_goes_on(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = Path(str(files("reverie.store"))) / "migrations"
-    shutil.copytree(known, tmp_path / "migrations")
-    (tmp_path / "migrations" / "9999_ring.sql").write_text(RING)
-    monkeypatch.setattr(store_migrate, "files", lambda _: tmp_path)
+    _add(tmp_path, monkeypatch, "migrations/0001_ring.sql", RING)
     held = (
         "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
         " where d.datname = current_database() and l.granted and l.mode = 'ExclusiveLock'"

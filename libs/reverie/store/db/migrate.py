@@ -1,4 +1,9 @@
-"""Applies the SQL migrations in order, under an advisory lock."""
+"""The database schema: a baseline for an empty database, and forward-only migrations after it.
+
+`schema/*.sql` is the whole schema: an empty database gets it in one transaction, in the order of
+the file names. `migrations/*.sql` changes databases of earlier releases (yoyo). Whatever those do is
+in `schema/` too, so a new database has every known migration marked as applied.
+"""
 
 from __future__ import annotations
 
@@ -18,43 +23,41 @@ SCHEMA = "reverie"
 MIN_POSTGRES = 15
 MIN_PGVECTOR = (0, 8)
 LOCK_SECONDS = 5
-"""How long a migration waits for a table that is in use, and services behind it."""
+"""How long a migration waits for a table that is in use, while services wait behind it."""
 
 MigrationProgress = Callable[[str, int, int], None]
-"""Is told of a migration that begins: its name, its number and of how many."""
+"""Is called before each step with its name, its number and the number of steps."""
+
+_Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def ignore_progress(_name: str, _number: int, _of: int) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[str]:
     """Brings the database to the newest schema; safe to run by several at once.
 
-    Returns the names of the migrations applied. Raises `Misconfigured` on a server that is
-    too old or lacks pgvector and for a user that may not, `Unavailable` where it cannot be
-    reached, or where a table stays in use: whoever waits for that holds up all behind it. What
-    was applied until then stays, and the next try goes on from there.
+    Returns the names of the schema files or migrations applied. Raises `Misconfigured` on a server
+    that is too old or lacks pgvector, for a user without the privileges, and for a database whose
+    schema is older than the baseline; `Unavailable` where the server cannot be reached, or where a
+    table remains in use. Migrations applied until then remain, and the next call continues.
     """
     try:
-        _prepare_server(url)
-        with (
-            as_file(files("reverie.store") / "migrations") as folder,
-            get_backend(_yoyo_url(url)) as backend,
-        ):
-            # A connection for each migration takes as long as what most of them do.
-            backend.copy = partial(nullcontext, backend)
-            # Of the server and gone with its session, unlike yoyo's own lock: a row, which a
-            # killed process leaves behind.
-            backend.execute("set lock_timeout = 0")
-            backend.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
-            backend.execute("reset lock_timeout")
-            backend.break_lock()
-            pending = backend.to_apply(read_migrations(str(folder)))
-            for number, migration in enumerate(pending, start=1):
-                on_progress(migration.id, number, len(pending))
-                backend.apply_one(migration)
-            return [applied.id for applied in pending]
+        with _connect(url) as connection:
+            _check_server(connection)
+            # Belongs to the session, so that a killed process leaves no lock behind.
+            connection.execute("select pg_advisory_lock(hashtext('reverie.migrate'))")
+            _set_options(connection)
+            state = _state(connection)
+            if state == "unknown":
+                raise Misconfigured(
+                    "database_url",
+                    "its schema was not made by a released version: use an empty database",
+                )
+            new = state == "empty"
+            applied = _apply_schema(connection, on_progress) if new else []
+            return applied + _apply_migrations(url, new, on_progress)
     except psycopg.errors.InsufficientPrivilege as error:
         reason = error.diag.message_detail or error.diag.message_primary
         raise Misconfigured("database_url", f"this user may not migrate: {reason}") from error
@@ -63,61 +66,132 @@ def migrate(url: str, on_progress: MigrationProgress = ignore_progress) -> list[
 
 
 def list_pending_migrations(url: str) -> list[str]:
-    """Names of the migrations that the database lacks. Writes nothing; any service's role may ask.
+    """Names of what the database lacks: schema files where it is empty, migrations otherwise.
 
-    Raises `Unavailable` where it cannot be reached.
+    Writes nothing; any service's role may call it. Raises `Unavailable` where the server cannot be
+    reached.
     """
-    with as_file(files("reverie.store") / "migrations") as folder:
-        names = [migration.id for migration in read_migrations(str(folder))]
     with _connect(url) as connection:
-        if not _can_read_migrations(connection):
-            return names
-        connection.execute("select set_config('search_path', %s, false)", (SCHEMA,))
-        rows = connection.execute("select migration_id from _yoyo_migration")
-        applied = {str(row[0]) for row in rows}
-    return [name for name in names if name not in applied]
+        if not _can_read(connection, "schema_baseline"):
+            return [name for name, _ in _schema_files()]
+        known = _known_migrations()
+        if not known:
+            return []
+        applied = set()
+        if _can_read(connection, "_yoyo_migration"):
+            connection.execute("select set_config('search_path', %s, false)", (SCHEMA,))
+            rows = connection.execute("select migration_id from _yoyo_migration")
+            applied = {str(row[0]) for row in rows}
+    return [name for name in known if name not in applied]
 
 
-def _can_read_migrations(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
-    """Whether the list of what was applied is there for this role; it becomes so by a migration."""
+def _schema_files() -> list[tuple[str, str]]:
+    """Names and texts of the schema files, in the order in which they are applied."""
+    folder = files("reverie.store") / "schema"
+    found = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")),
+                   key=lambda file: file.name)  # fmt: skip
+    return [(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in found]
+
+
+def _known_migrations() -> list[str]:
+    with as_file(files("reverie.store") / "migrations") as folder:
+        return [migration.id for migration in read_migrations(str(folder))]
+
+
+def _state(connection: _Connection) -> str:
+    """`empty`, `baseline`, or `unknown` for tables of a schema before the baseline."""
+    row = connection.execute(
+        "select to_regclass('schema_baseline') is not null,"
+        " exists (select from pg_class where relnamespace = %s::regnamespace)",
+        (SCHEMA,),
+    ).fetchone()
+    match row:
+        case (True, _):
+            return "baseline"
+        case (_, True):
+            return "unknown"
+    return "empty"
+
+
+def _apply_schema(connection: _Connection, on_progress: MigrationProgress) -> list[str]:
+    """Applies the baseline in one transaction."""
+    steps = _schema_files()
+    with connection.transaction():
+        for number, (name, text) in enumerate(steps, start=1):
+            on_progress(name, number, len(steps))
+            connection.execute(text.encode())
+    return [name for name, _ in steps]
+
+
+def _apply_migrations(url: str, new: bool, on_progress: MigrationProgress) -> list[str]:
+    """Applies pending migrations; to a `new` database only marks them as applied."""
+    if not _known_migrations():
+        return []
+    with (
+        as_file(files("reverie.store") / "migrations") as folder,
+        get_backend(_yoyo_url(url)) as backend,
+    ):
+        # One connection for all migrations: to open one takes as long as most of them.
+        backend.copy = partial(nullcontext, backend)
+        # The advisory lock of `migrate` is enough; yoyo's own is a row, which may be left behind.
+        backend.break_lock()
+        pending = backend.to_apply(read_migrations(str(folder)))
+        with backend.transaction():
+            backend.execute("grant select on _yoyo_migration to public")
+        if new:
+            backend.mark_migrations(pending)
+            return []
+        for number, migration in enumerate(pending, start=1):
+            on_progress(migration.id, number, len(pending))
+            backend.apply_one(migration)
+        return [migration.id for migration in pending]
+
+
+def _can_read(connection: _Connection, table: str) -> bool:
+    """Whether a table exists and this role may read it."""
     found = connection.execute(
         "select coalesce(bool_or(has_table_privilege(c.oid, 'select')"
         " and has_schema_privilege(n.oid, 'usage')), false)"
         " from pg_class c join pg_namespace n on n.oid = c.relnamespace"
-        " where n.nspname = %s and c.relname = '_yoyo_migration'",
-        (SCHEMA,),
+        " where n.nspname = %s and c.relname = %s",
+        (SCHEMA, table),
     ).fetchone()
     return found == (True,)
 
 
 @contextmanager
-def _connect(url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def _connect(url: str) -> Iterator[_Connection]:
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
             yield connection
-    except psycopg.errors.UndefinedFile:
+    except (
+        psycopg.errors.UndefinedFile,
+        psycopg.errors.LockNotAvailable,
+        psycopg.errors.DeadlockDetected,
+    ):
         raise
     except psycopg.OperationalError as error:
         raise Unavailable("Postgres", "is it running, and is the address right?") from error
 
 
-def _prepare_server(url: str) -> None:
-    """Checks the server and makes the schema and the extension."""
+def _check_server(connection: _Connection) -> None:
+    """Checks the versions, and creates the schema and the extension."""
+    version = connection.info.server_version // 10_000
+    if version < MIN_POSTGRES:
+        raise Misconfigured(
+            "database_url", f"Postgres {version} is too old: use {MIN_POSTGRES} or later"
+        )
+    connection.execute("select pg_advisory_lock(hashtext('reverie.prepare'))")
     try:
-        with _connect(url) as connection:
-            version = connection.info.server_version // 10_000
-            if version < MIN_POSTGRES:
-                raise Misconfigured(
-                    "database_url", f"Postgres {version} is too old: use {MIN_POSTGRES} or later"
-                )
-            connection.execute("select pg_advisory_lock(hashtext('reverie.prepare'))")
-            connection.execute(f"create schema if not exists {SCHEMA}")
-            connection.execute("create extension if not exists vector with schema public")
-            found = connection.execute(
-                "select extversion from pg_extension where extname = 'vector'"
-            ).fetchone()
+        connection.execute(f"create schema if not exists {SCHEMA}")
+        connection.execute("create extension if not exists vector with schema public")
     except psycopg.errors.UndefinedFile as error:
         raise Misconfigured("database_url", "the server lacks pgvector: install it") from error
+    finally:
+        connection.execute("select pg_advisory_unlock(hashtext('reverie.prepare'))")
+    found = connection.execute(
+        "select extversion from pg_extension where extname = 'vector'"
+    ).fetchone()
     installed = str(found[0]) if found else "0"
     if tuple(int(part) for part in installed.split(".")[:2]) < MIN_PGVECTOR:
         raise Misconfigured(
@@ -126,8 +200,13 @@ def _prepare_server(url: str) -> None:
         )
 
 
+def _set_options(connection: _Connection) -> None:
+    connection.execute(f"set search_path = {SCHEMA}, public")
+    connection.execute(f"set lock_timeout = '{LOCK_SECONDS * 1000:.0f}ms'")
+
+
 def _yoyo_url(url: str) -> str:
-    """The address as yoyo reads it: psycopg 3, our schema first, patient for a while only."""
+    """The address as yoyo reads it: psycopg 3, our schema first, a short lock timeout."""
     parts = urlsplit(url)
     options = "options=" + quote(
         f"-csearch_path={SCHEMA},public -clock_timeout={LOCK_SECONDS * 1000:.0f}"

@@ -1,0 +1,203 @@
+-- Tasks: memories of the kind `task` with a state, a claim, and tasks that they wait for.
+
+-- The state of a task and who has claimed it until when. A task without a row is still to do.
+create table task (
+  tenant int not null,
+  memory uuid not null,
+  state text not null default 'todo' check (state in ('todo', 'doing', 'blocked', 'done')),
+  claimed_by text,
+  claimed_until timestamptz,
+  updated timestamptz not null default now(),
+  primary key (tenant, memory),
+  check ((claimed_by is null) = (claimed_until is null))
+) partition by hash (tenant);
+call partition_by_tenant('task');
+call protect_tenant_table('task');
+
+-- The unfinished tasks that a task waits for: what it depends on, or what superseded that. A
+-- forgotten task holds nothing up.
+create function task_open_dependencies(p_tenant int, p_memory uuid) returns table (id uuid, scope text)
+language sql stable
+begin atomic
+  with recursive needed (id, scope, status, next) as (
+    select m.id, m.scope, m.status, m.superseded_by
+    from edge e join memory m on m.tenant = p_tenant and m.id = e.dst and m.kind = 'task'
+    where e.tenant = p_tenant and e.src = p_memory and e.kind = 'depends_on' and e.known_to is null
+    union
+    select m.id, m.scope, m.status, m.superseded_by
+    from needed n join memory m on m.tenant = p_tenant and m.id = n.next and m.kind = 'task'
+    where n.status = 'superseded'
+  )
+  select n.id, n.scope from needed n
+  left join task t on t.tenant = p_tenant and t.memory = n.id
+  where n.status in ('active', 'archived') and n.id <> p_memory
+    and coalesce(t.state, 'todo') <> 'done'
+  order by n.id;
+end;
+
+-- Tasks as they are shown: one that waits for others is blocked, one whose claim expired is to do
+-- again.
+create function task_view(p_tenant int)
+returns table (memory uuid, state text, claimed_by text, claimed_until timestamptz,
+               waits_for uuid[], waits_in text[], claimable boolean)
+language sql stable
+begin atomic
+  select s.memory, s.state, s.holder, s.held_until, s.waits_for, s.waits_in,
+         s.state in ('todo', 'doing') and s.holder is null and s.active
+  from (
+    select m.id as memory, m.status = 'active' as active, u.waits_for, u.waits_in,
+           case when coalesce(t.state, 'todo') = 'done' then 'done'
+                when t.state = 'blocked' or u.waits_for <> '{}' then 'blocked'
+                when t.claimed_until <= clock_timestamp() then 'todo'
+                else coalesce(t.state, 'todo') end as state,
+           case when t.claimed_until > clock_timestamp() then t.claimed_by end as holder,
+           case when t.claimed_until > clock_timestamp() then t.claimed_until end as held_until
+    from memory m
+    left join task t on t.tenant = p_tenant and t.memory = m.id
+    cross join lateral (
+      select coalesce(array_agg(d.id order by d.id), '{}') as waits_for,
+             coalesce(array_agg(d.scope order by d.id), '{}') as waits_in
+      from task_open_dependencies(p_tenant, m.id) d
+    ) u
+    where m.tenant = p_tenant and m.kind = 'task'
+  ) s;
+end;
+
+-- The tasks from one that waits to one that it waits for, over others; null where it does not wait
+-- for it. The successor of a superseded task takes its place; a forgotten task ends the path.
+create function task_path(p_tenant int, p_from uuid, p_to uuid) returns uuid[]
+language sql stable
+begin atomic
+  with recursive walk (node, parent) as (
+    select m.id, null::uuid from memory m
+    where m.tenant = p_tenant and m.id = p_from and m.kind = 'task' and m.status <> 'deleted'
+    union
+    select m.id, w.node
+    from walk w join memory o on o.tenant = p_tenant and o.id = w.node
+    cross join lateral (
+      select e.dst as id from edge e
+      where e.tenant = p_tenant and e.src = w.node and e.kind = 'depends_on' and e.known_to is null
+        and o.status <> 'superseded'
+      union all
+      select o.superseded_by where o.status = 'superseded'
+    ) n
+    join memory m on m.tenant = p_tenant and m.id = n.id and m.kind = 'task' and m.status <> 'deleted'
+    where w.node <> p_to
+  ), back (node, path) as (
+    select p_to, array[p_to] where exists (select from walk where walk.node = p_to)
+    union all
+    select s.parent, s.parent || b.path
+    from back b cross join lateral (
+      select w.parent from walk w
+      where w.node = b.node and w.parent <> all (b.path) order by w.parent limit 1
+    ) s
+    where b.node <> p_from
+  )
+  select b.path from back b where b.node = p_from;
+end;
+
+-- Refuses a memory that becomes a task, or an active task again, while its existing links would
+-- make it wait for itself.
+create function check_task_cycle() returns trigger
+language plpgsql as $$
+declare
+  v_cycle uuid[];
+begin
+  perform pg_advisory_xact_lock(hashtext('reverie.causal'), new.tenant);
+  select new.id || task_path(new.tenant, e.dst, new.id) into v_cycle
+  from edge e
+  where e.tenant = new.tenant and e.src = new.id and e.kind = 'depends_on' and e.known_to is null
+    and task_path(new.tenant, e.dst, new.id) is not null
+  limit 1;
+  if v_cycle is not null then
+    raise exception using errcode = 'check_violation', constraint = 'check_task_cycle',
+      message = to_jsonb(v_cycle)::text;
+  end if;
+  return null;
+end $$;
+create trigger check_task_cycle after update of kind, status on memory for each row
+  when (new.kind = 'task' and new.status in ('active', 'archived')
+        and (old.kind <> 'task' or old.status = 'deleted'))
+  execute function check_task_cycle();
+
+-- Claims (p_seconds given), releases (p_state null) or moves a task. Returns {version, event?},
+-- without an event where only the end of a claim changed; or {problem:
+-- not_found|forbidden|no_task|closed|held|waits|blocked|done, ...}, and then nothing was written.
+create function task_move(
+  p_tenant int, p_tenant_name text, p_memory uuid, p_reads text[], p_writes text[], p_agent text,
+  p_state text, p_seconds float8, p_actor text, p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_memory memory;
+  v_task task;
+  v_holder text;
+  v_state text;
+  v_waits uuid[];
+  v_until timestamptz := clock_timestamp() + make_interval(secs => p_seconds);
+  v_event uuid := gen_random_uuid();
+begin
+  perform set_tenant(p_tenant);
+  select m.* into v_memory from memory m
+  where m.tenant = p_tenant and m.id = p_memory and m.status <> 'deleted'
+    and scope_matches(p_reads, m.scope)
+  for update;
+  if not found then return jsonb_build_object('problem', 'not_found'); end if;
+  if not scope_matches(p_writes, v_memory.scope) then
+    return jsonb_build_object('problem', 'forbidden', 'scope', v_memory.scope);
+  end if;
+  if v_memory.kind <> 'task' then
+    return jsonb_build_object('problem', 'no_task', 'kind', v_memory.kind);
+  end if;
+  if v_memory.status <> 'active' then
+    return jsonb_build_object('problem', 'closed', 'status', v_memory.status);
+  end if;
+  insert into task (tenant, memory) values (p_tenant, p_memory) on conflict do nothing;
+  select t.* into v_task from task t where t.tenant = p_tenant and t.memory = p_memory;
+  v_holder := case when v_task.claimed_until > clock_timestamp() then v_task.claimed_by end;
+  if v_holder <> p_agent then
+    return jsonb_build_object('problem', 'held', 'by', v_holder, 'until', v_task.claimed_until);
+  end if;
+  v_state := case when p_seconds is not null then 'doing'
+                  when p_state is not null then p_state
+                  when v_task.state = 'doing' then 'todo'
+                  else v_task.state end;
+  if p_seconds is not null and v_task.state in ('blocked', 'done') then
+    return jsonb_build_object('problem', v_task.state);
+  end if;
+  if v_state in ('doing', 'done') and (p_seconds is not null or v_state <> v_task.state) then
+    select array_agg(u.id) filter (where scope_matches(p_reads, u.scope)) into v_waits
+    from task_open_dependencies(p_tenant, p_memory) u having count(*) > 0;
+    if found then
+      return jsonb_build_object('problem', 'waits', 'for', coalesce(to_jsonb(v_waits), '[]'));
+    end if;
+  end if;
+  if p_seconds is null and v_state = v_task.state and (v_state = 'doing' or v_task.claimed_by is null)
+  then
+    return jsonb_build_object('version', v_memory.version);
+  end if;
+  if p_seconds is null or v_holder is null then
+    perform save_version(p_tenant, v_memory, p_actor, format(
+      'task: %s to %s', v_task.state,
+      case when p_seconds is null then v_state else v_state || ', claimed by ' || p_agent end));
+  end if;
+  update task t
+  set state = v_state, updated = now(),
+      claimed_by = case when p_seconds is not null then p_agent
+                        when v_state = 'doing' then t.claimed_by end,
+      claimed_until = case when p_seconds is not null and v_holder is not null
+                             then greatest(t.claimed_until, v_until)
+                           when p_seconds is not null then v_until
+                           when v_state = 'doing' then t.claimed_until end
+  where t.tenant = p_tenant and t.memory = p_memory;
+  if p_seconds is not null and v_holder is not null then
+    return jsonb_build_object('version', v_memory.version);
+  end if;
+  update memory m
+  set version = m.version + 1, known_from = now(), updated = now(),
+      enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
+  where m.tenant = p_tenant and m.id = p_memory;
+  perform enqueue_memory_event(p_tenant, p_tenant_name, 'task', p_memory, v_memory.version + 1,
+                               p_headers, v_event);
+  return jsonb_build_object('version', v_memory.version + 1, 'event', v_event);
+end $$;

@@ -1,0 +1,249 @@
+-- Writing a memory: one call writes the memory, its words, tags, edges and event.
+
+-- Saves a memory as it is before a change. `state` holds the other columns by name, the tags, and
+-- the state of a task.
+create function save_version(p_tenant int, p_old memory, p_actor text, p_why text) returns void
+language sql volatile
+begin atomic
+  insert into memory_version (tenant, memory, version, content, status, who, why, known_from,
+                              known_to, words, state)
+  values (p_tenant, p_old.id, p_old.version, p_old.content, p_old.status, p_actor, p_why,
+          p_old.known_from, greatest(now(), p_old.known_from), p_old.words,
+          to_jsonb(p_old) - array['tenant', 'id', 'doc', 'version', 'content', 'status', 'words',
+                                  'terms', 'enriched_version', 'imported_version', 'short', 'known_from',
+                                  'words_xid']
+          || jsonb_build_object('tags', array(
+               select t.tag from memory_tag t
+               where t.tenant = p_tenant and t.memory = p_old.id order by t.tag))
+          || coalesce((select jsonb_build_object('task', jsonb_build_object(
+               'state', k.state, 'claimed_by', k.claimed_by, 'claimed_until', k.claimed_until))
+               from task k where k.tenant = p_tenant and k.memory = p_old.id), '{}'));
+end;
+
+-- Lets one memory take the place of another; saves the version that it was.
+create function supersede(p_tenant int, p_old memory, p_by uuid, p_actor text, p_why text) returns void
+language plpgsql as $$
+begin
+  perform save_version(p_tenant, p_old, p_actor, p_why);
+  update memory m
+  set status = 'superseded', superseded_by = p_by, version = m.version + 1,
+      enriched_version = m.enriched_version + (m.enriched_version = m.version)::int,
+      valid_to = coalesce(m.valid_to, now()), updated = now(), known_from = now()
+  where m.tenant = p_tenant and m.id = p_old.id;
+end $$;
+
+-- Archives a memory, with its event; saves the version that it was.
+create function archive_memory(p_tenant int, p_tenant_name text, p_old memory, p_actor text, p_why text,
+                               p_headers jsonb)
+returns void
+language plpgsql as $$
+begin
+  perform save_version(p_tenant, p_old, p_actor, p_why);
+  update memory m
+  set status = 'archived', version = m.version + 1, known_from = now(), updated = now(),
+      enriched_version = m.enriched_version + (m.enriched_version = m.version)::int
+  where m.tenant = p_tenant and m.id = p_old.id;
+  perform enqueue_memory_event(p_tenant, p_tenant_name, 'archived', p_old.id, p_old.version + 1,
+                               p_headers);
+end $$;
+
+-- Lets one writer at a time write each identity (key or content) of a batch, in one order for all,
+-- so that two batches wait for each other instead of deadlocking. There are 1,024 locks per tenant.
+create function lock_identities(p_tenant int, p_items jsonb) returns void
+language sql volatile
+begin atomic
+  select pg_advisory_xact_lock(n.no) from (
+    select distinct hashtextextended(
+      'reverie.write ' || p_tenant || ' ' || (hashtextextended(
+        (i ->> 'scope') || ' ' || coalesce('key ' || (i ->> 'key'), i ->> 'hash'), 0) & 1023), 0) as no
+    from jsonb_array_elements(p_items) i
+    order by 1
+  ) n;
+end;
+
+-- Handles a memory that is stated again: it becomes surer and gains what it lacked, and existing
+-- values win. A git location that was unknown makes a new version, because its files have yet to be
+-- linked.
+create function reinforce_memory(
+  p_tenant int, p_tenant_name text, p_old memory, p_item jsonb, p_headers jsonb
+) returns jsonb
+language plpgsql as $$
+declare
+  v_has_git boolean := p_old.git is null and p_item -> 'git' is not null;
+  v_version int := p_old.version + v_has_git::int;
+begin
+  if v_has_git then
+    perform save_version(p_tenant, p_old, p_item ->> 'who', 'its place in git became known');
+  end if;
+  update memory m
+  set confidence = least(1, greatest(m.confidence, (p_item ->> 'confidence')::real) + 0.05),
+      pinned = m.pinned or (p_item ->> 'pinned')::boolean,
+      summary = coalesce(m.summary, p_item ->> 'summary'),
+      git = coalesce(m.git, p_item -> 'git'),
+      metadata = (p_item -> 'metadata') || m.metadata,
+      version = v_version,
+      updated = case when v_has_git then now() else m.updated end,
+      known_from = case when v_has_git then now() else m.known_from end
+  where m.tenant = p_tenant and m.id = p_old.id;
+  perform add_memory_details(p_tenant, p_old.id, p_item);
+  perform link_item_edges(p_tenant, p_old.id, p_item);
+  if v_has_git then
+    perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', p_old.id, v_version,
+                                 p_headers, (p_item ->> 'event')::uuid);
+  end if;
+  return jsonb_strip_nulls(jsonb_build_object(
+    'id', p_old.id, 'outcome', 'duplicate', 'version', v_version,
+    'event', case when v_has_git then p_item -> 'event' end));
+end $$;
+
+-- Writes one validated item. Returns {id, outcome, version, event, superseded?}, or {problem:
+-- conflict|missing_edge|cycle|busy, ...}, and then nothing was written.
+create function remember(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb)
+returns jsonb
+language plpgsql as $$
+declare
+  v_id uuid := p_item ->> 'id';
+  v_scope text := p_item ->> 'scope';
+  v_key text := p_item ->> 'key';
+  v_reason text := p_item ->> 'reason';
+  v_hash bytea := decode(p_item ->> 'hash', 'hex');
+  v_words tsvector := to_tsvector('english', p_item ->> 'words');
+  v_len int := word_count(v_words);
+  v_old memory;
+  v_doc bigint;
+  v_edge jsonb;
+  v_superseded jsonb;
+  v_soft boolean := coalesce((p_item ->> 'soft')::boolean, false);
+begin
+  perform set_tenant(p_tenant);
+  for v_edge in select * from jsonb_array_elements(coalesce(p_item -> 'edges', '[]')) loop
+    perform from memory m where m.tenant = p_tenant and m.id = (v_edge ->> 'to')::uuid
+      and m.status <> 'deleted' and scope_matches(array(
+        select jsonb_array_elements_text(p_item -> 'reads')), m.scope);
+    if not found then
+      return jsonb_build_object('problem', 'missing_edge', 'to', v_edge ->> 'to');
+    end if;
+  end loop;
+  for attempt in 1..5 loop
+    v_old := null;
+    if v_key is not null then
+      select m.* into v_old from memory m
+      where m.tenant = p_tenant and m.scope = v_scope and m.key = v_key and m.status = 'active'
+      for update;
+    else
+      select m.* into v_old from memory m
+      where m.tenant = p_tenant and m.scope = v_scope and m.hash = v_hash
+        and coalesce(m.key, '') = '' and m.status = 'active'
+      for update;
+    end if;
+    if v_old.id is not null and v_old.hash = v_hash then
+      return reinforce_memory(p_tenant, p_tenant_name, v_old, p_item, p_headers);
+    end if;
+    if v_old.id is not null then
+      if v_reason is null then
+        return jsonb_build_object('problem', 'conflict', 'id', v_old.id);
+      end if;
+      perform supersede(p_tenant, v_old, v_id, p_item ->> 'who', v_reason);
+    end if;
+    insert into memory (tenant, id, scope, kind, tier, key, content, summary, hash, words, terms,
+                        confidence, pinned, session, agent, who, source, git, metadata,
+                        valid_from, valid_to)
+    values (p_tenant, v_id, v_scope, p_item ->> 'kind', p_item ->> 'tier', v_key,
+            p_item ->> 'content', p_item ->> 'summary', v_hash, v_words, v_len,
+            case when v_soft then greatest((p_item ->> 'confidence')::real, v_old.confidence)
+                 else (p_item ->> 'confidence')::real end,
+            (p_item ->> 'pinned')::boolean or coalesce(v_soft and v_old.pinned, false),
+            (p_item ->> 'session')::uuid, p_item ->> 'agent', p_item ->> 'who',
+            p_item ->> 'source', p_item -> 'git', p_item -> 'metadata',
+            (p_item ->> 'valid_from')::timestamptz, (p_item ->> 'valid_to')::timestamptz)
+    on conflict do nothing
+    returning doc into v_doc;
+    exit when v_doc is not null;
+    if v_old.id is not null then
+      -- Another writer won: roll back the supersede with the whole call; the caller retries.
+      raise exception using errcode = 'serialization_failure', message = 'key raced';
+    end if;
+  end loop;
+  if v_doc is null then
+    return jsonb_build_object('problem', 'busy');
+  end if;
+  perform index_words(p_tenant, v_doc, v_words, v_len);
+  perform add_memory_details(p_tenant, v_id, p_item);
+  if v_old.id is not null then
+    insert into edge (tenant, id, src, kind, dst, meta)
+    values (p_tenant, gen_random_uuid(), v_id, 'supersedes', v_old.id,
+            jsonb_build_object('reason', v_reason, 'soft', v_soft));
+    v_superseded := jsonb_build_object('id', v_old.id, 'version', v_old.version + 1,
+                                 'event', gen_random_uuid());
+    perform enqueue_event(p_tenant, (v_superseded ->> 'event')::uuid,
+                          'memory.' || p_tenant_name || '.superseded', v_superseded - 'event', p_headers);
+  end if;
+  perform link_item_edges(p_tenant, v_id, p_item);
+  perform enqueue_memory_event(p_tenant, p_tenant_name, 'remembered', v_id, 1, p_headers,
+                               (p_item ->> 'event')::uuid);
+  return jsonb_strip_nulls(jsonb_build_object(
+    'id', v_id, 'version', 1, 'event', p_item ->> 'event', 'superseded', v_superseded,
+    'outcome', case when v_old.id is null then 'created' else 'superseded' end));
+end $$;
+
+-- Writes items in order and returns each outcome. Raises RV002 where the secrets that the caller
+-- redacted by have changed. Of an idempotent request (p_request), each p_place is written once. Its
+-- plans are cached, because planning took half of the time; no cached plan may read a whole table.
+create function remember_all(p_tenant int, p_tenant_name text, p_items jsonb, p_headers jsonb,
+                             p_epoch bigint, p_request text, p_place text)
+returns setof jsonb
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off as $$
+declare
+  v_item jsonb;
+  v_results jsonb;
+begin
+  perform set_tenant(p_tenant);
+  if p_request is not null then
+    select i.effect -> p_place into v_results from idempotency i
+    where i.tenant = p_tenant and i.key = p_request for update;
+  end if;
+  if v_results is null then
+    if p_epoch <> vault_epoch_of(p_tenant) then
+      raise exception using errcode = 'RV002', message = 'the secrets of the vault changed';
+    end if;
+    perform lock_identities(p_tenant, p_items);
+    v_results := '[]';
+    for v_item in select * from jsonb_array_elements(p_items) loop
+      v_results := v_results || remember(p_tenant, p_tenant_name, v_item, p_headers);
+    end loop;
+    -- A request that changed nothing may be tried again.
+    if p_request is not null and jsonb_path_exists(v_results, '$[*] ? (!exists(@.problem))') then
+      update idempotency i
+      set effect = coalesce(i.effect, '{}') || jsonb_build_object(p_place, v_results)
+      where i.tenant = p_tenant and i.key = p_request;
+    end if;
+  end if;
+  return query select * from jsonb_array_elements(v_results);
+end $$;
+
+-- Writes a verified claim, unless a later verification of it exists: {problem: later, id,
+-- verified}. The same facts, however the claim is worded, count as a restatement of the existing
+-- one.
+create function claim_put(p_tenant int, p_tenant_name text, p_item jsonb, p_headers jsonb) returns jsonb
+language plpgsql as $$
+declare
+  v_old memory;
+  v_tag jsonb := p_item -> 'metadata' -> 'learned';
+  v_item jsonb := p_item;
+begin
+  perform set_tenant(p_tenant);
+  perform lock_identities(p_tenant, jsonb_build_array(p_item));
+  select m.* into v_old from memory m
+  where m.tenant = p_tenant and m.scope = p_item ->> 'scope' and m.key = p_item ->> 'key'
+    and m.status = 'active';
+  if v_old.metadata -> 'learned' ->> 'verified' > v_tag ->> 'verified' then
+    return jsonb_build_object('problem', 'later', 'id', v_old.id,
+                              'verified', v_old.metadata -> 'learned' ->> 'verified');
+  end if;
+  if (v_old.metadata -> 'learned') - array['claim', 'topic'] = v_tag - array['claim', 'topic'] then
+    v_item := v_item || jsonb_build_object('hash', encode(v_old.hash, 'hex'));
+  end if;
+  return remember(p_tenant, p_tenant_name, v_item, p_headers);
+end $$;

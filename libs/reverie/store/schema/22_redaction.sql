@@ -1,0 +1,219 @@
+-- Redaction of stored texts, after a secret entered the vault.
+
+-- The columns, beside those of memories, that may contain a secret.
+create function redaction_columns() returns table (name text, col text)
+language sql immutable
+begin atomic
+  select v.name, v.col from (values
+    ('turn', 'content'), ('turn', 'tool'), ('turn', 'external_id'),
+    ('memory_version', 'content'), ('memory_version', 'why'), ('memory_version', 'state'),
+    ('session', 'external_id'), ('session', 'branch'), ('session', 'summary'), ('edge', 'meta'),
+    ('summary', 'content'), ('scope_name', 'name'), ('git_event', 'body'),
+    ('git_event', 'branch'), ('stale_mark', 'path'), ('stale_mark', 'subject'),
+    ('api_key', 'label'), ('outbox', 'payload'), ('recall_trace', 'query'),
+    ('recall_trace', 'request'), ('dream_decision', 'why'), ('git_file', 'facts'),
+    ('git_file', 'name'), ('git_file', 'old_name'), ('git_file', 'branch'),
+    ('review', 'content'), ('review', 'why')) v (name, col);
+end;
+
+-- The columns of a table's primary key without the tenant; `given` is the value of each at a
+-- position, as a literal.
+create function redaction_row_key(p_table text, p_row_key jsonb)
+returns table (col text, given text)
+language sql stable
+begin atomic
+  select a.attname::text, format('%L::%s', p_row_key ->> a.attname::text, a.atttypid::regtype)
+  from pg_index i
+  cross join lateral unnest(i.indkey::int2[]) with ordinality k (no, ord)
+  join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.no
+  where i.indrelid = p_table::regclass and i.indisprimary and a.attname <> 'tenant'
+  order by k.ord;
+end;
+
+-- The texts of a memory that may contain a secret, with its tags.
+create function redaction_texts(p_tenant int, p_memory memory) returns jsonb
+language sql stable
+return jsonb_build_object(
+  'content', p_memory.content, 'summary', p_memory.summary, 'key', p_memory.key,
+  'git', p_memory.git, 'metadata', p_memory.metadata,
+  'tags', array(select t.tag from memory_tag t
+                where t.tenant = p_tenant and t.memory = p_memory.id order by t.tag));
+
+-- Rows of a table after a position, in the order of its key, with their texts; `seen` is a
+-- fingerprint that tells whether they changed since.
+create function redaction_page(p_tenant int, p_table text, p_after jsonb, p_limit int)
+returns table (row_key jsonb, texts jsonb, seen text)
+language plpgsql as $$
+declare
+  v_keys text;
+  v_position text;
+  v_after text;
+  v_texts text;
+begin
+  perform set_tenant(p_tenant);
+  select string_agg(format('x.%I', k.col), ', '),
+         string_agg(format('%L, x.%I', k.col, k.col), ', '), string_agg(k.given, ', ')
+  into v_keys, v_position, v_after from redaction_row_key(p_table, p_after) k;
+  if p_table = 'memory' then
+    v_texts := 'redaction_texts($1, x)';
+  else
+    select format('jsonb_build_object(%s)', string_agg(format('%L, x.%I', c.col, c.col), ', '))
+    into v_texts from redaction_columns() c where c.name = p_table;
+  end if;
+  return query execute format(
+    'select jsonb_build_object(%1$s), %2$s, md5(%2$s::text) from %3$I x'
+    ' where x.tenant = $1 and %4$s order by %5$s limit $2',
+    v_position, v_texts, p_table,
+    case when p_after is null then 'true' else format('(%s) > (%s)', v_keys, v_after) end, v_keys)
+  using p_tenant, p_limit;
+end $$;
+
+-- Puts redacted texts in a row if it still holds what was read; says whether it did. Where that
+-- would duplicate another row, the row is deleted, or loses the external id that makes it a
+-- duplicate.
+create function redaction_put_row(p_tenant int, p_table text, p_row jsonb) returns boolean
+language plpgsql as $$
+declare
+  v_where text;
+  v_cols text;
+  v_old_texts text;
+  v_new_texts jsonb := p_row -> 'now';
+  v_rows int;
+begin
+  perform set_tenant(p_tenant);
+  select string_agg(format('x.%I = %s', k.col, k.given), ' and ')
+  into v_where from redaction_row_key(p_table, p_row -> 'place') k;
+  select string_agg(quote_ident(c.col), ', '), string_agg(format('%L, x.%I', c.col, c.col), ', ')
+  into v_cols, v_old_texts from redaction_columns() c where c.name = p_table;
+  v_where := format('x.tenant = $1 and %s and md5(jsonb_build_object(%s)::text) = $2', v_where, v_old_texts);
+  begin
+    execute format('update %1$I x set (%2$s) = (select %2$s from jsonb_populate_record(x, $3))'
+                   ' where %3$s', p_table, v_cols, v_where)
+    using p_tenant, p_row ->> 'seen', v_new_texts;
+    get diagnostics v_rows = row_count;
+  exception when unique_violation then
+    if v_new_texts ->> 'external_id' is not null then
+      return redaction_put_row(p_tenant, p_table, jsonb_set(p_row, '{now,external_id}', 'null'));
+    end if;
+    execute format('delete from %I x where %s', p_table, v_where) using p_tenant, p_row ->> 'seen';
+    return true;
+  end;
+  if v_rows > 0 and p_table = 'turn' then
+    perform reindex_turns(p_tenant, jsonb_build_object(t.id,
+      case when t.role = 'tool' then '' else p_row ->> 'words' end))
+    from turn t where t.tenant = p_tenant and t.id = (p_row -> 'place' ->> 'id')::uuid;
+  elsif v_rows > 0 and p_table = 'memory_version' then
+    update memory_version v set words = to_tsvector('english', p_row ->> 'words')
+    where v.tenant = p_tenant and v.memory = (p_row -> 'place' ->> 'memory')::uuid
+      and v.version = (p_row -> 'place' ->> 'version')::int;
+  end if;
+  return v_rows > 0;
+end $$;
+
+-- Puts the redacted texts of a memory in place, as a new version; earlier versions are redacted
+-- too. A node whose name is a secret is forgotten. False where the memory changed since it was
+-- read.
+create function redaction_put_memory(p_tenant int, p_tenant_name text, p_row jsonb, p_why text)
+returns boolean
+language plpgsql as $$
+declare
+  v_id uuid := p_row -> 'place' ->> 'id';
+  v_texts jsonb := p_row -> 'now';
+  v_old memory;
+  v_new memory;
+  v_is_node boolean;
+  v_versioned boolean;
+begin
+  perform set_tenant(p_tenant);
+  select m.* into v_old from memory m where m.tenant = p_tenant and m.id = v_id for update;
+  if v_old.id is null or md5(redaction_texts(p_tenant, v_old)::text) <> p_row ->> 'seen' then
+    return false;
+  end if;
+  perform delete_search_rows(p_tenant, v_old);
+  delete from memory_tag t where t.tenant = p_tenant and t.memory = v_id;
+  insert into memory_tag (tenant, tag, memory)
+  select distinct p_tenant, t, v_id from jsonb_array_elements_text(v_texts -> 'tags') t;
+  v_is_node := v_old.kind in ('file', 'entity');
+  v_new := jsonb_populate_record(v_old, v_texts - 'tags');
+  v_new.hash := decode(p_row ->> 'hash', 'hex');
+  v_new.words := case when v_old.words = '' then '' else to_tsvector('english', p_row ->> 'words') end;
+  v_new.terms := case when v_old.status = 'deleted' then 0 else word_count(v_new.words) end;
+  if v_is_node then
+    perform delete_derived(p_tenant, v_old);
+    delete from anchor a where a.tenant = p_tenant and a.node = v_id;
+    v_new.status := 'deleted';
+  end if;
+  v_versioned := not v_is_node and v_old.status <> 'deleted';
+  if v_versioned then
+    perform save_version(p_tenant, v_new, 'vault', p_why);
+    v_new.version := v_old.version + 1;
+    v_new.known_from := now();
+    v_new.updated := now();
+  end if;
+  -- Memories that differed only by the secret remain apart; duplicate detection may merge them.
+  perform from memory m
+  where m.tenant = p_tenant and m.scope = v_new.scope and m.status = 'active' and m.id <> v_id
+    and (m.key = v_new.key or m.hash = v_new.hash and coalesce(m.key, '') = coalesce(v_new.key, ''));
+  if found then
+    v_new.hash := sha256(v_new.hash || v_id::text::bytea);
+    v_new.key := v_new.key || ' ' || v_new.short;
+  end if;
+  update memory m
+  set status = v_new.status, content = v_new.content, summary = v_new.summary, key = v_new.key,
+      git = v_new.git, metadata = v_new.metadata, hash = v_new.hash, words = v_new.words,
+      terms = v_new.terms, version = v_new.version, known_from = v_new.known_from,
+      updated = v_new.updated
+  where m.tenant = p_tenant and m.id = v_id;
+  -- Redaction is no confirmation.
+  update memory m set confirmed = v_old.confirmed where m.tenant = p_tenant and m.id = v_id;
+  if not v_versioned then return true; end if;
+  perform index_words(p_tenant, v_old.doc, v_new.words, v_new.terms);
+  perform enqueue_memory_event(p_tenant, p_tenant_name, event, v_id, v_new.version, '{}')
+  from unnest(array['edited', 'remembered']) event;
+  return true;
+end $$;
+
+-- Claims a tenant whose texts are to be redacted and that no worker has.
+create function redaction_claim(p_lease interval)
+returns table (tenant int, tenant_name text, started timestamptz, table_name text, row_key jsonb)
+language sql volatile security definer
+begin atomic
+  update vault_epoch e
+  set lease_until = clock_timestamp() + p_lease, started = coalesce(e.started, clock_timestamp())
+  from tenant t
+  where t.id = e.tenant and e.tenant = (
+    select d.tenant from vault_epoch d
+    where d.finished is null and d.due <= clock_timestamp()
+      and (d.lease_until is null or d.lease_until < clock_timestamp())
+    order by d.due limit 1 for update skip locked)
+  returning t.id, t.name, e.started, e.table_name, e.row_key;
+end;
+call run_across_tenants('redaction_claim(interval)');
+
+-- Saves how far a run came and extends its lease; false where another worker has it.
+create function redaction_save_progress(
+  p_tenant int, p_started timestamptz, p_table_name text, p_row_key jsonb, p_rows_read int,
+  p_rows_redacted int, p_lease interval
+) returns boolean
+language plpgsql as $$
+begin
+  perform set_tenant(p_tenant);
+  update vault_epoch e
+  set table_name = p_table_name, row_key = p_row_key, rows_read = e.rows_read + p_rows_read,
+      rows_redacted = e.rows_redacted + p_rows_redacted, lease_until = clock_timestamp() + p_lease
+  where e.tenant = p_tenant and e.started = p_started and e.finished is null;
+  return found;
+end $$;
+
+-- Ends a run. All is done if it started p_grace after the last secret was put; otherwise another
+-- one follows.
+create function redaction_finish(p_tenant int, p_started timestamptz, p_grace interval) returns void
+language plpgsql as $$
+begin
+  perform set_tenant(p_tenant);
+  update vault_epoch e
+  set runs = e.runs + 1, started = null, table_name = null, row_key = null, lease_until = null,
+      due = greatest(clock_timestamp(), e.requested + p_grace),
+      finished = case when p_started >= e.requested + p_grace then clock_timestamp() end
+  where e.tenant = p_tenant and e.started = p_started;
+end $$;

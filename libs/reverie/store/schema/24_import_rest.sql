@@ -1,0 +1,207 @@
+-- Import of everything beside memories from an exported file.
+
+-- Imports one edge; an open one that would close a cycle is refused, with the path.
+create function import_edge(
+  p_tenant int, p_row jsonb, p_strategy text, p_reads text[], p_writes text[]
+) returns jsonb
+language plpgsql as $$
+declare
+  v_edge edge := jsonb_populate_record(null::edge, p_row);
+  v_old edge;
+  v_cycle uuid[];
+begin
+  perform from memory m where m.tenant = p_tenant and m.id = v_edge.src and m.status <> 'deleted'
+    and scope_matches(p_writes, m.scope);
+  if not found then
+    return jsonb_build_object('outcome', 'refused', 'reason', 'from: no memory ' || v_edge.src);
+  end if;
+  perform from memory m where m.tenant = p_tenant and m.id = v_edge.dst and m.status <> 'deleted'
+    and scope_matches(p_reads, m.scope);
+  if not found then
+    return jsonb_build_object('outcome', 'refused', 'reason', 'to: no memory ' || v_edge.dst);
+  end if;
+  select e.* into v_old from edge e
+  where e.tenant = p_tenant and (e.id = v_edge.id or v_edge.known_to is null and e.known_to is null
+    and e.src = v_edge.src and e.kind = v_edge.kind and e.dst = v_edge.dst) limit 1 for update;
+  if v_old.id is not null then
+    if p_strategy = 'skip' or v_old.known_to is not null or v_edge.weight = v_old.weight
+       or p_strategy = 'merge' and v_edge.weight <= v_old.weight then
+      return jsonb_build_object('outcome', 'skipped');
+    end if;
+    update edge e set weight = v_edge.weight where e.tenant = p_tenant and e.id = v_old.id;
+    return jsonb_build_object('outcome', 'updated');
+  end if;
+  v_cycle := case when v_edge.known_to is null
+    then edge_cycle(p_tenant, v_edge.src, v_edge.kind, v_edge.dst) end;
+  if v_cycle is not null then
+    return jsonb_build_object('outcome', 'refused', 'reason', format('would close a %s over %s',
+      case v_edge.kind when 'depends_on' then 'ring of tasks that wait for each other'
+                       else 'causal cycle' end, array_to_string(v_cycle, ', ')));
+  end if;
+  perform import_row('edge', p_row);
+  return jsonb_build_object('outcome', 'created');
+end $$;
+
+-- Imports edges, one at a time under the lock of causal edges.
+create function import_edges(
+  p_tenant int, p_rows jsonb, p_strategy text, p_reads text[], p_writes text[]
+) returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+begin
+  perform set_tenant(p_tenant);
+  perform pg_advisory_xact_lock(hashtext('reverie.causal'), p_tenant);
+  for v_row in select * from jsonb_array_elements(p_rows) loop
+    return next import_edge(p_tenant, v_row || jsonb_build_object('tenant', p_tenant), p_strategy,
+                            p_reads, p_writes);
+  end loop;
+end $$;
+
+-- Imports versions and file paths: rows that belong to a memory, and are refused where it is
+-- missing.
+create function import_dependent_rows(p_tenant int, p_table text, p_rows jsonb, p_writes text[])
+returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+  v_owner uuid;
+begin
+  perform set_tenant(p_tenant);
+  if p_table not in ('memory_version', 'anchor') then
+    raise exception 'no belongings: %', p_table;
+  end if;
+  for v_row in select * from jsonb_array_elements(p_rows) loop
+    v_owner := coalesce(v_row ->> 'memory', v_row ->> 'node');
+    perform from memory m where m.tenant = p_tenant and m.id = v_owner and m.status <> 'deleted'
+      and scope_matches(p_writes, m.scope);
+    if not found then
+      return next jsonb_build_object('outcome', 'refused', 'reason', 'no memory ' || v_owner);
+    elsif import_row(p_table::regclass, v_row || jsonb_build_object(
+        'tenant', p_tenant, 'words', to_tsvector('english', v_row ->> 'text')::text)) then
+      return next jsonb_build_object('outcome', 'created');
+    else
+      return next jsonb_build_object('outcome', 'skipped');
+    end if;
+  end loop;
+end $$;
+
+-- Imports rows that never change what exists: sessions and names of scopes.
+create function import_rows(p_tenant int, p_table text, p_rows jsonb) returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+begin
+  perform set_tenant(p_tenant);
+  if p_table not in ('session', 'scope_name') then
+    raise exception 'rows of % are not imported this way', p_table;
+  end if;
+  for v_row in select r || jsonb_build_object('tenant', p_tenant) from jsonb_array_elements(p_rows) r
+  loop
+    return next jsonb_build_object('outcome',
+      case when import_row(p_table::regclass, v_row) then 'created' else 'skipped' end);
+  end loop;
+end $$;
+
+-- Imports summaries; the strategy decides where one exists.
+create function import_summaries(p_tenant int, p_rows jsonb, p_strategy text) returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+  v_old summary;
+  v_new summary;
+begin
+  perform set_tenant(p_tenant);
+  for v_row in select * from jsonb_array_elements(p_rows) loop
+    if import_row('summary', v_row || jsonb_build_object('tenant', p_tenant)) then
+      return next jsonb_build_object('outcome', 'created');
+      continue;
+    end if;
+    select s.* into v_old from summary s
+    where s.tenant = p_tenant and s.scope = v_row ->> 'scope' for update;
+    v_new := jsonb_populate_record(v_old, v_row);
+    if p_strategy = 'skip' or v_new.content = v_old.content
+       or p_strategy = 'merge' and v_new.updated <= v_old.updated then
+      return next jsonb_build_object('outcome', 'skipped');
+      continue;
+    end if;
+    update summary s
+    set content = v_new.content, tokens = v_new.tokens, updated = v_new.updated,
+        version = greatest(v_old.version + 1, v_new.version)
+    where s.tenant = p_tenant and s.scope = v_old.scope;
+    return next jsonb_build_object('outcome', 'updated');
+  end loop;
+end $$;
+
+-- Imports settings of projects, by the same rules as summaries.
+create function import_project_settings(p_tenant int, p_rows jsonb, p_strategy text) returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+  v_old project_setting;
+  v_new project_setting;
+begin
+  perform set_tenant(p_tenant);
+  for v_row in select * from jsonb_array_elements(p_rows) loop
+    if import_row('project_setting', v_row || jsonb_build_object('tenant', p_tenant)) then
+      return next jsonb_build_object('outcome', 'created');
+      continue;
+    end if;
+    select s.* into v_old from project_setting s
+    where s.tenant = p_tenant and s.project = v_row ->> 'project' and s.name = v_row ->> 'name'
+    for update;
+    v_new := jsonb_populate_record(v_old, v_row);
+    if p_strategy = 'skip' or v_new.value = v_old.value
+       or p_strategy = 'merge' and v_new.updated <= v_old.updated then
+      return next jsonb_build_object('outcome', 'skipped');
+      continue;
+    end if;
+    update project_setting s set value = v_new.value, updated = v_new.updated
+    where s.tenant = p_tenant and s.project = v_old.project and s.name = v_old.name;
+    return next jsonb_build_object('outcome', 'updated');
+  end loop;
+end $$;
+
+-- Imports turns of sessions that the key may write and whose agent is p_agent (null: any), and
+-- counts the pending turns of these sessions again.
+create function import_turns(p_tenant int, p_rows jsonb, p_agent text, p_writes text[])
+returns setof jsonb
+language plpgsql as $$
+declare
+  v_row jsonb;
+  v_words tsvector;
+begin
+  perform set_tenant(p_tenant);
+  perform from session s where s.tenant = p_tenant
+    and s.id in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)
+  order by s.id for update;
+  for v_row in select * from jsonb_array_elements(p_rows) loop
+    perform from session s where s.tenant = p_tenant and s.id = (v_row ->> 'session')::uuid
+      and (p_agent is null or s.agent = p_agent) and scope_matches(p_writes, s.scope);
+    if not found then
+      return next jsonb_build_object('outcome', 'refused', 'reason',
+                                     'no session ' || (v_row ->> 'session'));
+      continue;
+    end if;
+    v_words := to_tsvector('english', v_row ->> 'text');
+    if not import_row('turn', v_row || jsonb_build_object('tenant', p_tenant,
+                      'terms', word_count(v_words))) then
+      return next jsonb_build_object('outcome', 'skipped');
+      continue;
+    end if;
+    insert into turn_posting_entry (tenant, term, entry)
+    select p_tenant, term_hash(w.lexeme)::int, pack_posting(t.doc, cardinality(w.positions), t.terms)
+    from turn t cross join lateral unnest(v_words) w
+    where t.tenant = p_tenant and t.id = (v_row ->> 'id')::uuid
+    on conflict do nothing;
+    return next jsonb_build_object('outcome', 'created');
+  end loop;
+  update session s
+  set turns = n.turns, pending = n.pending, pending_chars = n.chars
+  from (select t.session, max(t.ord) + 1 as turns, count(*) filter (where t.run is null) as pending,
+               coalesce(sum(length(t.content)) filter (where t.run is null), 0) as chars
+        from turn t where t.tenant = p_tenant
+          and t.session in (select (r ->> 'session')::uuid from jsonb_array_elements(p_rows) r)
+        group by t.session) n
+  where s.tenant = p_tenant and s.id = n.session;
+end $$;
