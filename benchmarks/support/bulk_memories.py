@@ -44,7 +44,7 @@ order by m.n
 """
 _POSTINGS = """
 insert into posting_entry (tenant, term, entry)
-select $1, term_no(w.lexeme)::int, posted(m.doc, cardinality(w.positions), m.terms)
+select $1, term_hash(w.lexeme)::int, pack_posting(m.doc, cardinality(w.positions), m.terms)
 from made n join memory m on m.tenant = $1 and m.id = n.id cross join lateral unnest(m.words) w
 order by 2, 3
 """
@@ -54,7 +54,7 @@ with c as (
   select $1, n.id, 0, 0, length(n.content), sha256(n.content::bytea) from made n
   returning no, memory
 )
-insert into vec_bge_small_en_v1_5 (tenant, chunk, v, walked)
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v, indexed)
 select $1, c.no, n.v, $2 from c join made n on n.id = c.memory order by n.n
 """
 _EDGES = """
@@ -63,7 +63,7 @@ select $1, gen_random_uuid(), a.id, 'relates_to', b.id, 0.5
 from made a cross join (values (7), (31), (97)) s (step) join made b on b.n = a.n - s.step
 """
 _SAID = """
-insert into memory_said (tenant, memory, session)
+insert into session_utterance (tenant, memory, session)
 select $1, m.id, lpad(to_hex(m.n / 20), 32, '0')::uuid from made m
 """
 
@@ -75,7 +75,7 @@ _COPIED: dict[str, dict[str, str]] = {
     "chunk": {"no": "chunk_no", "memory": "id"},
     "vec_bge_small_en_v1_5": {"chunk": "chunk_no"},
     "edge": {"id": "id", "src": "id", "dst": "id"},
-    "memory_said": {"memory": "id"},
+    "session_utterance": {"memory": "id"},
 }
 """What is copied, and which columns name a memory or have a number of a sequence."""
 _ENDS = {"memory_doc": ("memory", "doc"), "chunk_no": ("chunk", "no")}

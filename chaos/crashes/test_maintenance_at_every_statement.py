@@ -62,11 +62,11 @@ async def _plant(walk: Walk, name: str) -> int:
     walk.rows(f"update memory set {OLD} where tenant = %s and content = 'src/old.py'", tenant)
     for session in sessions:
         walk.rows(
-            "insert into memory_said (tenant, memory, session, times) values (%s, %s, %s, 1)"
+            "insert into session_utterance (tenant, memory, session, times) values (%s, %s, %s, 1)"
             " on conflict do nothing", tenant, made[6], session,
         )  # fmt: skip
     walk.rows("update memory set enriched_version = version where tenant = %s", tenant)
-    walk.rows("update tenant set tended = now() - interval '2 days' where id = %s", tenant)
+    walk.rows("update tenant set maintained_at = now() - interval '2 days' where id = %s", tenant)
     return tenant
 
 
@@ -91,13 +91,13 @@ LEFT = "select count(*) from dream_run where status = 'running'"
 
 
 async def _tended(walk: Walk, tenant: int) -> bool:
-    asked = "select tended > now() - interval '1 hour' from tenant where id = %s"
+    asked = "select maintained_at > now() - interval '1 hour' from tenant where id = %s"
     return walk.rows(asked, tenant) == [(True,)]
 
 
 async def _free(walk: Walk, tenant: int) -> bool:
     """Whether the lease of the dead worker ran out, if it was taken or is not over."""
-    asked = "select coalesce(tend_until < now(), true) from tenant where id = %s"
+    asked = "select coalesce(maintenance_lease_until < now(), true) from tenant where id = %s"
     return walk.rows(asked, tenant) == [(True,)]
 
 

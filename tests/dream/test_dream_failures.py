@@ -32,7 +32,7 @@ EXPIRE = "update dream_job set lease_until = now() - interval '1 s' where lease_
 KEPT = """
 select m.id, m.content, m.version, m.confidence, m.status, m.confirmed,
        array(select t.turn from memory_turn t where t.memory = m.id order by 1),
-       (select sum(s.times) from memory_said s where s.memory = m.id)
+       (select sum(s.times) from session_utterance s where s.memory = m.id)
 from memory m order by m.id
 """
 

@@ -153,7 +153,9 @@ async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_
             session, _ = await parts.sessions.start(store.me, new_id(), scope, {"agent": "ann"})
             await _say(store, parts, session, DreamThresholds(), TALK.format(f"queues{n}"))
         # One more wakes a worker that tends the memories of a tenant.
-        admin_rows(store.admin_url, f"update tenant set tended = now() - interval '1 d' where {ME}")
+        admin_rows(
+            store.admin_url, f"update tenant set maintained_at = now() - interval '1 d' where {ME}"
+        )
         for _ in range(2):
             service = await stack.enter_async_context(ingest_app.open_service(settings))
             await stack.enter_async_context(start_service(service, settings))
@@ -166,7 +168,7 @@ async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_
         await stack.enter_async_context(start_service(worker, settings))
 
         async def done() -> bool:
-            tended = f"select tended > now() - interval '1 h' from tenant where {ME}"
+            tended = f"select maintained_at > now() - interval '1 h' from tenant where {ME}"
             return await _queue(store, bus) == (0, 0, 0) and bool(
                 admin_rows(store.admin_url, tended)[0][0]
             )

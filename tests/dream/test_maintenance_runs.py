@@ -21,7 +21,10 @@ from tests.dream.test_dream_worker import HOUR, dream_parts
 from tests.support.store_setup import Store, admin_rows, files_of, new, open_store, write
 
 OLD = "update memory set created = now() - interval '9 days', updated = now() - interval '9 days'"
-EXPIRE = "update tenant set tend_until = now() - interval '1 s' where tend_until is not null"
+EXPIRE = (
+    "update tenant set maintenance_lease_until = now() - interval '1 s'"
+    " where maintenance_lease_until is not null"
+)
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_wh
     done = {name: sum(one.get(name, 0) for one in counts) for name in ("merged", "contradicted")}
     assert done == {"merged": 1, "contradicted": 1}
     assert len(counts) == 3
-    places = admin_rows(store.admin_url, "select pass, ended is not null from tend_pass")
+    places = admin_rows(store.admin_url, "select pass, ended is not null from maintenance_pass")
     assert dict(places)["liken"] is True
     runs = _runs(store)
     assert {run["scope"] for run in runs} == {"*"}
@@ -116,7 +119,7 @@ async def test_a_tenant_in_which_there_is_nothing_leaves_no_record(store: Store)
 
 async def _due(store: Store, tenant: int | None = None) -> list[tuple[bool, int]]:
     """Whether each tenant, or one, is due, and how often it was begun."""
-    old = "tended < now() - interval '1 h', tend_tries"
+    old = "maintained_at < now() - interval '1 h', maintenance_attempts"
     where = f"id = {tenant}" if tenant else "true"
     return admin_rows(store.admin_url, f"select {old} from tenant where {where} order by id")
 
@@ -128,7 +131,7 @@ async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_afte
     tending, day = parts.maintenance, 86_400.0
     assert await tending.is_any_due(day) is False
     assert await run_due_maintenance(parts, 0.0) is False
-    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+    admin_rows(store.admin_url, "update tenant set maintained_at = now() - interval '2 days'")
     one = await tending.claim_due(day, HOUR)
     two = await tending.claim_due(day, HOUR)
     assert one is not None
@@ -162,7 +165,7 @@ async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
 ) -> None:
     parts = dream_parts(store)
     await write(store, new("The cart holds ten"))
-    admin_rows(store.admin_url, "update tenant set tended = now() - interval '2 days'")
+    admin_rows(store.admin_url, "update tenant set maintained_at = now() - interval '2 days'")
 
     class CutOff(MaintenanceStore):
         async def places(self, garden: MaintenanceScope) -> dict[str, UUID]:
@@ -186,7 +189,7 @@ async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(
     parts = dream_parts(store)
     await write(store, new("The cart holds ten"), new("Orders are paid at once"))
     admin_rows(store.admin_url, "update memory set enriched_version = version")
-    old = "update tenant set tended = now() - interval '2 days' where name = 'one'"
+    old = "update tenant set maintained_at = now() - interval '2 days' where name = 'one'"
     admin_rows(store.admin_url, old)
     hasty = replace(parts, settings=replace(parts.settings, maintenance_step_timeout=0.0))
     for _ in range(2):

@@ -51,7 +51,7 @@ async def _doubted(store: Store, *contents: str) -> list[Any]:
     )
     admin_rows(
         store.admin_url,
-        "insert into git_file (tenant, event, place, project, branch, main, name, at, known_at,"
+        "insert into git_file (tenant, event, ord, project, branch, main, name, at, known_at,"
         " facts) values (%s, %s, 1, 'shop', 'main', true, 'auth.ts', now(), now(), %s)",
         *(tenant, event, facts),
     )

@@ -213,7 +213,7 @@ async def test_what_a_deletion_sets_off_is_deleted_too_also_of_a_tenant_that_is_
         column = "id" if table == "tenant" else "tenant"
         admin_rows(database.admin_url, f"delete from {table} where {column} = %s", tenant)
     async with app_connection(database.service_url) as connection:
-        sweep = "select tenant_sweep($1, $2, 10)"
+        sweep = "select tenant_delete_batch($1, $2, 10)"
         assert await connection.fetchval(sweep, tenant, "vault") == 1
         assert await connection.fetchval(sweep, tenant, "vault_epoch") == 1
 
@@ -244,10 +244,10 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     assert len(going) > 2
     assert _quoting(stack, number, going) == []
     left_over = _held(stack, number)
-    kept = {"api_key", "tenant", "memory", "memory_said", "posting_entry", "chunk", "outbox"}
+    kept = {"api_key", "tenant", "memory", "session_utterance", "posting_entry", "chunk", "outbox"}
     kept |= {"memory_use", "vault"}
     assert {name for name in left_over if not name.startswith(("vec_", "sparse_"))} <= kept
-    assert (left_over["memory"], left_over.get("memory_said", 1)) == (1, 1)
+    assert (left_over["memory"], left_over.get("session_utterance", 1)) == (1, 1)
     found = await stack.post("/v1/recall", {"query": "cart shopping"}, key=key)
     assert [one["scope"] for one in found["memories"]] == ["global"]
 
@@ -288,8 +288,8 @@ async def test_keys_are_made_listed_and_ended_within_the_tenant_and_grant_no_mor
 
 def test_every_table_says_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:
     """A table that fails here needs a column `scope`, ids of what it belongs to, a column
-    `project`, or a line in `scope_way` or `numbered_parts`."""
-    ways = dict(admin_rows(database.admin_url, "select name, scope_way(name) from tenant_tables()"))
+    `project`, or a line in `erase_strategy` or `number_references`."""
+    ways = dict(admin_rows(database.admin_url, "select name, strategy from erase_strategy()"))
     assert {name for name, way in ways.items() if way is None} == set()
     assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
 
@@ -304,13 +304,14 @@ def test_no_column_of_ids_still_names_a_memory_whose_scope_was_deleted(
     columns = rows(
         database.admin_url,
         "select name, col, type from table_columns() where type in ('uuid', 'uuid[]')"
-        " and scope_way(name) in ('ids', 'project') and col <> 'id'",
+        " and col <> 'id' and name in ("
+        "select name from erase_strategy() where strategy in ('ids', 'project'))",
     )
     for table, col, kind in columns:
         _name_it(database.admin_url, tenant, table, col, kind)
     while admin_rows(
         database.admin_url,
-        "select from scope_sweep(%s, '{project/p}', null, 10) where gone > 0",
+        "select from scope_delete_batch(%s, '{project/p}', null, 10) where gone > 0",
         tenant,
     ):
         pass

@@ -58,7 +58,7 @@ async def test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_wo
     assert "words" in found["memories"][0]["arms"]
     terms = "select count(*) from posting p join memory m using (tenant, doc)"
     terms += " where m.id = %s and term = %s"
-    [(parquet,)] = rows(stack.admin_url, "select term_no('parquet')")
+    [(parquet,)] = rows(stack.admin_url, "select term_hash('parquet')")
     assert value(stack.admin_url, terms, one, parquet) == 0
     history = (await stack.get(f"/v1/memories/{one}/history"))["items"]
     assert [v["version"] for v in history] == [3, 2, 1]

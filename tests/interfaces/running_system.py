@@ -141,7 +141,7 @@ class World:
         """A review that waits."""
         memory, review = await self.memory(), str(uuid4())
         self.sql(
-            "insert into review (tenant, id, memory, version, verdict, why, made_by, seen)"
+            "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
             " select tenant, %s, id, version, 'holds', 'it does', 'a test', now() from memory"
             " where id = %s returning 1",
             review,

@@ -16,7 +16,7 @@ from tests.support.stack import Stack, eventually
 from tests.support.tables import rows, value
 
 REVIEW = (
-    "insert into review (tenant, id, memory, version, verdict, why, made_by, seen)"
+    "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
     " values (%s, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id"
 )
 

@@ -168,9 +168,9 @@ async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
     ended = await alone.call("POST", f"/v1/sessions/{session}/end", {})
     assert ended.status < 300
     assert (await alone.post("/v1/preflow", query))["items"] == []
-    assert value(alone.admin_url, "select count(*) from ams") == 1
+    assert value(alone.admin_url, "select count(*) from active_memory_set") == 1
     await alone.call("DELETE", "/v1/admin/projects/shop")
-    assert rows(alone.admin_url, "select session from ams") == []
+    assert rows(alone.admin_url, "select session from active_memory_set") == []
     assert (await alone.call("POST", "/v1/preflow", query)).status == 404
 
 
@@ -225,7 +225,7 @@ async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(alone
     made = await _remember(alone, "All prices are integers of cents", pinned=True)
     session = await _session(alone)
     locks = (
-        "lock table ams in access exclusive mode",
+        "lock table active_memory_set in access exclusive mode",
         "lock table posting_entry in access exclusive mode",
     )
     with holding(alone.admin_url, *locks):

@@ -323,7 +323,7 @@ async def _reply(stack: Stack, route: Route, url: str, key: str, more: dict[str,
 
 def _beginning(stack: Stack, tenant: str) -> str:
     """The place of a tenant before all events."""
-    key = value(stack.admin_url, "select mark_key from tenant where name = %s", tenant)
+    key = value(stack.admin_url, "select cursor_key from tenant where name = %s", tenant)
     return CursorCipher(key).encrypt(EVENT_CURSOR_PURPOSE, 0)
 
 

@@ -100,7 +100,7 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     listed = await shop.get("/v1/git/webhooks?project=shop")
     assert [one["kind"] for one in listed["items"]] == ["github"]
     assert SECRET not in json.dumps(listed)
-    assert SECRET not in str(rows(shop.admin_url, "select * from git_hook"))
+    assert SECRET not in str(rows(shop.admin_url, "select * from webhook"))
     kept = await shop.post("/v1/remember", {"content": f"the hook is {SECRET}"})
     assert SECRET not in json.dumps(await shop.get(f"/v1/memories/{kept['id']}"))
 
@@ -170,7 +170,7 @@ async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: S
     await asyncio.to_thread(
         rotate_master_key, shop.admin_url, create_cipher(f"{NEW},{OLD}"), lambda done, total: None
     )
-    sealed_under = rows(shop.admin_url, "select distinct key_id from git_hook")
+    sealed_under = rows(shop.admin_url, "select distinct key_id from webhook")
     assert sealed_under == [(create_cipher(NEW).newest_key_id,)]
     assert (await shop.call("DELETE", path)).status == 200
     assert (await deliver(**github(pushed()))).status == 401

@@ -99,7 +99,7 @@ async def test_what_a_memory_no_longer_names_is_closed_and_a_moved_file_is_kept(
         " version = version + 1 where id = %s",
         memory,
     )
-    announced = "select announce(tenant, %s, 'memory.default.remembered', jsonb_build_object("
+    announced = "select enqueue_event(tenant, %s, 'memory.default.remembered', jsonb_build_object("
     announced += "'id', id, 'version', version), '{}') from memory where id = %s"
     admin_rows(alone.admin_url, announced, uuid4(), memory)
 

@@ -296,7 +296,7 @@ async def _chunk_written(store: Store, text: str = CHINESE) -> AsyncIterator[Any
         written = connection.transaction()
         await written.start()
         await connection.execute(
-            "select reverie.derive_chunks_all($1, $2::text::jsonb,"
+            "select reverie.derive_chunks($1, $2::text::jsonb,"
             " array[array_fill(0.1, array[384])::halfvec], array[null]::sparsevec[])",
             *(store.me.tenant, json.dumps([made])),
         )

@@ -54,12 +54,12 @@ def _damage(stack: Stack) -> None:
         for statement in (
             "delete from posting where term % 2 = 0",
             "update posting_entry set entry = entry + (3 << 20)",
-            "insert into posting_entry select tenant, 42, posted(doc, 1, 1) from memory"
+            "insert into posting_entry select tenant, 42, pack_posting(doc, 1, 1) from memory"
             " where words <> ''",
-            "insert into posting_entry select distinct tenant, 43, posted(999999, 1, 1)"
+            "insert into posting_entry select distinct tenant, 43, pack_posting(999999, 1, 1)"
             " from memory",
             "delete from turn_posting where term % 2 = 0",
-            "insert into turn_posting_entry select tenant, 42, posted(doc, 1, 1) from turn",
+            "insert into turn_posting_entry select tenant, 42, pack_posting(doc, 1, 1) from turn",
             "update turn set terms = 7",
             "update memory set words = '', terms = 0",
             "delete from vec_bge_small_en_v1_5 where chunk % 2 = 0",
@@ -140,13 +140,13 @@ async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: St
     ids = admin_rows(stack.admin_url, own)
     admin_rows(
         stack.admin_url,
-        "insert into reindexing select id, 'words', %s from tenant where name = 'default'",
+        "insert into reindex_progress select id, 'words', %s from tenant where name = 'default'",
         ids[-2][0],
     )
     done, _ = await _reindex(stack.admin_url, "--parts", "words,anchors")
     assert done["default"]["words"] == 1
     assert _derived(stack) == after
-    assert admin_rows(stack.admin_url, "select * from reindexing") == []
+    assert admin_rows(stack.admin_url, "select * from reindex_progress") == []
 
 
 async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_nothing_out(
@@ -163,17 +163,17 @@ async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_noth
 
     async def came() -> Any:
         assert process.returncode is None, await process.communicate()
-        found = "select after from reindexing where part = 'anchors'"
+        found = "select after from reindex_progress where part = 'anchors'"
         return await asyncio.to_thread(admin_rows, database.admin_url, found)
 
     await eventually(came, 120, 0.01)
     process.kill()
     await process.communicate()
-    place = "select count(*) from memory m join reindexing r on m.id > r.after"
+    place = "select count(*) from memory m join reindex_progress r on m.id > r.after"
     [(left,)] = admin_rows(database.admin_url, place + " where m.kind = 'context'")
     assert 0 < left < LEFT
     done, _ = await _reindex(database.admin_url, *what)
     assert done == {"one": {"anchors": left}}
     touched = "select count(*), count(distinct src), count(distinct dst) from edge"
     assert admin_rows(database.admin_url, touched) == [(LEFT, LEFT, LEFT)]
-    assert admin_rows(database.admin_url, "select * from reindexing") == []
+    assert admin_rows(database.admin_url, "select * from reindex_progress") == []

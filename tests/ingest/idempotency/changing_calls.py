@@ -216,7 +216,7 @@ async def _anchor(stack: Stack, n: int) -> Case:
 
 
 async def hook(stack: Stack, n: int) -> Case:
-    state: LiteralString = "select count(*) from git_hook where project = %s"
+    state: LiteralString = "select count(*) from webhook where project = %s"
     path = f"/v1/git/webhooks/github/hooked{n}"
     return Case(path, {}, state, f"hooked{n}", lost="hook_set, committed")
 
@@ -224,7 +224,7 @@ async def hook(stack: Stack, n: int) -> Case:
 async def _unhook(stack: Stack, n: int) -> Case:
     path = f"/v1/git/webhooks/gitlab/hooked{n}"
     assert (await stack.call("PUT", path, {})).status == 200
-    state: LiteralString = "select count(*) from git_hook where kind = 'gitlab' and project = %s"
+    state: LiteralString = "select count(*) from webhook where kind = 'gitlab' and project = %s"
     return Case(path, None, state, f"hooked{n}")
 
 

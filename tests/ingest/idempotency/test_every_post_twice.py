@@ -117,7 +117,7 @@ async def _edited(stack: Stack, memory: str) -> Case:
 def _review(stack: Stack, memory: str) -> str:
     made = rows(
         stack.admin_url,
-        "insert into review (tenant, id, memory, version, verdict, why, made_by, seen)"
+        "insert into review (tenant, id, memory, version, verdict, why, author, seen)"
         " values (1, %s, %s, 1, 'gone', 'it is gone', 'stub', now()) returning id",
         new_id(),
         memory,

@@ -30,7 +30,7 @@ cross join lateral (
 
 _REST = """
 insert into posting_entry (tenant, term, entry)
-select m.tenant, term_no(w.lexeme)::int, posted(m.doc, cardinality(w.positions), m.terms)
+select m.tenant, term_hash(w.lexeme)::int, pack_posting(m.doc, cardinality(w.positions), m.terms)
 from memory m cross join lateral unnest(m.words) w where m.tenant = %(tenant)s
 order by 1, 2, 3;
 
@@ -57,7 +57,7 @@ with base as materialized (
   select b, array_agg((random() - 0.5)::real)::halfvec(384) as v
   from generate_series(1, 200) b, generate_series(1, 384) d group by b
 )
-insert into vec_bge_small_en_v1_5 (tenant, chunk, v, walked)
+insert into vec_bge_small_en_v1_5 (tenant, chunk, v, indexed)
 select c.tenant, c.no, x.v + y.v, c.n > 100
 from (select tenant, no, row_number() over (order by no) as n from chunk
       where tenant = %(tenant)s) c
@@ -123,6 +123,6 @@ def load_all(admin_url: str, big: int, small: list[int]) -> None:
         connection.execute("set maintenance_work_mem = '128MB'")
         connection.execute(
             "create index vec_bge_small_en_v1_5_hnsw on vec_bge_small_en_v1_5"
-            " using hnsw (v halfvec_cosine_ops) with (m = 4, ef_construction = 12) where walked"
+            " using hnsw (v halfvec_cosine_ops) with (m = 4, ef_construction = 12) where indexed"
         )
         connection.execute("vacuum analyze")

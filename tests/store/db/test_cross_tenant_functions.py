@@ -53,31 +53,31 @@ ACROSS = {
     "dream_decisions_sweep(interval)",
     "dream_queue()",
     "dreams_overdue(interval,integer)",
-    "dreams_wanted(jsonb,integer)",
+    "due_dreams(jsonb,integer)",
     "find_key(bytea)",
-    "hook_find(text,text,text)",
+    "webhook_find(text,text,text)",
     "idempotency_sweep(interval)",
-    "memories_unenriched(interval,integer)",
+    "enrichment_overdue(interval,integer)",
     "models_in_use(integer)",
     "outbox_age()",
     "outbox_claim(integer,interval)",
     "outbox_done(uuid[])",
     "ranks_due(integer)",
     "recall_trace_sweep(interval)",
-    "scrub_claim(interval)",
-    "tenant_called(text)",
-    "tenant_end(integer)",
-    "tenant_limit(integer,jsonb)",
+    "redaction_claim(interval)",
+    "tenant_find(text)",
+    "tenant_delete(integer)",
+    "set_tenant_limits(integer,jsonb)",
     "tenant_names()",
-    "tend_claim(interval,interval)",
-    "tend_end(integer,bigint,interval)",
-    "tend_keep(integer,bigint,interval)",
-    "tend_waits(interval)",
-    "work_behind()",
+    "maintenance_claim(interval,interval)",
+    "maintenance_release(integer,bigint,interval)",
+    "maintenance_renew(integer,bigint,interval)",
+    "maintenance_is_due(interval)",
+    "work_backlog()",
 }
-FOR_OPERATORS = {"tenant_limit(integer,jsonb)", "tenant_names()"}
+FOR_OPERATORS = {"set_tenant_limits(integer,jsonb)", "tenant_names()"}
 READ = {
-    "api_key", "dream_run", "edge_change", "git_event", "git_hook", "memory", "project_setting",
+    "api_key", "dream_run", "edge_change", "git_event", "webhook", "memory", "project_setting",
     "session",
 }  # fmt: skip
 CHANGED = {
@@ -167,9 +167,9 @@ def test_operators_are_told_the_names_of_tenants(database: DatabaseUrls) -> None
 async def test_a_tenant_is_ended_by_itself_only(store: Store) -> None:
     names = "select name from tenant_names() order by 1"
     async with app_connection(store.service_url, store.me.tenant) as connection:
-        await connection.fetch("select tenant_end($1)", store.other.tenant)
+        await connection.fetch("select tenant_delete($1)", store.other.tenant)
         assert admin_rows(store.admin_url, names) == [("one",), ("two",)]
-        await connection.fetch("select tenant_end($1)", store.me.tenant)
+        await connection.fetch("select tenant_delete($1)", store.me.tenant)
     assert admin_rows(store.admin_url, names) == [("two",)]
 
 
@@ -204,7 +204,7 @@ async def test_a_webhook_is_found_by_all_of_its_address_and_its_secret_opens_now
         assert await hooks.find(*place) is None
     assert await hooks.find_tenant("one") == store.me.tenant
     assert await hooks.find_tenant("One") is None
-    admin_rows(store.admin_url, "update git_hook set project = 'q' returning 1")
+    admin_rows(store.admin_url, "update webhook set project = 'q' returning 1")
     with pytest.raises(Unavailable):
         await hooks.find("one", "q", "github")
 
@@ -385,7 +385,7 @@ async def test_calls_of_one_tenant_leave_the_other_as_it_was(store: Store) -> No
     with psycopg.connect(store.service_url, options="-csearch_path=reverie,public") as connection:
         connection.execute("set role reverie_app")
         row = connection.execute(
-            "select append_turns(%s, %s, '[]', '{}'), dream_holds(%s, 'global', 1)",
+            "select append_turns(%s, %s, '[]', '{}'), has_dream_lease(%s, 'global', 1)",
             [store.me.tenant, uuid4(), store.me.tenant],
         ).fetchone()
     assert row == ({"problem": "not_found"}, False)

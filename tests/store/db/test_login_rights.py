@@ -26,8 +26,8 @@ where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p') and n
   and c.relname not like '%%yoyo%%' order by 1
 """
 UNREAD = {
-    *("api_key", "audit", "git_hook", "idempotency", "llm_day", "meter", "outbox"),
-    *("reindexing", "tenant", "tend_pass", "vault", "vault_epoch"),
+    *("api_key", "audit", "webhook", "idempotency", "llm_usage_daily", "quota_usage", "outbox"),
+    *("reindex_progress", "tenant", "maintenance_pass", "vault", "vault_epoch"),
 }
 """What no read needs: keys, secrets, counts, work. Of keys and tenants some columns are read."""
 AROUND = SubgraphRequest(1, 5, 5, ["active"])
@@ -100,9 +100,9 @@ def schema_changes(tables: Iterable[str]) -> list[str]:
         "create schema made",
         "create extension hstore",
         "create function made() returns int language sql as 'select 1'",
-        "create or replace function covers(patterns text[], scope text) returns boolean"
+        "create or replace function scope_matches(patterns text[], scope text) returns boolean"
         " language sql as 'select true'",
-        "call make_vectors('vec_made', 3)",
+        "call create_vector_table('vec_made', 3)",
         "set role reverie_system",
         "set role reverie",
         "set session authorization reverie",
@@ -111,7 +111,7 @@ def schema_changes(tables: Iterable[str]) -> list[str]:
         "alter role reverie_app superuser",
         "grant reverie_system to current_user",
         "select tenant_names()",
-        "select tenant_limit(1, '{}')",
+        "select set_tenant_limits(1, '{}')",
         "copy (select 1) to program 'true'",
         "select pg_read_file('postgresql.conf')",
     )

@@ -354,7 +354,7 @@ def test_a_write_looks_up_its_key_and_content_by_an_index(
         ]
     plans = _plans(
         nested,
-        "select * from remember_all(%s, 'big', %s, '{}')",
+        "select * from remember_all(%s, 'big', %s, '{}', null, null, null)",
         loaded.tenant,
         json.dumps([item]),
     )

@@ -50,7 +50,7 @@ def test_grants_cover_the_same_scopes_in_sql_and_in_the_domain(
 ) -> None:
     with psycopg.connect(database.admin_url, options=PATH) as connection:
         found = [
-            connection.execute("select covers(%s, %s)", [patterns, one]).fetchone()
+            connection.execute("select scope_matches(%s, %s)", [patterns, one]).fetchone()
             for patterns, one in asked
         ]
     expected = [(any(scope_matches(p, one) for p in patterns),) for patterns, one in asked]
@@ -78,7 +78,7 @@ def test_a_list_of_plain_scopes_is_looked_up_in_the_index_of_scopes(database: Da
     admin_rows(database.admin_url, "analyze memory")
     plan = admin_rows(
         database.admin_url,
-        "explain select from memory where tenant = %s and covers(%s, scope)",
+        "explain select from memory where tenant = %s and scope_matches(%s, scope)",
         tenant,
         ["project/p7", "global"],
     )
@@ -91,6 +91,6 @@ def test_a_list_of_plain_scopes_is_looked_up_in_the_index_of_scopes(database: Da
 @pytest.mark.parametrize("patterns", [["*"], ["project/*"], ["project/p7", "global"]])
 def test_the_planner_sees_through_the_function(database: DatabaseUrls, patterns: list[str]) -> None:
     plan = admin_rows(
-        database.admin_url, "explain select from memory where covers(%s, scope)", patterns
+        database.admin_url, "explain select from memory where scope_matches(%s, scope)", patterns
     )
     assert "covers" not in "\n".join(row[0] for row in plan)

@@ -16,29 +16,41 @@ where c.relnamespace = 'reverie'::regnamespace and c.relkind in ('r', 'p')
 OF_MEMORIES = {"content", "summary", "key", "git", "metadata"}
 SLUGS_AND_STATES = (
     {"scope", "project", "agent", "user_name", "kind", "tier", "status", "state", "role", "source"}
-    | {"grade", "change", "part", "place", "reason", "parked", "worker", "error", "who", "route"}
+    | {
+        "grade",
+        "change",
+        "part",
+        "table_name",
+        "row_key",
+        "reason",
+        "parked",
+        "worker",
+        "error",
+        "who",
+        "route",
+    }
     | {"closed_by", "used_by", "claimed_by", "reads", "writes", "subject", "headers", "scopes"}
 )
 """Columns of names that were made safe, of fixed words, and of who did something."""
 HASHES = {"hash", "old_hash", "body_hash", "key_id", "short", "commit", "after", "sha"}
 HOLD_NONE = {
     "anchor": {"name", "path"},
-    "anchor_alias": {"name", "path"},
+    "file_rename": {"name", "path"},
     "stale_mark": {"via", "lines"},
     ANSWER_TABLE: {"key", "effect"},
     "git_event": {"merging"},
-    "git_hook": {"sealed"},
-    "meter": {"name"},
+    "webhook": {"sealed"},
+    "quota_usage": {"name"},
     "api_key": {"limits"},
     "vault": {"key", "sealed", "value"},
-    "recall_trace": {"told"},
+    "recall_trace": {"details"},
     "audit": {"key", "service", "action", "problem", "subjects", "trace", "client"},
     "project_setting": {"name", "value"},
     "dream_run": {"kinds", "outcomes", "seconds", "prompts", "degraded"},
     "dream_decision": {"outcome"},
-    "review": {"verdict", "made_by"},
-    "tend_pass": {"pass"},
-    "session_adjust": {"said"},
+    "review": {"verdict", "author"},
+    "maintenance_pass": {"pass"},
+    "session_correction": {"turn_hash"},
 }
 """An anchor goes with its node, an answer as a whole; the vault is where state belongs; of a recall
 ids and numbers are told; what a project sets and a run counts are numbers under fixed names, as are
@@ -51,7 +63,7 @@ def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(
 ) -> None:
     columns = {tuple(row) for row in admin_rows(database.admin_url, COLUMNS)}
     searched = {
-        tuple(row) for row in admin_rows(database.admin_url, "select * from scrub_columns()")
+        tuple(row) for row in admin_rows(database.admin_url, "select * from redaction_columns()")
     }
     assert {table for table, _ in searched} == set(TABLES) - {MEMORY_TABLE, ANSWER_TABLE}
     assert searched <= columns

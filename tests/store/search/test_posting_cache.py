@@ -182,8 +182,8 @@ async def test_postings_of_another_table_or_of_a_backup_are_never_taken_for_thos
 ) -> None:
     kept = both.kept.posting_cache._entries[both.me.tenant, TABLE]
     with psycopg.connect(both.store.admin_url, options=PATH) as admin:
-        admin.execute("alter table memory disable trigger memory_worded")
-        admin.execute("update memory set worded = '9000000000'")
+        admin.execute("alter table memory disable trigger memory_words_xid")
+        admin.execute("update memory set words_xid = '9000000000'")
     await both.same()
     assert await both.serves()
     # A table of the same name that was made anew has another number.

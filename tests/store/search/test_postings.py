@@ -20,7 +20,7 @@ def test_a_posting_holds_the_largest_count_and_length_that_there_can_be(
 ) -> None:
     with psycopg.connect(database.admin_url, options=PATH) as connection:
         connection.execute(
-            "insert into posting_entry values (7, -5, posted(%s, 300, 2000000))", (doc,)
+            "insert into posting_entry values (7, -5, pack_posting(%s, 300, 2000000))", (doc,)
         )
         found = connection.execute("select * from posting where doc = %s", (doc,)).fetchall()
         connection.rollback()
@@ -43,7 +43,7 @@ async def test_the_words_of_one_memory_are_erased_without_reading_those_of_all(
         async with app_connection(database.service_url, store.me.tenant) as connection:
             await connection.execute("begin")
             gone = await connection.fetchval(
-                "select erase_words($1, 'x.id = any($2)', $2, null)", store.me.tenant, [one]
+                "select erase_postings($1, 'x.id = any($2)', $2, null)", store.me.tenant, [one]
             )
             read = await connection.fetchval(READ)
     assert (gone, read < 20) == (3, True), read

@@ -159,7 +159,8 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
     assert await both.served() == 30
     with psycopg.connect(database.admin_url, options=PATH) as admin:
         admin.execute(
-            "update vec_bge_small_en_v1_5 set made = '9000000000' where tenant = %s", [both.tenant]
+            "update vec_bge_small_en_v1_5 set inserted_xid = '9000000000' where tenant = %s",
+            [both.tenant],
         )
     await both.same()
     async with both.kept._db.tenant_reader(both.tenant) as t:

@@ -293,7 +293,7 @@ class Database:
             async with (pool or self._main_pool).acquire() as connection:
                 yield connection
         except asyncpg.InsufficientPrivilegeError as error:
-            if 'policy "stands"' in str(error):
+            if 'policy "tenant_exists"' in str(error):
                 raise Unauthenticated from error
             raise
         except OUTAGE_ERRORS as error:

@@ -1,8 +1,8 @@
 """The database schema: a baseline for an empty database, and forward-only migrations after it.
 
 `schema/*.sql` is the whole schema: an empty database gets it in one transaction, in the order of
-the file names. `migrations/*.sql` changes databases of earlier releases (yoyo). Whatever those do is
-in `schema/` too, so a new database has every known migration marked as applied.
+the file names. `migrations/*.sql` changes databases of earlier releases (yoyo). Whatever those do
+is in `schema/` too, so a new database has every known migration marked as applied.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _STATUSES_BY_VALUE = {one.value: one for one in MemoryStatus}
 
 
 def parse_memory(row: asyncpg.Record) -> Memory:
-    """A memory from a row of `memory_shown`."""
+    """A memory from a row of `memory_view`."""
     return Memory(
         id=row["id"],
         scope=row["scope"],
@@ -63,7 +63,7 @@ def parse_memory(row: asyncpg.Record) -> Memory:
         linked=row.get("linked", True),
         use=MemoryUsage(row.get("uses", 0), row.get("used"), round(row.get("boost", 0.0), 4)),
         settled_use=MemoryUsage(
-            last=row.get("used_then"), boost=round(row.get("boost_then", 0.0), 4)
+            last=row.get("used_at_hour_start"), boost=round(row.get("boost_at_hour_start", 0.0), 4)
         ),
     )
 

@@ -1,11 +1,11 @@
 -- name: claim_put
 -- Writes a claim unless a later verification of it stands; answers the outcome.
-select learn($1, $2, $3, $4);
+select claim_put($1, $2, $3, $4);
 
 -- name: claim_list
 -- Active claims newest first below $3, of scope $4 and of keys like $5; null for all.
-select * from memory_shown($1) m
-where m.tenant = $1 and covers($2, m.scope) and m.status = 'active'
+select * from memory_view($1) m
+where m.tenant = $1 and scope_matches($2, m.scope) and m.status = 'active'
   and m.key like 'learn:%' and m.metadata ? 'learned'
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)

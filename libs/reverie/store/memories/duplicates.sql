@@ -1,7 +1,7 @@
 -- name: duplicate_subjects
 -- Active memories whose slow path is done, with the vector of their beginning and their files.
 select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
-       m.valid_to, coalesce(m.carried >= m.version, false) as carried,
+       m.valid_to, coalesce(m.imported_version >= m.version, false) as carried,
        (select v.v
         from (select c.no from chunk c
               where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c
@@ -28,11 +28,11 @@ cross join lateral (
   with near as materialized (
     select m.id
     from ((select v.chunk, v.v <=> s.v as far from vec_bge_small_en_v1_5 v
-           where v.tenant = $1 and v.walked and $6::int = 1 order by v.v <=> s.v limit 300)
+           where v.tenant = $1 and v.indexed and $6::int = 1 order by v.v <=> s.v limit 300)
           union all
           (select n.chunk, n.far from (
              select v.chunk, (v.v <=> s.v) + 0 as far from vec_bge_small_en_v1_5 v
-             where v.tenant = $1 and (not v.walked or $6::int = 0)) n
+             where v.tenant = $1 and (not v.indexed or $6::int = 0)) n
            order by n.far, n.chunk limit 300)
           order by far, chunk limit 300) v
     cross join lateral (
@@ -61,7 +61,7 @@ cross join lateral (
     limit $5
   ), term as materialized (
     select d.docs
-    from (select term_no(w.lexeme) as no from memory t cross join lateral unnest(t.words) w
+    from (select term_hash(w.lexeme) as no from memory t cross join lateral unnest(t.words) w
           where t.tenant = $1 and t.id = s.id limit 64) t
     cross join lateral (
       select array_agg(p.entry >> 28) as docs
@@ -80,7 +80,7 @@ cross join lateral (
     limit $5
   )
   select m.id, m.version, m.scope, m.kind, m.key, m.content, m.pinned, m.created, m.valid_from,
-         m.valid_to, coalesce(m.carried >= m.version, false) as carried,
+         m.valid_to, coalesce(m.imported_version >= m.version, false) as carried,
          (select (1 - (v.v <=> s.v))::float8
           from (select c.no from chunk c
                 where c.tenant = $1 and c.memory = m.id and c.ord = 0 limit 1) c

@@ -93,7 +93,7 @@ class EditStore:
                 "the memory",
             )
         except asyncpg.CheckViolationError as error:
-            if error.constraint_name != "task_in_order":
+            if error.constraint_name != "check_task_cycle":
                 raise
             raise await self._build_cycle_error(principal, json.loads(str(error))) from error
         return _parse_change(principal, memory, found, headers)

@@ -13,13 +13,13 @@ from (
          array(select t.tag from memory_tag t where t.tenant = $1 and t.memory = m.id order by t.tag)
            as tags, m.known_from, null::timestamptz as known_to
   from memory m
-  where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and m.status <> 'deleted'
+  where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and m.status <> 'deleted'
   union all
   select v.version, v.content, v.status, v.state ->> 'kind', v.state ->> 'key', coalesce(m.who, m.agent),
          array(select jsonb_array_elements_text(coalesce(v.state -> 'tags', '[]'))),
          v.known_from, v.known_to
   from memory m join memory_version v on v.tenant = $1 and v.memory = m.id
-  where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and m.status <> 'deleted'
+  where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and m.status <> 'deleted'
 ) h left join memory_version b on b.tenant = $1 and b.memory = $2 and b.version = h.version - 1
 where h.version < $4
 order by h.version desc limit $5;
@@ -28,5 +28,5 @@ order by h.version desc limit $5;
 -- One earlier version with all its columns.
 select v.version, v.content, v.state from memory_version v
 join memory m on m.tenant = $1 and m.id = v.memory
-where v.tenant = $1 and v.memory = $2 and v.version = $4 and covers($3, m.scope)
+where v.tenant = $1 and v.memory = $2 and v.version = $4 and scope_matches($3, m.scope)
   and m.status <> 'deleted';

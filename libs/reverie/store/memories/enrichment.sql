@@ -1,13 +1,13 @@
 -- name: enrichment_memories
 -- The memories to enrich, and whether that was done for this version.
 select id, version, enriched_version, scope, kind, content, session, agent, git, created,
-       valid_from, coalesce(carried >= version, false) as carried,
+       valid_from, coalesce(imported_version >= version, false) as carried,
        (select t.name from tenant t where t.id = $1) as tenant_name
 from memory where tenant = $1 and id = any($2::uuid[]) and status <> 'deleted';
 
 -- name: enrichment_write
 -- Writes what was derived from memories at a version each: what was made, all vectors, all words.
-select derive_all($1, $2, $3, $4);
+select derive($1, $2, $3, $4);
 
 -- name: text_embeddings
 -- Vectors and weighted words that stand already for texts of these hashes.
@@ -18,7 +18,7 @@ where c.tenant = $1 and c.hash = any($2::bytea[]) order by c.hash, s.v is null, 
 
 -- name: nodes_ensure
 -- The nodes that memories speak of, made where they are missing.
-select anchor_each($1, $2);
+select ensure_nodes($1, $2);
 
 -- name: cause_candidates
 -- For each of the memories $2 (scopes $3, sessions $4): active ones of its scope that may have led to
@@ -57,4 +57,4 @@ order by a.n, x.id desc;
 
 -- name: enrichment_overdue
 -- Memories whose slow path is behind.
-select * from memories_unenriched(make_interval(secs => $1), $2);
+select * from enrichment_overdue(make_interval(secs => $1), $2);

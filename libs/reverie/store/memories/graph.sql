@@ -19,17 +19,17 @@ cross join lateral (
     select b.id, 0.5 from memory me cross join lateral (
       (select p.id from memory p
        where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and p.merged_into is null and covers($3, p.scope)
+         and p.status = any($5::text[]) and p.merged_into is null and scope_matches($3, p.scope)
        order by p.created desc, p.id desc limit 1)
       union all
       (select n.id from memory n
        where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and n.merged_into is null and covers($3, n.scope)
+         and n.status = any($5::text[]) and n.merged_into is null and scope_matches($3, n.scope)
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
   ) x join memory m on m.tenant = $1 and m.id = x.other
-  where m.status = any($5::text[]) and covers($3, m.scope)
+  where m.status = any($5::text[]) and scope_matches($3, m.scope)
   group by x.other order by weight desc, x.other limit $4
 ) e
 order by e.weight desc, near, far;
@@ -56,20 +56,20 @@ cross join lateral (
       and i.known_from <= $6 and $6 < i.known_to
     union all
     select b.id, 0.5 from memory me cross join lateral (
-      (select p.id from memory_then($1, $6) p
+      (select p.id from memory_as_of($1, $6) p
        where p.session = me.session and (p.created, p.id) < (me.created, me.id)
-         and p.status = any($5::text[]) and p.merged_into is null and covers($3, p.scope)
+         and p.status = any($5::text[]) and p.merged_into is null and scope_matches($3, p.scope)
        order by p.created desc, p.id desc limit 1)
       union all
-      (select n.id from memory_then($1, $6) n
+      (select n.id from memory_as_of($1, $6) n
        where n.session = me.session and (n.created, n.id) > (me.created, me.id)
-         and n.status = any($5::text[]) and n.merged_into is null and covers($3, n.scope)
+         and n.status = any($5::text[]) and n.merged_into is null and scope_matches($3, n.scope)
        order by n.created, n.id limit 1)
     ) b
     where me.tenant = $1 and me.id = s.id
   ) x cross join lateral (
-    select from memory_then($1, $6) m
-    where m.id = x.other and m.status = any($5::text[]) and covers($3, m.scope) limit 1
+    select from memory_as_of($1, $6) m
+    where m.id = x.other and m.status = any($5::text[]) and scope_matches($3, m.scope) limit 1
   ) m
   group by x.other order by weight desc, x.other limit $4
 ) e
@@ -79,13 +79,13 @@ order by e.weight desc, near, far;
 -- The memories of a picture.
 select id, kind, scope, status, key, created,
        case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
-from memory where tenant = $1 and id = any($2::uuid[]) and covers($3, scope) and status <> 'deleted';
+from memory where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: graph_nodes_as_of
 -- The same as they were known at $4.
 select id, kind, scope, status, key, created,
        case when kind in ('file', 'entity') then content else coalesce(key, left(content, 120)) end as label
-from memory_then($1, $4) where id = any($2::uuid[]) and covers($3, scope) and status <> 'deleted';
+from memory_as_of($1, $4) where id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: graph_edges
 -- The open edges among the memories of $2; at most $3.
@@ -113,7 +113,7 @@ select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
   select p.id from memory p
   where p.tenant = $1 and p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and p.merged_into is null and covers($3, p.scope)
+    and p.status = any($4::text[]) and p.merged_into is null and scope_matches($3, p.scope)
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
@@ -123,9 +123,9 @@ order by src;
 -- The same as it was known at $5.
 select m.id as src, b.id as dst, m.created as known_from
 from memory m cross join lateral (
-  select p.id from memory_then($1, $5) p
+  select p.id from memory_as_of($1, $5) p
   where p.session = m.session and (p.created, p.id) < (m.created, m.id)
-    and p.status = any($4::text[]) and p.merged_into is null and covers($3, p.scope)
+    and p.status = any($4::text[]) and p.merged_into is null and scope_matches($3, p.scope)
   order by p.created desc, p.id desc limit 1
 ) b
 where m.tenant = $1 and m.id = any($2::uuid[]) and b.id = any($2::uuid[])
@@ -135,8 +135,8 @@ order by src;
 -- Nodes by kind and status that the grants $2 and the patterns $3 (null: all) cover.
 select kind, status, count(*)::int as many
 from memory m
-where tenant = $1 and status <> 'deleted' and merged_into is null and covers($2, scope)
-  and ($3::text[] is null or covers($3, scope))
+where tenant = $1 and status <> 'deleted' and merged_into is null and scope_matches($2, scope)
+  and ($3::text[] is null or scope_matches($3, scope))
 group by kind, status order by kind, status;
 
 -- name: graph_follow_count
@@ -144,8 +144,8 @@ group by kind, status order by kind, status;
 select coalesce(sum(n.many - 1), 0)::int from (
   select count(*) as many from memory m
   where m.tenant = $1 and m.session is not null and m.status <> 'deleted' and m.merged_into is null
-    and covers($2, m.scope)
-    and ($3::text[] is null or covers($3, m.scope))
+    and scope_matches($2, m.scope)
+    and ($3::text[] is null or scope_matches($3, m.scope))
   group by m.session
 ) n;
 
@@ -154,8 +154,8 @@ select coalesce(sum(n.many - 1), 0)::int from (
 with node as materialized (
   select m.id from memory m
   where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null
-    and covers($2, m.scope)
-    and ($3::text[] is null or covers($3, m.scope))
+    and scope_matches($2, m.scope)
+    and ($3::text[] is null or scope_matches($3, m.scope))
 )
 select e.src, e.dst, e.kind
 from edge e join node s on s.id = e.src join node d on d.id = e.dst
@@ -167,7 +167,7 @@ where e.tenant = $1 and e.known_to is null;
 select a.node, a.path, a.path as named from anchor a
 where a.tenant = $1 and a.name = $2 and ($3::text is null or a.project = $3)
 union
-select a.node, a.path, b.path from anchor_alias b
+select a.node, a.path, b.path from file_rename b
 join anchor a on a.tenant = $1 and a.node = b.node
 where b.tenant = $1 and b.name = $2 and ($3::text is null or b.project = $3)
 order by path, node, named;
@@ -176,7 +176,7 @@ order by path, node, named;
 -- The entities of names $2 that the grants $3 cover, of one project $4 or of all.
 select id as node, content as path from memory
 where tenant = $1 and kind = 'entity' and status = 'active' and key = any($2::text[])
-  and covers($3, scope) and ($4::text is null or scope = 'project/' || $4)
+  and scope_matches($3, scope) and ($4::text is null or scope = 'project/' || $4)
 order by content, id;
 
 -- name: impact_touched
@@ -185,7 +185,7 @@ select n.node from unnest($2::uuid[]) n (node)
 where exists (
   select from edge e join memory m on m.tenant = $1 and m.id = e.src
   where e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
-    and m.status in ('active', 'superseded') and covers($3, m.scope));
+    and m.status in ('active', 'superseded') and scope_matches($3, m.scope));
 
 -- name: impact_touching
 -- The first $4 memories that touch the nodes of $2, that the grants $3 cover.
@@ -195,7 +195,7 @@ from (
   where e.tenant = $1 and e.dst = any($2::uuid[]) and e.kind = 'touches' and e.known_to is null
   order by e.src, e.dst
 ) t join memory m on m.tenant = $1 and m.id = t.src
-where m.status in ('active', 'superseded') and covers($3, m.scope)
+where m.status in ('active', 'superseded') and scope_matches($3, m.scope)
 order by t.src limit $4;
 
 -- name: impact_propagation_edges
@@ -212,7 +212,7 @@ cross join lateral (
     where i.tenant = $1 and i.dst = s.id and i.known_to is null
       and i.kind = any ('{depends_on,part_of,learned_in}')
   ) x join memory m on m.tenant = $1 and m.id = x.other
-  where m.status in ('active', 'superseded') and covers($3, m.scope)
+  where m.status in ('active', 'superseded') and scope_matches($3, m.scope)
     and m.kind not in ('file', 'entity')
   order by x.weight desc, x.other, x.kind limit $4
 ) e
@@ -222,5 +222,5 @@ order by near, far, e.kind;
 -- Memories of an answer, with the evidence that stands against each.
 select m.id, m.kind, m.scope, m.key, m.content, m.staleness, m.stale_grade,
        mark_evidence($1, m.id, $3) as evidence
-from memory_shown($1) m
-where m.tenant = $1 and m.id = any($2::uuid[]) and covers($3, m.scope) and m.status <> 'deleted';
+from memory_view($1) m
+where m.tenant = $1 and m.id = any($2::uuid[]) and scope_matches($3, m.scope) and m.status <> 'deleted';

@@ -1,12 +1,12 @@
 -- name: memory_as_of
 -- A memory as it was known at $4, also one that was forgotten since.
-select * from memory_then($1, $4) where tenant = $1 and id = $2 and covers($3, scope)
+select * from memory_as_of($1, $4) where tenant = $1 and id = $2 and scope_matches($3, scope)
   and status <> 'deleted';
 
 -- name: merge_target_as_of
 -- Where a memory had gone at $4 that the grants $3 cover; null where it stood for itself.
-select nullif(merged_then($1, $2, $4), $2) where exists (
-  select from memory m where m.tenant = $1 and m.id = $2 and covers($3, m.scope));
+select nullif(merge_target_as_of($1, $2, $4), $2) where exists (
+  select from memory m where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope));
 
 -- name: neighbours_as_of
 -- Memories one edge away from $2 at $4, strongest first.
@@ -19,8 +19,8 @@ from (
   union all
   select src, kind, 'in', weight from edge
   where tenant = $1 and dst = $2 and known_from <= $4 and coalesce(known_to, 'infinity') > $4
-) e join memory_then($1, $4) n on n.tenant = $1 and n.id = e.other
-where n.status = any('{active,superseded}') and covers($3, n.scope)
+) e join memory_as_of($1, $4) n on n.tenant = $1 and n.id = e.other
+where n.status = any('{active,superseded}') and scope_matches($3, n.scope)
 order by e.weight desc, n.id limit $5;
 
 -- name: edges_around_as_of
@@ -37,15 +37,15 @@ cross join lateral (
     select src, kind, weight from edge
     where tenant = $1 and dst = s.id and kind <> 'touches'
       and known_from <= $5 and $5 < coalesce(known_to, 'infinity')
-  ) x join memory_then($1, $5) m on m.id = x.other
-  where m.status = any('{active,superseded}') and covers($3, m.scope)
+  ) x join memory_as_of($1, $5) m on m.id = x.other
+  where m.status = any('{active,superseded}') and scope_matches($3, m.scope)
   order by x.weight desc, x.other, x.kind limit $4
 ) e
 order by e.weight desc, near, far, e.kind;
 
 -- name: search_words_as_of
 -- BM25 (as search_words) over what was known at $3: an exact scan of rows and versions. $8: what else is
--- asked of it (as wanted, but files), or null.
+-- asked of it (as matches_filter, but files), or null.
 with known as materialized (
   select k.id, k.words, $8::jsonb is null or (
       ($8->'tiers' is null or $8->'tiers' ? k.tier)
@@ -57,8 +57,8 @@ with known as materialized (
       and ($8->>'valid_at' is null
            or (coalesce(k.valid_from, '-infinity') <= ($8->>'valid_at')::timestamptz
                and ($8->>'valid_at')::timestamptz < coalesce(k.valid_to, 'infinity')))) as fits
-  from memory_then($1, $3) k
-  where k.tenant = $1 and covers($4, k.scope) and k.status = any($5::text[])
+  from memory_as_of($1, $3) k
+  where k.tenant = $1 and scope_matches($4, k.scope) and k.status = any($5::text[])
     and (k.kind = any($6::text[]) or ($6::text[] is null and k.kind not in ('file', 'entity')))
 ), hit as (
   select k.id, k.fits, w.lexeme, cardinality(w.positions)::float8 as tf, word_count(k.words)::float8 as len
@@ -79,7 +79,7 @@ group by h.id order by score desc, h.id limit $7;
 
 -- name: memories_as_of
 -- The memories of a list of ids as they were known at $4.
-select * from memory_then($1, $4) where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+select * from memory_as_of($1, $4) where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope)
   and status <> 'deleted';
 
 -- name: edges_as_of
@@ -95,7 +95,7 @@ select t.id, t.session, t.ord, t.role, t.content, t.at
 from memory_turn o join memory m on m.tenant = $1 and m.id = o.memory
 join turn t on t.tenant = $1 and t.id = o.turn
 join session s on s.tenant = $1 and s.id = t.session
-where o.tenant = $1 and o.memory = $2 and covers($3, m.scope) and covers($3, s.scope)
+where o.tenant = $1 and o.memory = $2 and scope_matches($3, m.scope) and scope_matches($3, s.scope)
   and ($4::text is null or s.agent = $4)
 order by t.session, t.ord limit 200;
 
@@ -103,7 +103,7 @@ order by t.session, t.ord limit 200;
 -- The session a memory was learned in.
 select s.id, s.agent, s.external_id, s.project, s.branch, s.started, s.ended
 from memory m join session s on s.tenant = $1 and s.id = m.session
-where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and covers($3, s.scope);
+where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and scope_matches($3, s.scope);
 
 -- name: provenance_chain
 -- What a memory replaced, step by step, the latest first.
@@ -116,13 +116,13 @@ with recursive chain (id, step) as (
 )
 select m.id, m.version, m.content, m.created, m.agent, c.step
 from chain c join memory m on m.tenant = $1 and m.id = c.id
-where c.step > 0 and covers($3, m.scope) and m.status <> 'deleted'
+where c.step > 0 and scope_matches($3, m.scope) and m.status <> 'deleted'
 order by c.step, m.id;
 
 -- name: memory_by_short_id_as_of
 -- The same of what stood at $6, also of what was forgotten since.
 select id, coalesce(key, left(content, 60)) as label from memory
-where tenant = $1 and covers($5, scope) and created <= $6
+where tenant = $1 and scope_matches($5, scope) and created <= $6
   and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
        or id between $3 and $4)
 order by id desc limit 6;

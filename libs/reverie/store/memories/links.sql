@@ -3,7 +3,7 @@
 select id, scope,
        case when kind = 'file' then content else coalesce(key, left(content, 80)) end as label
 from memory
-where tenant = $1 and id = any($2::uuid[]) and covers($3, scope) and status <> 'deleted';
+where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: link_put
 -- An edge told by hand, with its event.
@@ -16,7 +16,7 @@ from edge e
 join memory s on s.tenant = $1 and s.id = e.src
 join memory d on d.tenant = $1 and d.id = e.dst
 where e.tenant = $1 and e.id = $2 and e.known_to is null
-  and covers($3, s.scope) and covers($3, d.scope)
+  and scope_matches($3, s.scope) and scope_matches($3, d.scope)
   and s.status <> 'deleted' and d.status <> 'deleted';
 
 -- name: link_close

@@ -4,24 +4,24 @@ select restore_memory($1, $2, $3, $4, $5, $6, $7, $8) || jsonb_build_object('eve
 
 -- name: maintenance_claim
 -- The tenant whose memories are due to be tended, for this worker.
-select * from tend_claim(make_interval(secs => $1), make_interval(secs => $2));
+select * from maintenance_claim(make_interval(secs => $1), make_interval(secs => $2));
 
 -- name: maintenance_renew
 -- Keeps that lease alive; false where another has it.
-select tend_keep($1, $2, make_interval(secs => $3));
+select maintenance_renew($1, $2, make_interval(secs => $3));
 
 -- name: maintenance_release
 -- Ends it, for this time or until it goes on after $3 seconds.
-select tend_end($1, $2, make_interval(secs => $3));
+select maintenance_release($1, $2, make_interval(secs => $3));
 
 -- name: maintenance_is_due
 -- Whether some tenant is due to be tended and nobody is at it.
-select tend_waits(make_interval(secs => $1));
+select maintenance_is_due(make_interval(secs => $1));
 
 -- name: fading_memories
 -- Active memories of kinds $4 above id $3 that are older than $5 days, in scopes $2.
-select * from memory_shown($1) m
-where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind = any($4::text[])
+select * from memory_view($1) m
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind = any($4::text[])
   and m.status = 'active' and not m.pinned and m.created < now() - make_interval(secs => $5 * 86400)
 order by m.id limit $6;
 
@@ -33,7 +33,7 @@ select * from archive_memories($1, $2, $3, $4, $5, $6, $7);
 -- Active memories of kinds $3 above id $6 that $4 sessions said, or whose commit holds a file named in $5;
 -- once each, in the order of ids.
 with evident as (
-  select s.memory as id from memory_said s where s.tenant = $1 and s.memory > $6
+  select s.memory as id from session_utterance s where s.tenant = $1 and s.memory > $6
   group by s.memory
   having count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000') >= $4
   union
@@ -47,13 +47,13 @@ with evident as (
   cross join lateral (
     select coalesce(sum(s.times), 0)::int as times,
            (count(*) filter (where s.session <> '00000000-0000-0000-0000-000000000000'))::int as sessions
-    from memory_said s where s.tenant = $1 and s.memory = m.id) s
+    from session_utterance s where s.tenant = $1 and s.memory = m.id) s
   left join lateral (
     select f as file from jsonb_array_elements_text(
       case when m.git ->> 'commit' is not null and jsonb_typeof(m.git -> 'files') = 'array'
            then m.git -> 'files' else '[]' end) f
     where lower(regexp_replace(f, '^.*/', '')) = any($5::text[]) order by f limit 1) f on true
-  where covers($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
+  where scope_matches($2, m.scope) and m.status = 'active' and m.kind = any($3::text[])
     and not m.metadata ? 'derived'
     and split_part(m.scope, '/', 1) <> all('{agent,session}')
     and (s.sessions >= $4 or f.file is not null or m.source = 'agent_file'
@@ -64,7 +64,7 @@ with evident as (
   order by m.id limit $7
 )
 select m.*, c.times as said, c.sessions as said_in, c.file as agent_file
-from candidate c join memory_shown($1) m on m.id = c.id
+from candidate c join memory_view($1) m on m.id = c.id
 where m.tenant = $1 order by m.id;
 
 -- name: memory_uses_delete_old
@@ -76,24 +76,24 @@ with gone as (
 
 -- name: maintenance_passes
 -- Where each pass goes on.
-select pass, above, looked from tend_pass where tenant = $1;
+select pass, above, rows_read from maintenance_pass where tenant = $1;
 
 -- name: maintenance_pass_put
 -- Notes where pass $2 goes on, above $3, and how many it looked at more; $5: it came to its end.
-insert into tend_pass as p (tenant, pass, above, looked, ended)
+insert into maintenance_pass as p (tenant, pass, above, rows_read, ended)
 values ($1, $2, $3, $4, case when $5 then clock_timestamp() end)
 on conflict (tenant, pass) do update
 set above = excluded.above,
-    looked = case when p.above = '00000000-0000-0000-0000-000000000000' then 0 else p.looked end
-             + excluded.looked,
-    began = case when p.above = '00000000-0000-0000-0000-000000000000' then clock_timestamp()
-                 else p.began end,
+    rows_read = case when p.above = '00000000-0000-0000-0000-000000000000' then 0 else p.rows_read end
+             + excluded.rows_read,
+    started = case when p.above = '00000000-0000-0000-0000-000000000000' then clock_timestamp()
+                 else p.started end,
     ended = coalesce(excluded.ended, p.ended);
 
 -- name: maintenance_anchors
 -- Anchors above id $3 in scopes $2, put away or not.
 select m.id from memory m
-where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
   and m.status in ('active', 'archived')
 order by m.id limit $4;
 
@@ -105,18 +105,18 @@ select m.id, m.status = 'active' and m.updated < now() - make_interval(secs => $
        and not exists (select from edge e where e.tenant = $1 and e.src = m.id
                          and e.known_to is null) as idle
 from memory m
-where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind in ('file', 'entity')
   and m.status in ('active', 'archived')
 order by m.id limit $5;
 
 -- name: maintenance_archive_anchors
 -- Archives the anchors of $2 that nothing touches since $3 days, and brings back what is touched.
-select node, outcome from collect_anchors($1, $2, $3);
+select node, outcome from archive_idle_anchors($1, $2, $3);
 
 -- name: maintenance_memories
 -- Active memories above id $3 in scopes $2, no anchors.
 select m.id from memory m
-where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
   and m.status = 'active'
 order by m.id limit $4;
 
@@ -124,7 +124,7 @@ order by m.id limit $4;
 -- Projects in scopes $2 with files or entities, each by the first of those; above $3, at most $4.
 select p.scope, p.first from (
   select m.scope, min(m.id::text)::uuid as first from memory m
-  where m.tenant = $1 and covers($2, m.scope) and m.kind in ('file', 'entity')
+  where m.tenant = $1 and scope_matches($2, m.scope) and m.kind in ('file', 'entity')
     and m.scope ~ '^project/[^/]+$'
   group by m.scope
 ) p where p.first > $3 order by p.first limit $4;
@@ -137,7 +137,7 @@ from memory a
 cross join lateral (
   select array_agg(distinct m.id) as memories
   from edge e join memory m on m.tenant = $1 and m.id = e.src
-  left join memory_said s on s.tenant = $1 and s.memory = m.id
+  left join session_utterance s on s.tenant = $1 and s.memory = m.id
     and s.session <> '00000000-0000-0000-0000-000000000000'
   where e.tenant = $1 and e.dst = a.id and e.kind = 'touches' and e.known_to is null
     and m.scope = $2 and m.status = 'active' and m.kind not in ('file', 'entity', 'session')
@@ -156,7 +156,7 @@ select node, name, members from topics_put($1, $2, $3);
 -- name: maintenance_state_memories
 -- Active memories above id $3 in scopes $2 that may be a number or a JSON object or array.
 select m.id, m.kind, m.content from memory m
-where m.tenant = $1 and covers($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
+where m.tenant = $1 and scope_matches($2, m.scope) and m.id > $3 and m.kind not in ('file', 'entity')
   and m.status = 'active'
   and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
 order by m.id limit $4;
@@ -166,7 +166,7 @@ order by m.id limit $4;
 select min(m.id::text) filter (where m.status = 'active')::uuid as id, m.key,
        (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
 from memory m
-where m.tenant = $1 and m.key is not null and covers($2, m.scope)
+where m.tenant = $1 and m.key is not null and scope_matches($2, m.scope)
   and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
 group by m.scope, m.key
 having count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0) > $3
@@ -177,8 +177,8 @@ order by versions desc, m.scope, m.key limit $4;
 -- The scope of $2 with the most active memories since it was last reflected on, $3 at least; what was
 -- derived does not count.
 select m.scope from memory m
-left join tend_pass p on p.tenant = $1 and p.pass = 'reflect ' || m.scope
-where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and not m.metadata ? 'derived'
+left join maintenance_pass p on p.tenant = $1 and p.pass = 'reflect ' || m.scope
+where m.tenant = $1 and scope_matches($2, m.scope) and m.status = 'active' and not m.metadata ? 'derived'
   and m.kind not in ('file', 'entity', 'session', 'task')
   and m.id > coalesce(p.above, '00000000-0000-0000-0000-000000000000')
 group by m.scope having count(*) >= $3
@@ -193,4 +193,4 @@ order by m.id desc limit $3;
 
 -- name: maintenance_record
 -- Keeps what tending did as a run that is over; $9: how often, by outcome.
-select tend_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+select maintenance_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

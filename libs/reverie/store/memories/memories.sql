@@ -1,26 +1,26 @@
 -- name: merge_target
 -- Where a memory that the grants $3 cover went by being merged; no row for what may not be read.
-select merged_end($1, m.id) as id from memory m
-where m.tenant = $1 and m.id = $2 and covers($3, m.scope) and m.merged_into is not null;
+select merge_target($1, m.id) as id from memory m
+where m.tenant = $1 and m.id = $2 and scope_matches($3, m.scope) and m.merged_into is not null;
 
 -- name: merge_targets
 -- For those of a list that were merged: where each went.
-select m.id, merged_end($1, m.id) as into from memory m
+select m.id, merge_target($1, m.id) as into from memory m
 where m.tenant = $1 and m.id = any($2::uuid[]) and m.merged_into is not null;
 
 -- name: remember
 -- Writes validated memories in order ($3, a jsonb array), if the vault's secrets are still of epoch $5
 -- (null: whatever they are); answers each outcome. Of the request $6, null for none, the place $7 once.
-select * from remember_once($1, $2, $3, $4, $5, $6, $7);
+select * from remember_all($1, $2, $3, $4, $5, $6, $7);
 
 -- name: memory_get
 -- One memory that the grants $3 cover and that was not forgotten.
-select * from memory_shown($1) where tenant = $1 and id = $2 and covers($3, scope) and status <> 'deleted';
+select * from memory_view($1) where tenant = $1 and id = $2 and scope_matches($3, scope) and status <> 'deleted';
 
 -- name: memory_list
 -- Newest first below cursor $3: filters are scope $4, kinds $5, status $6, tag $7, session $8, true at $10, key $11; each null for all.
-select * from memory_shown($1) m
-where m.tenant = $1 and covers($2, m.scope)
+select * from memory_view($1) m
+where m.tenant = $1 and scope_matches($2, m.scope)
   and ($3::uuid is null or m.id < $3)
   and ($4::text is null or m.scope = $4)
   and (m.kind = any($5::text[]) or ($5::text[] is null and m.kind not in ('file', 'entity')))
@@ -37,7 +37,7 @@ order by m.id desc limit $9;
 
 -- name: memories_by_ids
 -- The memories of a list of ids, as shown.
-select * from memory_shown($1) where tenant = $1 and id = any($2::uuid[]) and covers($3, scope)
+select * from memory_view($1) where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope)
   and status <> 'deleted';
 
 -- name: memory_neighbours
@@ -52,22 +52,22 @@ from (
   select src, kind, 'in', weight from edge
   where tenant = $1 and dst = $2 and known_to is null
 ) e join memory n on n.tenant = $1 and n.id = e.other
-where n.status = any('{active,superseded}') and covers($3, n.scope)
+where n.status = any('{active,superseded}') and scope_matches($3, n.scope)
 order by e.weight desc, n.id limit $4;
 
 -- name: scope_names_put
 -- Keeps what people call scopes ({scope: name}); answers the scopes with another name already.
-select keep_names($1, $2);
+select put_scope_names($1, $2);
 
 -- name: scope_names
 -- What people call the scopes of a list $3, and those above them, that the grants $2 cover.
 select n.scope, n.name from scope_name n
-where n.tenant = $1 and covers($2, n.scope) and n.scope = any($3::text[]);
+where n.tenant = $1 and scope_matches($2, n.scope) and n.scope = any($3::text[]);
 
 -- name: memory_by_short_id
 -- The memories whose id ends as $2, or lies between $3 and $4: six are enough to tell several.
 select id, coalesce(key, left(content, 60)) as label from memory
-where tenant = $1 and covers($5, scope) and status <> 'deleted'
+where tenant = $1 and scope_matches($5, scope) and status <> 'deleted'
   and (short = right($2, 8) and right(replace(id::text, '-', ''), length($2)) = $2
        or id between $3 and $4)
 order by id desc limit 6;

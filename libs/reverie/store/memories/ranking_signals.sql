@@ -1,6 +1,6 @@
 -- name: memory_uses_record
 -- Counts the use of each memory of $3 by the one beside it in $2, once; boosts them and their neighbours.
-select use_memories($1, $2, $3, $4, $5, $6, $7);
+select record_memory_uses($1, $2, $3, $4, $5, $6, $7);
 
 -- name: ranks_due
 -- Tenants whose edges changed since their ranks were computed.

@@ -35,10 +35,10 @@ update api_key set revoked = coalesce(revoked, now()) where tenant = $1 and id =
 -- name: admin_scopes
 -- Scopes that the grants $2 cover, after $3, with what lies in each by kind and by status.
 with known as (
-  select m.scope from memory m where m.tenant = $1 and covers($2, m.scope)
-  union select s.scope from session s where s.tenant = $1 and covers($2, s.scope)
-  union select y.scope from summary y where y.tenant = $1 and covers($2, y.scope)
-  union select d.scope from dream_job d where d.tenant = $1 and covers($2, d.scope)
+  select m.scope from memory m where m.tenant = $1 and scope_matches($2, m.scope)
+  union select s.scope from session s where s.tenant = $1 and scope_matches($2, s.scope)
+  union select y.scope from summary y where y.tenant = $1 and scope_matches($2, y.scope)
+  union select d.scope from dream_job d where d.tenant = $1 and scope_matches($2, d.scope)
 ), page as (
   select k.scope from known k where $3::text is null or k.scope > $3 order by k.scope limit $4
 )
@@ -57,11 +57,11 @@ from page p order by p.scope;
 -- Projects whose scopes the grants $2 cover, by name after $3, with what lies in each.
 with known as (
   select split_part(m.scope, '/', 2) as project, m.scope, count(*) as memories, 0::bigint as sessions
-  from memory m where m.tenant = $1 and m.scope like 'project/%' and covers($2, m.scope)
+  from memory m where m.tenant = $1 and m.scope like 'project/%' and scope_matches($2, m.scope)
   group by m.scope
   union all
   select split_part(s.scope, '/', 2), s.scope, 0, count(*)
-  from session s where s.tenant = $1 and s.scope like 'project/%' and covers($2, s.scope)
+  from session s where s.tenant = $1 and s.scope like 'project/%' and scope_matches($2, s.scope)
   group by s.scope
 )
 select k.project,
@@ -75,7 +75,7 @@ group by k.project order by k.project limit $4;
 
 -- name: scope_delete_batch
 -- Deletes a batch of what lies in scopes; no rows when nothing is left.
-select name, sum(gone)::bigint as gone from scope_sweep($1, $2, $3, $4)
+select name, sum(gone)::bigint as gone from scope_delete_batch($1, $2, $3, $4)
 group by name having sum(gone) > 0 order by name;
 
 -- name: existing_memory_ids
@@ -95,11 +95,11 @@ where tenant = $1;
 
 -- name: tenant_delete_batch
 -- Deletes a batch of a tenant's rows from one table; answers how many.
-select tenant_sweep($1, $2, $3);
+select tenant_delete_batch($1, $2, $3);
 
 -- name: tenant_end
 -- Ends a tenant; answers the number of the transaction.
-select tenant_end($1)::text;
+select tenant_delete($1)::text;
 
 -- name: older_transactions_ended
 -- Whether every transaction up to that one has ended.

@@ -188,7 +188,7 @@ def set_tenant_limits(url: str, name: str, limits: Mapping[str, int] | None) -> 
             raise NotFound("tenant", name)
         set_tenant(connection, number)
         if limits is not None:
-            connection.execute("select tenant_limit(%s, %s)", (number, Jsonb(dict(limits))))
+            connection.execute("select set_tenant_limits(%s, %s)", (number, Jsonb(dict(limits))))
         row = connection.execute("select limits from tenant where id = %s", (number,)).fetchone()
     return dict(row["limits"]) if row else {}
 

@@ -8,11 +8,11 @@ select outbox_done($1);
 
 -- name: outbox_delete
 -- Removes rows that their writer published.
-select published($1, $2);
+select outbox_delete($1, $2);
 
 -- name: work_backlog
 -- Memories that the slow path has not reached, and changes not yet applied.
-select memories, changes from work_behind();
+select memories, changes from work_backlog();
 
 -- name: outbox_age
 -- How many rows wait, and since when.

@@ -1,6 +1,6 @@
 -- name: event_memories
 -- What may be told of the memories of events, also of forgotten ones.
-select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) and covers($3, scope);
+select id, scope, kind from memory where tenant = $1 and id = any($2::uuid[]) and scope_matches($3, scope);
 
 -- name: key_is_valid
 -- Whether a key is still valid.
@@ -9,4 +9,4 @@ select exists (select from api_key where tenant = $1 and id = $2 and revoked is 
 
 -- name: cursor_key
 -- What seals the numbers that a tenant is given.
-select mark_key from tenant where id = $1;
+select cursor_key from tenant where id = $1;

@@ -7,7 +7,7 @@ with held as (
   from (values (1)) one left join project_setting s
     on s.tenant = $1 and s.project = '*' and s.name = 'llm'
 )
-insert into llm_day as d (tenant, day, calls)
+insert into llm_usage_daily as d (tenant, day, calls)
 select $1, (now() at time zone 'utc')::date, 1 from held where calls > 0 and tokens > 0
 on conflict (tenant, day) do update set calls = d.calls + 1
 where d.calls < (select calls from held) and d.sent + d.received < (select tokens from held)
@@ -28,7 +28,7 @@ delete from project_setting where tenant = $1 and project = '*' and name = 'llm'
 
 -- name: llm_usage_add
 -- Adds further calls, failures and tokens to today.
-insert into llm_day as d (tenant, day, calls, failed, sent, received)
+insert into llm_usage_daily as d (tenant, day, calls, failed, sent, received)
 values ($1, (now() at time zone 'utc')::date, $2, $3, $4, $5)
 on conflict (tenant, day) do update
 set calls = d.calls + excluded.calls, failed = d.failed + excluded.failed,
@@ -36,5 +36,5 @@ set calls = d.calls + excluded.calls, failed = d.failed + excluded.failed,
 
 -- name: llm_usage_today
 -- What was spent today.
-select calls, failed, sent, received from llm_day
+select calls, failed, sent, received from llm_usage_daily
 where tenant = $1 and day = (now() at time zone 'utc')::date;

@@ -1,17 +1,17 @@
 -- name: quota_take
 -- Takes $5 of what a limit $4 leaves, and up to $6 beyond it.
-select granted, remains, wait from meter_take($1, $2, $3, $4, $5, $6);
+select granted, remains, wait from quota_take($1, $2, $3, $4, $5, $6);
 
 -- name: quota_add
 -- Counts what was used of a limit of a day.
-insert into meter as m (tenant, holder, name, used, at) values ($1, $2, $3, $4, now())
+insert into quota_usage as m (tenant, holder, name, used, at) values ($1, $2, $3, $4, now())
 on conflict (tenant, holder, name) do update set at = now(), used = excluded.used
   + case when (m.at at time zone 'utc')::date = (now() at time zone 'utc')::date
     then m.used else 0 end;
 
 -- name: quota_usage
 -- What was used of each limit, whether by the holder or by the tenant.
-select holder, name, used, at from meter where tenant = $1 and holder = any($2::uuid[])
+select holder, name, used, at from quota_usage where tenant = $1 and holder = any($2::uuid[])
 order by holder, name;
 
 -- name: tenant_limits

@@ -1,18 +1,19 @@
 -- name: redaction_claim
 -- A tenant whose texts are to be gone through, for this caller alone.
-select * from scrub_claim(make_interval(secs => $1));
+select tenant, tenant_name, started as begun, table_name as part, row_key as place
+from redaction_claim(make_interval(secs => $1));
 
 -- name: redaction_page
 -- Rows of a table after a place, with their texts.
-select * from scrub_page($1, $2, $3, $4);
+select row_key as place, texts, seen from redaction_page($1, $2, $3, $4);
 
 -- name: redaction_put_memory
 -- Puts the clean texts of a memory in their place.
-select scrub_memory($1, $2, $3, $4);
+select redaction_put_memory($1, $2, $3, $4);
 
 -- name: redaction_put_row
 -- Puts the clean texts of a row in their place.
-select scrub_row($1, $2, $3);
+select redaction_put_row($1, $2, $3);
 
 -- name: redaction_answers
 -- Kept answers after a key, in order.
@@ -21,17 +22,18 @@ order by key limit $3;
 
 -- name: redaction_answers_delete
 -- Forgets kept answers; what their requests did is still known.
-select answers_forget($1, $2);
+select idempotency_forget_answers($1, $2);
 
 -- name: redaction_position_put
 -- Notes how far a passage came; false where another has it.
-select scrub_came($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
+select redaction_save_progress($1, $2, $3, $4, $5, $6, make_interval(secs => $7));
 
 -- name: redaction_finish
 -- Ends a passage.
-select scrub_over($1, $2, make_interval(secs => $3));
+select redaction_finish($1, $2, make_interval(secs => $3));
 
 -- name: redaction_state
 -- How far the texts of the tenant were gone through since a secret was last put.
-select e.wanted, e.finished, e.passages, e.looked, e.scrubbed
-from vault_epoch e where e.tenant = $1 and e.wanted is not null;
+select e.requested as wanted, e.finished, e.runs as passages, e.rows_read as looked,
+       e.rows_redacted as scrubbed
+from vault_epoch e where e.tenant = $1 and e.requested is not null;

@@ -18,19 +18,19 @@ returning version;
 -- One entry that the key may read.
 select v.scope, v.key, v.value, v.sealed, v.secret, v.key_id, v.version, v.who, v.created, v.updated
 from vault v
-where v.tenant = $1 and v.scope = $2 and v.key = $3 and covers($4, v.scope);
+where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope);
 
 -- name: vault_list
 -- Names and metadata in the order of scope and key, after the place ($4, $5).
 select v.scope, v.key, v.secret, v.key_id, v.version, v.who, v.created, v.updated
 from vault v
-where v.tenant = $1 and covers($2, v.scope) and ($3::text is null or v.scope = $3)
+where v.tenant = $1 and scope_matches($2, v.scope) and ($3::text is null or v.scope = $3)
   and (v.scope, v.key) > ($4, $5)
 order by v.scope, v.key limit $6;
 
 -- name: vault_delete
 -- Removes an entry; its version where there was one.
-delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and covers($4, v.scope)
+delete from vault v where v.tenant = $1 and v.scope = $2 and v.key = $3 and scope_matches($4, v.scope)
 returning v.version;
 
 -- name: vault_secrets
@@ -38,7 +38,7 @@ returning v.version;
 select v.scope, v.key, v.sealed, v.key_id from vault v where v.tenant = $1 and v.secret
 union all
 select 'project/' || h.project, 'webhook ' || h.kind, h.sealed, h.key_id
-from git_hook h where h.tenant = $1;
+from webhook h where h.tenant = $1;
 
 -- name: vault_frequent_keys
 -- Keys of memories that the caller may read, written more than $3 times: counters in disguise. Of
@@ -46,7 +46,7 @@ from git_hook h where h.tenant = $1;
 select m.scope, m.key,
        (count(*) + coalesce(sum(m.version - 1) filter (where m.status = 'active'), 0))::bigint as versions
 from memory m
-where m.tenant = $1 and m.key is not null and covers($2, m.scope)
+where m.tenant = $1 and m.key is not null and scope_matches($2, m.scope)
   and m.key not like 'file:%' and m.key not like 'session:%' and m.status <> 'deleted'
   and ($4::text[] is null or (m.scope, m.key) in (select * from unnest($4::text[], $5::text[])))
 group by m.scope, m.key
@@ -60,7 +60,7 @@ order by versions desc, m.scope, m.key limit $9;
 -- Active memories that may be a number or a JSON object or array, the newest first, older than $3.
 select m.id, m.scope, m.key, m.version, m.content
 from memory m
-where m.tenant = $1 and covers($2, m.scope) and m.status = 'active' and m.kind not in ('file', 'entity')
+where m.tenant = $1 and scope_matches($2, m.scope) and m.status = 'active' and m.kind not in ('file', 'entity')
   and (m.content ~ '^\s*[{[].*[]}]\s*$' or length(m.content) < 200 and m.content ~ '\d\s?%?\s*$')
   and ($3::uuid is null or m.id < $3)
 order by m.id desc limit $4;

@@ -31,14 +31,14 @@ _VAULT = _SecretTable(
     "update vault set sealed = %s, key_id = %s where tenant = %s and scope = %s and key = %s",
 )
 _WEBHOOKS = _SecretTable(
-    "select count(*) as n from git_hook where tenant = %s and key_id <> %s",
+    "select count(*) as n from webhook where tenant = %s and key_id <> %s",
     """
-    select 'project/' || project as scope, 'webhook ' || kind as key, sealed, key_id from git_hook
+    select 'project/' || project as scope, 'webhook ' || kind as key, sealed, key_id from webhook
     where tenant = %s and key_id <> %s and ('project/' || project, 'webhook ' || kind) > (%s, %s)
     order by 1, 2 limit %s for update
     """,
     """
-    update git_hook set sealed = %s, key_id = %s
+    update webhook set sealed = %s, key_id = %s
     where tenant = %s and 'project/' || project = %s and 'webhook ' || kind = %s
     """,
 )

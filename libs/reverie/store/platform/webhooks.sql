@@ -1,14 +1,14 @@
 -- name: project_exists
 -- Whether anything is known of a project.
-select project_known($1, $2);
+select project_exists($1, $2);
 
 -- name: webhook_find
 -- The sealed secret of a webhook, by the names in its address.
-select tenant, sealed, key_id from hook_find($1, $2, $3);
+select tenant, sealed, key_id from webhook_find($1, $2, $3);
 
 -- name: webhook_put
 -- Sets the secret of a project's webhook; says when it was first set.
-insert into git_hook as h (tenant, project, kind, sealed, key_id, who)
+insert into webhook as h (tenant, project, kind, sealed, key_id, who)
 values ($1, $2, $3, $4, $5, $6)
 on conflict (tenant, project, kind) do update
   set sealed = excluded.sealed, key_id = excluded.key_id, who = excluded.who, updated = now()
@@ -17,11 +17,11 @@ returning project, kind, key_id, who, created, updated;
 -- name: webhook_list
 -- The webhooks of projects that the caller may administer, after those of $4 and $5, without their
 -- secrets.
-select h.project, h.kind, h.key_id, h.who, h.created, h.updated from git_hook h
-where h.tenant = $1 and covers($2, 'project/' || h.project) and ($3::text is null or h.project = $3)
+select h.project, h.kind, h.key_id, h.who, h.created, h.updated from webhook h
+where h.tenant = $1 and scope_matches($2, 'project/' || h.project) and ($3::text is null or h.project = $3)
   and (h.project, h.kind) > ($4::text, $5::text)
 order by h.project, h.kind limit $6;
 
 -- name: webhook_delete
 -- Takes a webhook's secret back.
-delete from git_hook h where h.tenant = $1 and h.project = $2 and h.kind = $3 returning h.project;
+delete from webhook h where h.tenant = $1 and h.project = $2 and h.kind = $3 returning h.project;

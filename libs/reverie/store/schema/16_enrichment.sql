@@ -4,7 +4,7 @@
 
 -- Memories whose enrichment is overdue: their event may be lost. They are picked at random, because
 -- p_limit memories that always fail would otherwise keep all others out.
-create function memories_unenriched(p_age interval, p_limit int)
+create function enrichment_overdue(p_age interval, p_limit int)
 returns table (tenant int, tenant_name text, id uuid, version int)
 language sql stable security definer
 begin atomic
@@ -13,7 +13,7 @@ begin atomic
     and m.status in ('active', 'superseded')
   order by random() limit p_limit;
 end;
-call run_across_tenants('memories_unenriched(interval, int)');
+call run_across_tenants('enrichment_overdue(interval, int)');
 
 -- The nodes that memories speak of ([{memory, project, scope, files, entities}]): files are {path,
 -- name, id, hash} of the project, entities {label, sort, id, hash} of the scope. Missing ones are

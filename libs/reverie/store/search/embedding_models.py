@@ -85,7 +85,7 @@ class ModelMigration:
     async def create_vector_table(self, name: str, dims: int) -> None:
         """Makes a model's vector table where it is missing."""
         if name != DEFAULT_MODEL:
-            await self._execute("call make_vectors(%s, %s)", build_table_name(name), dims)
+            await self._execute("call create_vector_table(%s, %s)", build_table_name(name), dims)
 
     async def begin(self, tenant: int, name: str, dims: int, probe: Sequence[float]) -> TenantModel:
         """Notes a model that is to be filled; what was noted of it first stands."""

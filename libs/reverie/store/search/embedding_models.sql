@@ -1,8 +1,8 @@
 -- name: vectors_index
 -- Puts $2 of a tenant's vectors, the oldest of those that are not there, into the index that is walked.
-update vec_bge_small_en_v1_5 set walked = true
+update vec_bge_small_en_v1_5 set indexed = true
 where tenant = $1 and chunk in (
-  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and not v.walked
+  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and not v.indexed
   order by v.chunk limit $2 for update skip locked)
 returning chunk;
 

@@ -21,11 +21,11 @@ from (
 -- Where an entry may lie is reckoned in `fresh`: under row-level security a shift, which might leak, would
 -- keep the index from being asked, and all postings of a term would be read for each document.
 with term as materialized (
-  select distinct term_no(l) as no from unnest(tsvector_to_array(to_tsvector('english', $2))) l
+  select distinct term_hash(l) as no from unnest(tsvector_to_array(to_tsvector('english', $2))) l
 ), fresh as materialized (
   select m.doc, m.doc << 28 as least, (m.doc << 28) | 268435455 as most
-  from memory m where m.tenant = $1 and m.worded >= $3::text::xid8
-    and m.worded < pg_snapshot_xmax(pg_current_snapshot()) limit $5::int
+  from memory m where m.tenant = $1 and m.words_xid >= $3::text::xid8
+    and m.words_xid < pg_snapshot_xmax(pg_current_snapshot()) limit $5::int
 ), held as materialized (
   select p.term, f.doc, (p.entry >> 20) & 255 as tf, p.entry & 1048575 as len
   from fresh f cross join term t cross join lateral (

@@ -1,15 +1,15 @@
 -- name: reindex_position_get
 -- Where a part of the rebuilding was broken off.
-select after from reindexing where tenant = $1 and part = $2;
+select after from reindex_progress where tenant = $1 and part = $2;
 
 -- name: reindex_position_put
 -- Notes how far a part of the rebuilding came.
-insert into reindexing (tenant, part, after) values ($1, $2, $3)
+insert into reindex_progress (tenant, part, after) values ($1, $2, $3)
 on conflict (tenant, part) do update set after = excluded.after;
 
 -- name: reindex_position_delete
 -- Forgets how far a part of the rebuilding came.
-delete from reindexing where tenant = $1 and part = $2;
+delete from reindex_progress where tenant = $1 and part = $2;
 
 -- name: reindex_memories
 -- The memories after an id, in order, with what their words are made of.
@@ -44,7 +44,7 @@ select reindex_turns($1, $2);
 -- Removes postings that no word of a memory that stands gives.
 delete from posting p where p.tenant = $1 and not exists (
   select from (
-    select m.doc, term_no(w.lexeme) as term from memory m cross join lateral unnest(m.words) w
+    select m.doc, term_hash(w.lexeme) as term from memory m cross join lateral unnest(m.words) w
     where m.tenant = $1 and m.status <> 'deleted' and m.merged_into is null offset 0) said
   where said.doc = p.doc and said.term = p.term);
 

@@ -8,13 +8,13 @@ order by src, dst, kind;
 -- BM25 (k1 1.2, b 0.75; Robertson & Zaragoza 2009) over the postings of $2; $5 documents of mean length $6.
 -- What is of 20 words or fewer says one thing, in however many words: it counts as 18 to 20 long.
 -- What may be returned is looked up from the best down, until there are $7, among the best $10: a
--- common word is cheap. $9: what else is asked of it (wanted), or null. Scores are told in 32 bits: the
+-- common word is cheap. $9: what else is asked of it (matches_filter), or null. Scores are told in 32 bits: the
 -- order in which they are added, which is the planner's, must not decide between two that are alike.
 -- What does not hang on the posting is reckoned once: 1.2 * .25, 1.2 * .75 and 1 + 1.2.
 with term as materialized (
   select t.no, 2.2::float8
     * ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
-  from (select distinct term_no(l) as no
+  from (select distinct term_hash(l) as no
         from unnest(tsvector_to_array(to_tsvector('english', $2))) l) t
   cross join lateral (
     select count(*)::float8 as df from posting_entry p where p.tenant = $1 and p.term = t.no) d
@@ -31,22 +31,22 @@ with term as materialized (
 select m.id, s.score, m.whole
 from scored s cross join lateral (
   select m.id, m.enriched_version >= m.version as whole from memory m
-  where m.tenant = $1 and m.doc = s.doc and m.status = any($4::text[]) and covers($3, m.scope)
+  where m.tenant = $1 and m.doc = s.doc and m.status = any($4::text[]) and scope_matches($3, m.scope)
     and ($8::text[] is null or m.kind = any($8))
-    and ($9::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
+    and ($9::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $9)) limit 1) m
 order by s.score desc, s.doc limit $7;
 
 -- name: documents_lookup
 -- Of the documents $2 with the scores $5, best first, those that may be returned, up to $6; $8: what else
--- is asked of one (wanted), or null.
+-- is asked of one (matches_filter), or null.
 select m.id, g.score, m.whole
 from (select * from unnest($2::bigint[], $5::real[]) with ordinality u (doc, score, place)
       order by u.place) g
 cross join lateral (
   select m.id, m.enriched_version >= m.version as whole from memory m
-  where m.tenant = $1 and m.doc = g.doc and m.status = any($4::text[]) and covers($3, m.scope)
+  where m.tenant = $1 and m.doc = g.doc and m.status = any($4::text[]) and scope_matches($3, m.scope)
     and ($7::text[] is null or m.kind = any($7))
-    and ($8::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $8)) limit 1) m
+    and ($8::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $8)) limit 1) m
 order by g.place limit $6;
 
 -- name: search_turn_words
@@ -55,7 +55,7 @@ order by g.place limit $6;
 with term as materialized (
   select t.no, 2.2::float8
     * ln(1 + (greatest($5::float8, d.df) - d.df + 0.5::float8) / (d.df + 0.5::float8)) as idf
-  from (select distinct term_no(l) as no
+  from (select distinct term_hash(l) as no
         from unnest(tsvector_to_array(to_tsvector('english', $2))) l) t
   cross join lateral (
     select count(*)::float8 as df from turn_posting p where p.tenant = $1 and p.term = t.no) d
@@ -73,7 +73,7 @@ from scored s cross join lateral (
   select t.id, t.session, t.ord, t.role, t.content, t.at, x.scope, x.agent
   from turn t join session x on x.tenant = $1 and x.id = t.session
   where t.tenant = $1 and t.doc = s.doc and t.role <> 'tool'
-    and covers($3, x.scope) and ($4::text is null or x.agent = $4)
+    and scope_matches($3, x.scope) and ($4::text is null or x.agent = $4)
     and ($8::timestamptz is null or t.at <= $8) limit 1) t
 order by s.score desc, s.doc limit $7;
 
@@ -91,9 +91,9 @@ from (
   cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
   cross join lateral (
     select m.id from memory m
-    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+    where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
       and ($6::text[] is null or m.kind = any($6))
-      and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+      and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
     limit 1) m
   order by n.d, n.chunk limit $8::int / 2
 ) f
@@ -104,7 +104,7 @@ group by f.id order by score desc, f.id limit $5;
 select c.memory as id, max(-(v.v <#> $2))::float8 as score, true as whole, count(*) > 1 as long
 from unnest($3::uuid[]) s (id)
 cross join lateral (
-  select m.id from memory m where m.tenant = $1 and m.id = s.id and covers($4, m.scope) limit 1) m
+  select m.id from memory m where m.tenant = $1 and m.id = s.id and scope_matches($4, m.scope) limit 1) m
 join chunk c on c.tenant = $1 and c.memory = m.id
 join sparse_splade_tiny v on v.tenant = $1 and v.chunk = c.no
 group by c.memory order by score desc, c.memory;
@@ -119,24 +119,24 @@ select n.id, max(n.score) as score from (
    cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = v.chunk limit 1) c
    cross join lateral (
      select m.id from memory m
-     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
        and ($6::text[] is null or m.kind = any($6))
-       and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+       and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
      limit 1) m
-   where v.tenant = $1 and v.walked
+   where v.tenant = $1 and v.indexed
    order by v.v <=> $2 limit $5::int * 2)
   union all
   (select m.id, (1 - n.d)::float8
    from (
      select v.chunk, (v.v <=> $2) + 0 as d from vec_bge_small_en_v1_5 v
-     where v.tenant = $1 and not v.walked order by d, v.chunk limit $5::int * 4
+     where v.tenant = $1 and not v.indexed order by d, v.chunk limit $5::int * 4
    ) n
    cross join lateral (select c.memory from chunk c where c.tenant = $1 and c.no = n.chunk limit 1) c
    cross join lateral (
      select m.id from memory m
-     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and covers($3, m.scope)
+     where m.tenant = $1 and m.id = c.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
        and ($6::text[] is null or m.kind = any($6))
-       and ($7::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
+       and ($7::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $7))
      limit 1) m
    order by n.d, n.chunk limit $5::int * 2)
 ) n
@@ -158,7 +158,7 @@ cross join lateral (
   ) x
   cross join lateral (
     select from memory m where m.tenant = $1 and m.id = x.other
-      and m.status = any('{active,superseded}') and covers($3, m.scope) limit 1) m
+      and m.status = any('{active,superseded}') and scope_matches($3, m.scope) limit 1) m
   order by x.weight desc, x.other, x.kind limit $4
 ) e
 union all
@@ -169,12 +169,12 @@ cross join lateral (
 cross join lateral (
   (select p.id, row_number() over (order by p.created desc, p.id desc) as steps from memory p
    where p.tenant = $1 and p.session = me.session and (p.created, p.id) < (me.created, me.id)
-     and p.status = any('{active,superseded}') and covers($3, p.scope)
+     and p.status = any('{active,superseded}') and scope_matches($3, p.scope)
    order by p.created desc, p.id desc limit 2)
   union all
   (select n.id, row_number() over (order by n.created, n.id) from memory n
    where n.tenant = $1 and n.session = me.session and (n.created, n.id) > (me.created, me.id)
-     and n.status = any('{active,superseded}') and covers($3, n.scope)
+     and n.status = any('{active,superseded}') and scope_matches($3, n.scope)
    order by n.created, n.id limit 2)
 ) b
 where me.session is not null;
@@ -192,8 +192,8 @@ select m.id, m.kind, m.tier, m.status, m.scope, m.content, m.hash, m.confidence,
          (select true from edge e where e.tenant = $1 and e.dst = m.id
             and e.known_to is null and e.kind not in ('touches', 'learned_in') limit 1),
          false) as linked,
-       case when u.hour < date_trunc('hour', now()) then u.last else u.last_then end as used,
-       coalesce(case when u.hour < date_trunc('hour', now()) then u.boost else u.boost_then end, 0)
+       case when u.hour < date_trunc('hour', now()) then u.last else u.last_at_hour_start end as used,
+       coalesce(case when u.hour < date_trunc('hour', now()) then u.boost else u.boost_at_hour_start end, 0)
          as boost,
        coalesce((select case when bool_or(k.score >= 1) then 1
                         else 1 - exp(sum(ln(nullif(1 - k.score::float8, 0)))) end
@@ -216,6 +216,6 @@ cross join lateral (
 left join lateral (select * from memory_use u where u.tenant = $1 and u.memory = m.id limit 1) u on true
 left join lateral (
   select r.rank from memory_rank r where r.tenant = $1 and r.memory = m.id limit 1) r on true
-where covers($3, m.scope) and m.status = any($4::text[])
+where scope_matches($3, m.scope) and m.status = any($4::text[])
   and ($5::text[] is null or m.kind = any($5))
-  and ($6::jsonb is null or wanted($1, m.id, m.tier, coalesce(m.valid_from, m.created), $6));
+  and ($6::jsonb is null or matches_filter($1, m.id, m.tier, coalesce(m.valid_from, m.created), $6));

@@ -5,8 +5,8 @@
 with s as materialized (
   select pg_postmaster_start_time() || ' ' || 'vec_bge_small_en_v1_5'::regclass::oid = $8 as same
 ), fresh as materialized (
-  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.made >= $7::text::xid8
-    and v.made < pg_snapshot_xmax(pg_current_snapshot())
+  select v.chunk from vec_bge_small_en_v1_5 v where v.tenant = $1 and v.inserted_xid >= $7::text::xid8
+    and v.inserted_xid < pg_snapshot_xmax(pg_current_snapshot())
 )
 select f.id, f.score, s.same, (select count(*) from fresh) as fresh
 from s left join (
@@ -18,7 +18,7 @@ from s left join (
     where v.tenant = $1 and v.chunk = n.chunk limit 1) v
   cross join lateral (
     select m.id from memory m
-    where m.tenant = $1 and m.id = n.memory and m.status = any($4::text[]) and covers($3, m.scope)
+    where m.tenant = $1 and m.id = n.memory and m.status = any($4::text[]) and scope_matches($3, m.scope)
     limit 1) m
   group by m.id order by score desc, m.id limit $5
 ) f on s.same

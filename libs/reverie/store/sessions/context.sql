@@ -3,37 +3,37 @@
 -- and the $5 that the graph leans on most; $4 of each at most, the newest.
 with leaned as materialized (
   select r.memory from memory_rank r join memory t on t.tenant = $1 and t.id = r.memory
-  where r.tenant = $1 and covers($2, r.scope) and covers($2, t.scope) and t.status = 'active'
+  where r.tenant = $1 and scope_matches($2, r.scope) and scope_matches($2, t.scope) and t.status = 'active'
     and t.kind not in ('file', 'entity', 'session')
   order by r.rank desc, r.memory limit $5
 )
 select s.*, s.id = any(array(select l.memory from leaned l)) as leaned
-from memory_shown($1) s
+from memory_view($1) s
 where s.id = any(array(
   select l.memory from leaned l
   union
   (select p.id from memory p
-   where p.tenant = $1 and p.pinned and p.status = 'active' and covers($2, p.scope)
+   where p.tenant = $1 and p.pinned and p.status = 'active' and scope_matches($2, p.scope)
    order by coalesce(p.valid_from, p.created) desc, p.id desc limit $4)
   union
   select x.id from unnest($3::text[]) k (kind) cross join lateral (
     select b.id from memory b
-    where b.tenant = $1 and b.kind = k.kind and b.status = 'active' and covers($2, b.scope)
+    where b.tenant = $1 and b.kind = k.kind and b.status = 'active' and scope_matches($2, b.scope)
       and not exists (select from task t
                       where t.tenant = $1 and t.memory = b.id and t.state = 'done')
     order by coalesce(b.valid_from, b.created) desc, b.id desc limit $4) x
   union
   (select g.memory from memory_tag g join memory c on c.tenant = $1 and c.id = g.memory
-   where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and covers($2, c.scope)
+   where g.tenant = $1 and g.tag = any($6::text[]) and c.status = 'active' and scope_matches($2, c.scope)
    order by g.memory desc limit $4)))
 order by pinned desc, coalesce(valid_from, created) desc, id desc;
 
 -- name: context_stale_memories
 -- Memories that a commit made doubtful, the most doubtful first.
-select * from memory_shown($1)
+select * from memory_view($1)
 where id = any(array(
   select s.memory from stale_mark s join memory b on b.tenant = $1 and b.id = s.memory
-  where s.tenant = $1 and s.cleared is null and covers($2, b.scope) and b.status = 'active'
+  where s.tenant = $1 and s.cleared is null and scope_matches($2, b.scope) and b.status = 'active'
   group by s.memory order by max(s.score) desc, s.memory desc limit $3))
 order by staleness desc, id desc;
 
@@ -52,10 +52,10 @@ group by c.path order by max(c.score) desc, min(c.ago), c.path limit $3;
 
 -- name: context_sessions
 -- The latest sessions that a dream condensed.
-select * from memory_shown($1)
+select * from memory_view($1)
 where id = any(array(
   select b.id from memory b
-  where b.tenant = $1 and covers($2, b.scope) and b.status = 'active' and b.kind = 'session'
+  where b.tenant = $1 and scope_matches($2, b.scope) and b.status = 'active' and b.kind = 'session'
   order by coalesce(b.valid_from, b.created) desc, b.id desc limit $3))
 order by coalesce(valid_from, created) desc, id desc;
 
@@ -77,7 +77,7 @@ select m.id, n.path
 from near n
 join edge e on e.tenant = $1 and e.dst = n.node and e.kind = 'touches' and e.known_to is null
 join memory m on m.tenant = $1 and m.id = e.src
-where m.status = 'active' and covers($2, m.scope)
+where m.status = 'active' and scope_matches($2, m.scope)
 order by n.named desc, m.pinned desc, coalesce(m.valid_from, m.created) desc, m.id desc, n.path
 limit $6;
 
@@ -98,8 +98,8 @@ delete from project_setting where tenant = $1 and project = $2 and name = 'conte
 -- name: context_summaries
 -- The summaries of scopes that the patterns cover.
 select scope, version, content, tokens, updated from summary
-where tenant = $1 and covers($2, scope) order by scope;
+where tenant = $1 and scope_matches($2, scope) order by scope;
 
 -- name: task_states
 -- The states of the tasks in a list of memories.
-select s.memory, s.state from task_shown($1) s where s.memory = any($2::uuid[]);
+select s.memory, s.state from task_view($1) s where s.memory = any($2::uuid[]);

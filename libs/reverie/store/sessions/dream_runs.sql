@@ -2,7 +2,7 @@
 -- One run over a scope that the grants cover.
 select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
        reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
-from dream_run where tenant = $1 and id = $2 and covers($3, scope);
+from dream_run where tenant = $1 and id = $2 and scope_matches($3, scope);
 
 -- name: dream_digested_sessions
 -- How much of each session a run digested.
@@ -16,13 +16,13 @@ select d.no, d.outcome, d.kind, d.memory, d.session, d.turns, d.why, m.status,
        left(m.content, 400) as content
 from dream_decision d
 left join memory m on m.tenant = $1 and m.id = d.memory and m.status <> 'deleted'
-  and covers($3, m.scope)
-where d.tenant = $1 and d.run = $2 and covers($3, d.scope) and d.no > $4
+  and scope_matches($3, m.scope)
+where d.tenant = $1 and d.run = $2 and scope_matches($3, d.scope) and d.no > $4
 order by d.no limit $5;
 
 -- name: dream_pending_scopes
 -- What waits in scopes that the grants cover, and what is asked for.
-select * from dreams_waiting($1, $2, $3, $4, $5);
+select * from dream_pending_scopes($1, $2, $3, $4, $5);
 
 -- name: dream_limits_get
 -- What a project, or with * the tenant, has set for its dreams.

@@ -12,11 +12,11 @@ select * from dreams_overdue(make_interval(secs => $1), $2);
 
 -- name: due_dreams
 -- Scopes that should dream and have no open request.
-select * from dreams_wanted($1, $2);
+select * from due_dreams($1, $2);
 
 -- name: dream_progress
 -- How far a run is.
-select dream_told($1, $2);
+select dream_progress($1, $2);
 
 -- name: dream_decisions_delete_old
 -- Deletes the decisions of runs long ago.
@@ -74,7 +74,7 @@ order by s.id limit $5;
 
 -- name: dream_poll
 -- Notes that a worker looks at sessions now; false where the lease was lost.
-select dream_look($1, $2, $3, $4);
+select dream_poll($1, $2, $3, $4);
 
 -- name: dream_turns
 -- Undigested turns of a session in order, after the ordinal $3.
@@ -90,7 +90,7 @@ where tenant = $1 and session = $2 order by ord limit $3;
 -- Active memories of the scope $2 that share the rarest words with the text $3, the likest first.
 with term as materialized (
   select d.docs
-  from (select term_no(w.lexeme) as no from unnest(to_tsvector('english', $3)) w limit 64) t
+  from (select term_hash(w.lexeme) as no from unnest(to_tsvector('english', $3)) w limit 64) t
   cross join lateral (
     select array_agg(p.entry >> 28) as docs
     from (select p.entry from posting_entry p where p.tenant = $1 and p.term = t.no
@@ -111,6 +111,6 @@ order by s.weight desc, m.id limit $4;
 select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
        reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
 from dream_run
-where tenant = $1 and covers($2, scope) and ($3::uuid is null or id < $3)
+where tenant = $1 and scope_matches($2, scope) and ($3::uuid is null or id < $3)
   and ($4::text is null or scope = $4)
 order by id desc limit $5;

@@ -5,14 +5,14 @@ insert into session as s
   (tenant, id, external_id, agent, user_name, project, branch, scope, started)
 values ($1, $2, $3, $4, $5, $6, $7, $8, least($10, now()))
 on conflict (tenant, agent, external_id) where external_id is not null
-  do update set branch = coalesce(excluded.branch, s.branch) where covers($9, s.scope)
+  do update set branch = coalesce(excluded.branch, s.branch) where scope_matches($9, s.scope)
 returning id, scope;
 
 -- name: session_get
 -- A session that the grants $3 cover and that agent $4 (null: any) or a sub-agent of it had.
 select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary
 from session
-where tenant = $1 and id = $2 and covers($3, scope)
+where tenant = $1 and id = $2 and scope_matches($3, scope)
   and ($4::text is null or agent = $4 or starts_with(agent, $4 || '/sub/'));
 
 -- name: session_list
@@ -20,7 +20,7 @@ where tenant = $1 and id = $2 and covers($3, scope)
 -- agent $4 and project $5 (null: any), newest first below cursor $6.
 select id, external_id, agent, user_name, project, branch, scope, turns, started, ended, summary
 from session
-where tenant = $1 and covers($2, scope)
+where tenant = $1 and scope_matches($2, scope)
   and ($3::text is null or agent = $3 or starts_with(agent, $3 || '/sub/'))
   and ($4::text is null or agent = $4)
   and ($5::text is null or project = $5)

@@ -188,5 +188,5 @@ def _parse_version(scope: str, row: Any, lines: Sequence[Any]) -> StoredSummary:
 
 def _parse_sources(lines: Sequence[Any]) -> tuple[SummarySource, ...]:
     return tuple(
-        SummarySource(line["memory"], line["told_version"], line["stands"]) for line in lines
+        SummarySource(line["memory"], line["cited_version"], line["stands"]) for line in lines
     )

@@ -9,12 +9,12 @@ from summary s cross join lateral (
   where k.tenant = $1 and k.scope = s.scope and k.status in ('superseded', 'archived', 'deleted')
     and k.updated >= s.updated
   order by k.updated desc limit 200) m
-where s.tenant = $1 and covers($2, s.scope) and not exists (
+where s.tenant = $1 and scope_matches($2, s.scope) and not exists (
   select from summary_version v where v.tenant = $1 and v.scope = s.scope and v.version = s.version);
 
 -- name: summary_input_memories
 -- Active memories of a scope that a summary may draw on, the weightiest first.
-select * from memory_shown($1)
+select * from memory_view($1)
 where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and b.scope = $2 and b.status = 'active' and b.kind not in ('file', 'entity')
@@ -34,7 +34,7 @@ from (select) x left join (
 -- name: summary_changed_memories
 -- Active memories of the scope $2: those of $3, what changed since $4, and what the run $5 came upon; at
 -- most $6.
-select * from memory_shown($1)
+select * from memory_view($1)
 where id = any(array(
   select b.id from memory b
   where b.tenant = $1 and b.id = any($3::uuid[]) and b.scope = $2 and b.status = 'active'
@@ -51,19 +51,19 @@ order by id;
 
 -- name: summary_put
 -- Puts a scope's summary, and what it rests on.
-select dream_summarise($1, $2, $3, $4, $5, $6);
+select put_summary($1, $2, $3, $4, $5, $6);
 
 -- name: summary_list
 -- The summaries of scopes that the grants $2 cover, of one scope $3 or all, by scope after $4.
 select scope, version, content, tokens, updated from summary
-where tenant = $1 and covers($2, scope) and ($3::text is null or scope = $3)
+where tenant = $1 and scope_matches($2, scope) and ($3::text is null or scope = $3)
   and ($4::text is null or scope > $4)
 order by scope limit $5;
 
 -- name: summary_versions
 -- The versions of the summary of scope $3 that the grants $2 cover, newest first below $4.
-select version, tokens, made, run from summary_version
-where tenant = $1 and covers($2, scope) and scope = $3 and ($4::int is null or version < $4)
+select version, tokens, created as made, run from summary_version
+where tenant = $1 and scope_matches($2, scope) and scope = $3 and ($4::int is null or version < $4)
 order by version desc limit $5;
 
 -- name: summary_sources

@@ -1,6 +1,6 @@
 -- name: change_add
 -- Stores a change once and announces it.
-select change_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
+select git_event_add($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: change_get
 -- A stored change; `told` tells what it says now from what it will.
@@ -12,10 +12,10 @@ select * from changes_unprocessed(make_interval(secs => $1), $2);
 
 -- name: stale_list
 -- Memories with open marks, by id below the cursor.
-select m.*, mark_evidence($1, m.id, $5) as evidence from memory_shown($1) m
+select m.*, mark_evidence($1, m.id, $5) as evidence from memory_view($1) m
 where m.id = any(array(
   select o.memory from stale_mark o join memory b on b.tenant = $1 and b.id = o.memory
   where o.tenant = $1 and o.cleared is null and ($3::uuid is null or o.memory < $3)
-    and covers($2, b.scope) and b.status in ('active', 'superseded')
+    and scope_matches($2, b.scope) and b.status in ('active', 'superseded')
   group by o.memory order by o.memory desc limit $4))
 order by m.id desc;

@@ -3,7 +3,7 @@
 select m.id, m.version, m.scope, m.kind, m.content, max(s.created) as seen
 from stale_mark s join memory m on m.tenant = $1 and m.id = s.memory
 where s.tenant = $1 and s.cleared is null and s.origin = s.memory and s.grade in ('stale', 'gone')
-  and m.id > $3 and m.status = 'active' and covers($2, m.scope)
+  and m.id > $3 and m.status = 'active' and scope_matches($2, m.scope)
   and not exists (select from review r where r.tenant = $1 and r.memory = m.id
                     and r.version = m.version and r.seen >= s.created)
 group by m.id, m.version, m.scope, m.kind, m.content
@@ -18,7 +18,7 @@ left join lateral (
   where g.tenant = $1 and g.event = s.event
     and (g.facts ->> 'path' = s.path or g.facts ->> 'old_path' = s.path)
     and starts_with(s.commit, left(g.facts ->> 'commit', 7))
-  order by g.place limit 1) f on true
+  order by g.ord limit 1) f on true
 where s.tenant = $1 and s.memory = $2 and s.origin = $2 and s.cleared is null
 order by s.score desc, s.committed_at desc, s.path limit $3;
 
@@ -28,24 +28,24 @@ with given_way as (
   update review set state = 'refused', decided = now(), who = 'a newer review'
   where tenant = $1 and memory = $3 and state = 'open'
 )
-insert into review (tenant, id, memory, version, verdict, content, why, made_by, seen, state)
+insert into review (tenant, id, memory, version, verdict, content, why, author, seen, state)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, case $5 when 'unsure' then 'refused' else 'open' end);
 
 -- name: review_list
 -- Reviews in state $3 of memories that the grants $2 cover, the newest first, below cursor $4.
-select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.made_by, r.state, r.made, r.decided,
+select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.author as made_by, r.state, r.created as made, r.decided,
        r.who, m.scope, m.content as told, m.version as standing
 from review r join memory m on m.tenant = $1 and m.id = r.memory
-where r.tenant = $1 and r.state = $3 and covers($2, m.scope) and m.status <> 'deleted'
+where r.tenant = $1 and r.state = $3 and scope_matches($2, m.scope) and m.status <> 'deleted'
   and ($4::uuid is null or r.id < $4)
 order by r.id desc limit $5;
 
 -- name: review_get
 -- One review of a memory that the grants $3 cover.
-select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.made_by, r.state, r.made, r.decided,
+select r.id, r.memory, r.version, r.verdict, r.content, r.why, r.author as made_by, r.state, r.created as made, r.decided,
        r.who, m.scope, m.content as told, m.version as standing
 from review r join memory m on m.tenant = $1 and m.id = r.memory
-where r.tenant = $1 and r.id = $2 and covers($3, m.scope) and m.status <> 'deleted';
+where r.tenant = $1 and r.id = $2 and scope_matches($3, m.scope) and m.status <> 'deleted';
 
 -- name: review_decide
 -- Ends an open review; its id, or no row where it is open no more.

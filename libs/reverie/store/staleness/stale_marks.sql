@@ -12,7 +12,7 @@ select pg_advisory_xact_lock(hashtextextended('staleness ' || $2, $1::int));
 select node, path, path as known_as from anchor
 where tenant = $1 and project = $2 and name = any($3::text[])
 union all
-select b.node, a.path, b.path from anchor_alias b
+select b.node, a.path, b.path from file_rename b
 join anchor a on a.tenant = $1 and a.node = b.node
 where b.tenant = $1 and b.project = $2 and b.name = any($3::text[])
 order by path, node, known_as;
@@ -40,7 +40,7 @@ select f.event, f.branch, f.main, f.known_at, f.facts
 from git_file f
 where f.tenant = $1 and f.project = $2 and f.known_at > $4
   and (f.name = any($3::text[]) or f.old_name = any($3::text[]))
-order by f.at, f.event, f.place;
+order by f.at, f.event, f.ord;
 
 -- name: changes_by_commit
 -- The changes of a project that led to commits.
@@ -75,19 +75,19 @@ order by near, far, e.kind;
 
 -- name: marks_replace
 -- Marks that memories leave by files, in place of those that stood; answers whose doubt is new or gone.
-select memory, version, open from marks_replace($1, $2, $3, $4, $5);
+select memory, version, open from replace_marks($1, $2, $3, $4, $5);
 
 -- name: anchor_rename
 -- A file that got another name keeps its node, where no node has that name: says whether.
-select anchor_rename($1, $2, $3, $4, $5);
+select rename_file($1, $2, $3, $4, $5);
 
 -- name: anchor_move_memories
 -- Memories that touched a node touch another one.
-select anchor_rehome($1, $2, $3, $4);
+select move_touches($1, $2, $3, $4);
 
 -- name: file_rename_add
 -- Names that a file had before.
-insert into anchor_alias (tenant, node, project, path, name)
+insert into file_rename (tenant, node, project, path, name)
 select $1, $2, $3, p.path, p.name from unnest($4::text[], $5::text[]) p (path, name)
 on conflict do nothing;
 
@@ -99,7 +99,7 @@ from anchor a
 join edge e on e.tenant = $1 and e.dst = a.node and e.kind = 'touches' and e.known_to is null
 join memory m on m.tenant = $1 and m.id = e.src
 where a.tenant = $1 and a.project = $2 and m.status = 'active' and m.kind <> 'session'
-  and covers($3, m.scope) and covers($4, m.scope) and ($5::uuid is null or m.id < $5)
+  and scope_matches($3, m.scope) and scope_matches($4, m.scope) and ($5::uuid is null or m.id < $5)
   and not e.meta ?| '{lines,symbols,blob}'
 group by m.id, m.content, m.valid_from, m.created
 order by m.id desc limit $6;
@@ -107,12 +107,12 @@ order by m.id desc limit $6;
 -- name: memories_writable
 -- Those of the memories $2 that the grants $3 and $4 cover and that lie in a project.
 select id, version from memory
-where tenant = $1 and id = any($2::uuid[]) and status = 'active' and covers($3, scope)
-  and covers($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
+where tenant = $1 and id = any($2::uuid[]) and status = 'active' and scope_matches($3, scope)
+  and scope_matches($4, scope) and split_part(scope, '/', 1) = 'project' and split_part(scope, '/', 2) = $5;
 
 -- name: branches_merged
 -- Notes what a change brought in, and asks for the dreams that promote it; answers their scopes.
-select scope from branches_merged($1, $2, $3, $4, $5, $6) s (scope);
+select scope from request_branch_promotion($1, $2, $3, $4, $5, $6) s (scope);
 
 -- name: branch_archive
 -- Archives memories of a deleted branch; answers how many.
@@ -124,12 +124,12 @@ select memory_confirm($1, $2, $3, $4, $5, $6);
 
 -- name: outbox_add
 -- Events of one subject, for the outbox.
-select announce($1, e.id, $2, e.payload, $4)
+select enqueue_event($1, e.id, $2, e.payload, $4)
 from jsonb_to_recordset($3) e (id uuid, payload jsonb);
 
 -- name: file_node_ensure
 -- The node of a file in a project, made where it is missing.
-select anchor_file($1, $2, $3, $4, $5, $6);
+select ensure_file_node($1, $2, $3, $4, $5, $6);
 
 -- name: edge_put
 -- An open edge that cannot close a causal cycle: touches or relates_to.

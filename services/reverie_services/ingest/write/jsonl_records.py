@@ -36,7 +36,16 @@ from reverie.store.sessions.dream_runs import ALL_PROJECTS
 from reverie_services.ingest.settings import IngestSettings
 from reverie_services.ingest.write.preparation import check_size
 
-_DERIVED_COLUMNS = ("carried", "doc", "enriched_version", "hash", "short", "terms", "text", "words")
+_DERIVED_COLUMNS = (
+    "doc",
+    "enriched_version",
+    "hash",
+    "imported_version",
+    "short",
+    "terms",
+    "text",
+    "words",
+)
 """What a line cannot say: columns that follow from the rest."""
 
 
