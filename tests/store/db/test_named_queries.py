@@ -14,14 +14,18 @@ from reverie.testing.servers import DatabaseUrls
 from tests.support.store_setup import app_connection
 
 STORE = Path(store.__path__[0])
-RUNNERS = {"rows", "row", "value", "many", "call", "called_once", "_call", "query", "_corpus"}
+NOT_QUERIES = {"schema", "migrations"}
+RUNNERS = {
+    *("fetch_rows", "fetch_row", "fetch_value", "execute_many", "call", "call_once", "get_query"),
+    *("_call_function", "_load_corpus_stats"),
+}
 # Runs a query, or its twin that reads as of a moment.
-TWINS = {"_read"}
+TWINS = {"_fetch_rows"}
 
 
 def _names_asked_for() -> Iterator[str]:
     """First text among the arguments of whatever runs a query by its name."""
-    for file in STORE.glob("*.py"):
+    for file in STORE.glob("*/*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _callee(node.func) in RUNNERS | TWINS:
                 texts = [a.value for a in node.args[:3] if isinstance(a, ast.Constant)]
@@ -65,7 +69,9 @@ def test_no_query_hides_a_second_statement() -> None:
 
 
 def test_every_file_of_statements_begins_with_a_name() -> None:
-    for file in STORE.glob("sql/*.sql"):
+    queries = [file for file in STORE.glob("*/*.sql") if file.parent.name not in NOT_QUERIES]
+    assert len(queries) > 20
+    for file in queries:
         assert file.read_text(encoding="utf-8").startswith("-- name: "), file
 
 

@@ -133,7 +133,7 @@ def _statements(loaded: Loaded) -> dict[str, tuple[object, ...]]:
         "documents_lookup": ([1, 2], everything, active, [2.0, 1.0], 50, None, None),
         "edges_around": (ids, everything, 8),
         "recall_candidates": (ids, everything, active, None, None, None, None),
-        "recall_facts: by name": (ids[:1], everything, active, None, None, ids[1:], ["name"]),
+        "recall_candidates: by name": (ids[:1], everything, active, None, None, ids[1:], ["name"]),
         "edges_among": (ids,),
         "memory_neighbours": (ids[0], everything, 50),
         "turns_list": (loaded.session, -1, 50),

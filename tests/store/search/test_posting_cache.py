@@ -92,7 +92,7 @@ async def both(database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> Async
     monkeypatch.setattr(worded, "MIN_MEMORIES", 50)
     monkeypatch.setattr(worded, "MAX_CHANGED", 40)
     monkeypatch.setattr(worded, "CHANGED_SHARE", 5)
-    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+    for pause in ("RELOAD_SECONDS", "RETRY_SECONDS", "LOAD_SHARE"):
         monkeypatch.setattr(tenant_cache, pause, 0.0)
     one, two = add_tenants(database.admin_url, "one", "two")
     async with open_database(database.service_url, size=3, reader_size=2) as db:
@@ -162,7 +162,7 @@ async def test_what_changed_is_looked_up_by_document_and_not_among_all_of_a_word
 ) -> None:
     asked = (both.me.tenant, "pool worker", "1", "gone", 40)
     async with app_connection(both.store.service_url, both.me.tenant) as connection:
-        plan = await connection.fetch(f"explain {get_query('words_asked').sql}", *asked)
+        plan = await connection.fetch(f"explain {get_query('posting_changes').sql}", *asked)
     [lookup] = [line for (line,) in plan if "Index Cond" in line and "term" in line]
     assert "entry >=" in lookup
 

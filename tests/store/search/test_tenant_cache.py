@@ -39,7 +39,7 @@ class Sizes(TenantCache[Sized]):
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+    for pause in ("RELOAD_SECONDS", "RETRY_SECONDS", "LOAD_SHARE"):
         monkeypatch.setattr(tenant_cache, pause, 0.0)
 
 
@@ -72,7 +72,7 @@ async def test_what_there_is_no_room_for_is_read_a_small_part_of_the_time(
     names = [(number, "table") for number in range(5)]
     kept = Sizes(2, dict.fromkeys(names, MB) | {names[4]: 3 * MB})
     monkeypatch.setattr(tenant_cache, "LOAD_SHARE", 1e6)
-    monkeypatch.setattr(Sizes, "_rests", lambda *_: None)
+    monkeypatch.setattr(Sizes, "_postpone", lambda *_: None)
     assert [await kept.asked(name) for name in names[:3]] == [True] * 3
     # Now others wait; what is kept may be read anew, and all once there is room.
     assert not await kept.asked(names[0])

@@ -82,7 +82,7 @@ class Both:
 async def both(database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
     monkeypatch.setattr(near, "MIN_VECTORS", 100)
     monkeypatch.setattr(near, "MAX_NEW_VECTORS", 15)
-    for pause in ("PAUSE_SECONDS", "BLIND_SECONDS", "SHARE"):
+    for pause in ("RELOAD_SECONDS", "RETRY_SECONDS", "LOAD_SHARE"):
         monkeypatch.setattr(tenant_cache, pause, 0.0)
     [tenant] = add_tenants(database.admin_url, "one")
     writer = await asyncpg.connect(database.service_url, server_settings={"role": "reverie_app"})

@@ -69,7 +69,7 @@ def parse_memory(row: asyncpg.Record) -> Memory:
 
 
 def parse_facts(row: asyncpg.Record) -> CandidateFacts:
-    """What a candidate is worth, from a row of `recall_facts`."""
+    """What a candidate is worth, from a row of `recall_candidates`."""
     return CandidateFacts(
         id=row["id"],
         kind=_KINDS_BY_VALUE[row["kind"]],
