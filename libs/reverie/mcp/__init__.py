@@ -1,4 +1,5 @@
 """Reverie as tools, resources and prompts of the Model Context Protocol.
 
-One adapter for both transports: it makes REST calls through a `Rest` that it is given.
+Tools, resources and prompts make REST calls through the `RestClient` that they get, so that they
+work over HTTP and over stdio alike.
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from reverie.contracts.problems import problem_from_error
-from reverie.domain.core.errors import InvalidInput, NotFound
+from reverie.domain.core.errors import NotFound
 from reverie.mcp.rest_calls import (
     RestCallError,
     RestClient,
     call_rest,
-    join_names,
+    invalid_argument,
     quote_argument,
     rename_fields,
 )
@@ -20,37 +20,27 @@ _STALE_LIMIT = 5
 
 
 async def get_status(rest: RestClient, arguments: Arguments) -> Body:
-    """`get_status`: whether it can work, the graph in numbers, what may be stale."""
+    """The tool `status`: readiness, graph statistics, stale memories."""
     if arguments:
-        raise RestCallError(
-            problem_from_error(
-                InvalidInput(next(iter(arguments)), "unknown field: status takes none")
-            )
-        )
-    ready, checks = await _fetch_readiness(rest)
+        raise invalid_argument(next(iter(arguments)), "unknown field: status takes none")
+    status, body = await rest("GET", "/ready")
+    checks = dict(body.get("checks", {})) if isinstance(body, dict) else {}
     graph = await call_rest(rest, "GET", "/v1/graph/stats")
     try:
         stale = (await call_rest(rest, "GET", "/v1/stale", {"limit": _STALE_LIMIT}))["items"]
     except RestCallError as error:
         stale, checks["staleness"] = [], {"ok": False, "hint": error.problem.detail}
     stale_memories = [{"id": item["memory"]["id"], "grade": item["grade"]} for item in stale]
-    return {"ready": ready, "checks": checks, "graph": graph, "stale": stale_memories}
-
-
-async def _fetch_readiness(rest: RestClient) -> tuple[bool, Body]:
-    code, body = await rest("GET", "/ready")
-    checks = body.get("checks", {}) if isinstance(body, dict) else {}
-    return code == 200, dict(checks)
+    return {"ready": status == 200, "checks": checks, "graph": graph, "stale": stale_memories}
 
 
 async def update_task(rest: RestClient, arguments: Arguments) -> Body:
-    """`update_task`: what it waits for, who takes it, where it stands; in that order."""
-    task, agent = quote_argument(arguments, "id"), _agent_field(arguments)
+    """The tool `task_update`: sets dependencies, then the claim, then the state."""
+    task = quote_argument(arguments, "id")
+    agent = {"agent": arguments["agent"]} if arguments.get("agent") else {}
     allowed = {"id", "state", "agent", "depends_on", "claim_seconds"}
     for name in arguments.keys() - allowed:
-        raise RestCallError(
-            problem_from_error(InvalidInput(name, f"unknown field; there are {sorted(allowed)}"))
-        )
+        raise invalid_argument(name, f"unknown field; there are {sorted(allowed)}")
     body: Body | None = None
     waits_for = arguments.get("depends_on") or []
     if waits_for:
@@ -65,21 +55,12 @@ async def update_task(rest: RestClient, arguments: Arguments) -> Body:
         move = {**agent, "state": arguments["state"]}
         body = await call_rest(rest, "PATCH", f"/v1/tasks/{task}", None, move)
     if body is None and not waits_for:
-        raise RestCallError(
-            problem_from_error(InvalidInput("state", "is required, or depends_on or claim_seconds"))
-        )
+        raise invalid_argument("state", "is required, or depends_on or claim_seconds")
     return body or await call_rest(rest, "GET", f"/v1/memories/{task}")
 
 
-def _agent_field(arguments: Arguments) -> Body:
-    return {"agent": arguments["agent"]} if arguments.get("agent") else {}
-
-
-_KEY_FIELD = "key"
-
-
 async def search_notes(rest: RestClient, arguments: Arguments) -> Body:
-    """`memory_search`: fragments with key, score, type, and which search found them."""
+    """The tool `memory_search`: fragments with key, score, type and source."""
     filters = {
         name: item for name, item in arguments.items() if name not in {"query", "max_results"}
     }
@@ -111,12 +92,12 @@ def _to_fragment(memory: dict[str, Any]) -> Body:
 
 
 async def delete_note(rest: RestClient, arguments: Arguments) -> Body:
-    """`memory_delete`: forgets what is active under a key."""
-    key = arguments.get(_KEY_FIELD)
+    """The tool `memory_delete`: forgets the active memory with a key."""
+    key = arguments.get("key")
     if not isinstance(key, str) or not key.strip():
-        raise RestCallError(problem_from_error(InvalidInput(_KEY_FIELD, "is required")))
+        raise invalid_argument("key", "is required")
     scope_filter = {"scope": arguments["scope"]} if arguments.get("scope") else {}
-    query = {_KEY_FIELD: key, "status": "active", "limit": 3, **scope_filter}
+    query = {"key": key, "status": "active", "limit": 3, **scope_filter}
     matches = (await call_rest(rest, "GET", "/v1/memories", query))["items"]
     if not matches:
         location = f" in {arguments['scope']}" if scope_filter else ""
@@ -124,8 +105,6 @@ async def delete_note(rest: RestClient, arguments: Arguments) -> Body:
             problem_from_error(NotFound(f"active memory{location} under the key", key))
         )
     if len(matches) > 1:
-        scopes = join_names([match["scope"] for match in matches])
-        raise RestCallError(
-            problem_from_error(InvalidInput("scope", f"the key stands in {scopes}: name one"))
-        )
+        scopes = ", ".join(match["scope"] for match in matches)
+        raise invalid_argument("scope", f"the key stands in {scopes}: name one")
     return await call_rest(rest, "DELETE", f"/v1/memories/{matches[0]['id']}")

@@ -19,14 +19,14 @@ from reverie.mcp.tool_results import format_problem, to_json
 from reverie.mcp.tools import select_tools
 
 NOT_FOUND = -32002
-"""JSON-RPC code of a resource that is not there."""
+"""JSON-RPC code of a missing resource."""
 PROTOCOL_VERSION = types.LATEST_PROTOCOL_VERSION
 
 McpContext = ServerRequestContext[Any, Any]
 RestProvider = Callable[[McpContext], RestClient]
 ProjectProvider = Callable[[McpContext], str | None]
 CallWrapper = Callable[[str], AbstractContextManager[None]]
-"""What goes around the call of a tool, by its name; the SDK makes the span."""
+"""Wraps the call of a tool, given its name; the SDK makes the span."""
 
 
 def _no_wrapper(_: str) -> AbstractContextManager[None]:
@@ -36,8 +36,8 @@ def _no_wrapper(_: str) -> AbstractContextManager[None]:
 class McpHandlers:
     """The handlers of a profile, full or minimal.
 
-    Calls are made with the `RestClient` of each request. `project_of`: the project that calls
-    without a place mean.
+    `get_rest` gives the REST client of a request. `get_project` gives the default project of
+    calls that name none.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class McpHandlers:
         self._tools = select_tools(profile)
 
     def get_input_schema(self, name: str) -> dict[str, Any] | None:
-        """The schema of a tool's arguments."""
+        """The JSON schema of a tool's arguments."""
         tool = self._tools.get(name)
         return tool.input_schema if tool else None
 
@@ -139,7 +139,7 @@ class McpHandlers:
 
 
 def to_mcp_tool(tool: Tool) -> types.Tool:
-    """A tool as clients see it."""
+    """A tool in the SDK's type."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
@@ -172,7 +172,7 @@ def _build_result(text: str, data: dict[str, Any], is_error: bool = False) -> ty
 
 
 def _to_mcp_error(error: RestCallError) -> MCPError:
-    """A protocol error with the code and words of REST; the document is its data."""
+    """A protocol error that carries the problem document as data."""
     problem = error.problem
     code = {"not_found": NOT_FOUND, "invalid": types.INVALID_PARAMS}.get(
         problem.code, types.INTERNAL_ERROR

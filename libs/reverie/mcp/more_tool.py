@@ -1,6 +1,6 @@
 """The tool `more`: lists, describes and runs every operation that has no tool of its own.
 
-What an operation takes is read from the running gateway's OpenAPI document.
+The arguments of an operation are read from the OpenAPI document of the running gateway.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from functools import cache
 from typing import Any
 
 from reverie.contracts.operations import OPERATIONS, PATH_VARIABLE, SPECIAL_OPERATIONS, Operation
-from reverie.contracts.problems import problem_from_error
-from reverie.domain.core.errors import InvalidInput
 from reverie.mcp.rest_calls import (
-    RestCallError,
     RestClient,
     call_rest,
     call_rest_any,
+    invalid_argument,
     quote_argument,
 )
 from reverie.mcp.tool_definition import Arguments, Body
@@ -30,7 +28,7 @@ WITHHELD_OPERATIONS = {
     "vault_get": "the value would stand in the conversation: `reverie vault get`",
     "set_webhook": "its secret would stand in the conversation: `reverie admin webhooks set`",
 }
-"""What a model may not do, why, and how a person does it."""
+"""Operations that a model may not run: the reason, and the command for people."""
 _EVENT_PAGE = Operation("watch_memories", "GET", "/v1/events/page")
 _DATA_FIELD, _VERSION_FIELD = "data", "version"
 _EXTRA_HELP = {
@@ -42,24 +40,24 @@ _EXTRA_HELP = {
 
 @cache
 def available_operations() -> dict[str, Operation]:
-    """Those that can be asked for, by name."""
+    """The operations by name."""
     others = {operation.name: operation for operation in SPECIAL_OPERATIONS}
     others[_EVENT_PAGE.name] = _EVENT_PAGE
     return {**{operation.name: operation for operation in OPERATIONS}, **others}
 
 
 async def run_more(rest: RestClient, fields: Arguments) -> Body:
-    """`run_more`: lists operations, tells what one takes, or carries it out."""
+    """Lists the operations, describes one, or runs it."""
     name, arguments = fields.get("operation"), fields.get("arguments")
     for other in fields.keys() - {"operation", "arguments"}:
-        raise _invalid_error(other, "belongs into arguments")
+        raise invalid_argument(other, "belongs into arguments")
     if name is None:
         return await _describe_all(rest)
     operation = _find_operation(name)
     if arguments is None:
         return await _describe_operation(rest, operation)
     if not isinstance(arguments, Mapping):
-        raise _invalid_error("arguments", "input should be an object")
+        raise invalid_argument("arguments", "input should be an object")
     return await _execute(rest, operation, dict(arguments))
 
 
@@ -72,9 +70,9 @@ def _find_operation(name: object) -> Operation:
             if suggestions
             else "call more alone for the list"
         )
-        raise _invalid_error("operation", f"there is no such operation: {hint}")
+        raise invalid_argument("operation", f"there is no such operation: {hint}")
     if name in WITHHELD_OPERATIONS:
-        raise _invalid_error("operation", f"is for people, {WITHHELD_OPERATIONS[name]}")
+        raise invalid_argument("operation", f"is for people, {WITHHELD_OPERATIONS[name]}")
     return available[name]
 
 
@@ -89,7 +87,7 @@ async def _describe_all(rest: RestClient) -> Body:
 
 
 async def _describe_operation(rest: RestClient, operation: Operation) -> Body:
-    """What it is for and the schema of its arguments; `arguments: {}` carries it out."""
+    """The summary of an operation and the schema of its arguments."""
     document = await call_rest(rest, "GET", "/openapi.json")
     return {
         "operation": operation.name,
@@ -117,7 +115,7 @@ def _argument_schema(document: Mapping[str, Any], operation: Operation) -> Schem
 
 
 def _find_spec(document: Mapping[str, Any], operation: Operation) -> Mapping[str, Any]:
-    """The part of the document; one of the kinds where a path has several."""
+    """The operation's part of the document."""
     path = operation.path.replace("{kind}", "github")
     spec: Mapping[str, Any] = (
         document.get("paths", {}).get(path, {}).get(operation.method.lower(), {})
@@ -144,9 +142,5 @@ async def _execute(rest: RestClient, operation: Operation, fields: dict[str, Any
 async def _import_data(rest: RestClient, fields: dict[str, Any]) -> Body:
     data = fields.pop(_DATA_FIELD, None)
     if not isinstance(data, str):
-        raise _invalid_error(_DATA_FIELD, "is required: the JSON lines of an export")
+        raise invalid_argument(_DATA_FIELD, "is required: the JSON lines of an export")
     return dict(escape_tags(await call_rest(rest, "POST", "/v1/import", fields, data)))
-
-
-def _invalid_error(field: str, reason: str) -> RestCallError:
-    return RestCallError(problem_from_error(InvalidInput(field, reason)))

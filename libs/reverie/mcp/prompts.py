@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reverie.contracts.problems import problem_from_error
 from reverie.domain.context.text_rendering import render_memories
-from reverie.domain.core.errors import InvalidInput
-from reverie.mcp.rest_calls import RestCallError, RestClient, call_rest
+from reverie.mcp.rest_calls import RestClient, call_rest, invalid_argument
 from reverie.mcp.tool_results import compact, fence_body, to_json
 
 _NO_MEMORIES = "Nothing is known about that."
@@ -19,7 +17,7 @@ _OPEN_STATES = ["todo", "doing", "blocked"]
 
 @dataclass(frozen=True)
 class McpPrompt:
-    """A prompt: its arguments by name, each with what it is for."""
+    """A prompt, with the description of each argument by name."""
 
     name: str
     description: str
@@ -48,15 +46,11 @@ async def render_prompt(
     """The description and the text of a prompt. Raises `RestCallError`."""
     prompts_by_name = {candidate.name: candidate for candidate in PROMPTS}
     if name not in prompts_by_name:
-        raise RestCallError(
-            problem_from_error(
-                InvalidInput("name", f"unknown prompt; there are {', '.join(prompts_by_name)}")
-            )
-        )
+        raise invalid_argument("name", f"unknown prompt; there are {', '.join(prompts_by_name)}")
     prompt = prompts_by_name[name]
     for argument in prompt.required:
         if not arguments.get(argument, "").strip():
-            raise RestCallError(problem_from_error(InvalidInput(argument, "is required")))
+            raise invalid_argument(argument, "is required")
     if name == "recall_context":
         return prompt.description, await _render_recall(rest, arguments["query"], project)
     return prompt.description, await _render_handoff(
@@ -105,7 +99,7 @@ def _project_filter(session: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _list_open_tasks(rest: RestClient, session: Mapping[str, Any]) -> list[Any]:
-    """What is not done where the session was, and in the project around it."""
+    """The open tasks in the session's scope and in its project."""
     tasks: list[Any] = []
     project_scopes = [f"project/{session['project']}"] if session.get("project") else []
     for scope in dict.fromkeys([session["scope"], *project_scopes]):
@@ -117,7 +111,7 @@ async def _list_open_tasks(rest: RestClient, session: Mapping[str, Any]) -> list
 async def _find_session(
     rest: RestClient, session_id: str | None, project: str | None
 ) -> dict[str, Any] | None:
-    """The session that is named, as all doors name it; else the newest."""
+    """The session with this id, short id or name; without one, the newest."""
     query = {"session": session_id, "project": None if session_id else project, "limit": 1}
     sessions = (await call_rest(rest, "GET", "/v1/sessions", query))["items"]
     return dict(sessions[0]) if sessions else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote, unquote
 
 from reverie.contracts.problems import problem_from_error
@@ -17,14 +16,13 @@ MEMORY_URI_PREFIX = "reverie://memory/"
 
 @dataclass(frozen=True)
 class McpResource:
-    """A resource: where it is read, and what a person is told of it."""
+    """A resource: its URI, its description for people, and the REST path that it is read from."""
 
     uri: str
     name: str
     description: str
     media_type: str
-    path: str
-    by_project: bool = True
+    path: str = ""
 
 
 RESOURCES = (
@@ -45,7 +43,6 @@ MEMORY_TEMPLATE = McpResource(
     "memory",
     "A memory with its neighbours; the id may be short",
     JSON,
-    "",
 )
 
 
@@ -61,8 +58,5 @@ async def read_resource(rest: RestClient, uri: str, project: str | None) -> tupl
     body = await call_rest(rest, "GET", resource.path, {"project": project} if project else None)
     if resource.media_type == MARKDOWN:
         return MARKDOWN, str(body["markdown"])
-    return JSON, to_json(_compact_body(resource, body))
-
-
-def _compact_body(resource: McpResource, body: dict[str, Any]) -> Any:
-    return fence_body(compact(body)) if resource.name == "stale" else compact(body)
+    compact_body = compact(body)
+    return JSON, to_json(fence_body(compact_body) if resource.name == "stale" else compact_body)

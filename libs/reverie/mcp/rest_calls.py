@@ -1,8 +1,8 @@
-"""The REST calls behind the tools, independent of what carries them out."""
+"""The REST calls behind the tools, independent of the transport that carries them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
@@ -17,10 +17,10 @@ RestQuery: TypeAlias = Mapping[str, Any]
 
 
 class RestClient(Protocol):
-    """Carries out one call with the key of whoever asks.
+    """Makes one REST call with the API key of the MCP client.
 
-    Answers the status and the body, decoded, or a text where it is no JSON; raises a
-    `ReverieError` where nothing answers. A `body` that is a text is sent as JSON lines.
+    Returns the status and the decoded JSON body, or the text of a body that is not JSON. Raises a
+    `ReverieError` if there is no response. A `body` of type `str` is sent as JSON lines.
     """
 
     async def __call__(
@@ -35,15 +35,20 @@ class RestClient(Protocol):
 
 @dataclass
 class RestCallError(Exception):
-    """A call that was refused, or that nothing answered."""
+    """A REST call failed; `problem` says why."""
 
     problem: Problem
+
+
+def invalid_argument(name: str, reason: str) -> RestCallError:
+    """The error of an argument that is missing or wrong."""
+    return RestCallError(problem_from_error(InvalidInput(name, reason)))
 
 
 async def call_rest(
     rest: RestClient, method: str, path: str, query: RestQuery | None = None, body: Any = None
 ) -> dict[str, Any]:
-    """The body of a good answer. Raises `RestCallError` with the problem document of any other."""
+    """The body of a successful call. Raises `RestCallError`."""
     answer = await call_rest_any(rest, method, path, query, body)
     return answer if isinstance(answer, dict) else {}
 
@@ -56,7 +61,7 @@ async def call_rest_any(
     body: Any = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """The same of a call that may answer with a text; `headers` go with it."""
+    """Like `call_rest`, for calls whose response may be text."""
     try:
         status, answer = await rest(method, path, query, body, headers)
     except ReverieError as error:
@@ -67,7 +72,7 @@ async def call_rest_any(
 
 
 def encode_query(query: RestQuery | None) -> str:
-    """The query of an address, with its question mark; None is left out, lists repeat."""
+    """The query string with its question mark. None is left out; a list repeats its name."""
     pairs = [
         (name, str(item).lower() if isinstance(item, bool) else str(item))
         for name, value in (query or {}).items()
@@ -78,16 +83,16 @@ def encode_query(query: RestQuery | None) -> str:
 
 
 def quote_argument(arguments: Mapping[str, Any], name: str) -> str:
-    """An argument as a part of a path. Raises `RestCallError` where it is missing or no text."""
+    """An argument as a path segment. Raises `RestCallError` if it is missing or not a string."""
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip():
         reason = "is required" if value is None else "input should be a text that is not empty"
-        raise RestCallError(problem_from_error(InvalidInput(name, reason)))
+        raise invalid_argument(name, reason)
     return quote(value.strip(), safe="")
 
 
 def rename_fields(error: RestCallError, names: Mapping[str, str]) -> RestCallError:
-    """The same failure, with the fields called as the tool calls them."""
+    """The same error, with the tool's argument names in place of the REST field names."""
     document = error.problem
     for tool, rest in names.items():
         if document.field is not None and f"{document.field}.".startswith(f"{rest}."):
@@ -97,13 +102,8 @@ def rename_fields(error: RestCallError, names: Mapping[str, str]) -> RestCallErr
     return error
 
 
-def join_names(values: Sequence[str]) -> str:
-    """Names in a sentence."""
-    return ", ".join(values)
-
-
 def parse_rest_problem(status: int, body: Any) -> Problem:
-    """The problem document of a refusal; what is none becomes one."""
+    """The problem document of an error response; one is made if the body holds none."""
     try:
         return Problem.model_validate(body)
     except ValidationError:

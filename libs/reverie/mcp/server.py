@@ -1,6 +1,6 @@
 """Builds the MCP server of the SDK around handlers that are created on first use.
 
-A client that starts this as a process waits for the first answer, which needs no handlers.
+A client that starts `reverie mcp` waits for the first response, which needs no handlers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ INSTRUCTIONS = (
 
 
 def build_server(create_handlers: Callable[[], McpHandlers]) -> Server[Any]:
-    """A server whose handlers are those of the door that `create_handlers` makes, once."""
+    """A server whose handlers `create_handlers` makes on the first request that needs them."""
     handlers = cache(create_handlers)
 
-    def to(name: str) -> Any:
+    def delegate(name: str) -> Any:
         async def handle(ctx: Any, params: Any) -> Any:
             return await getattr(handlers(), name)(ctx, params)
 
@@ -40,11 +40,11 @@ def build_server(create_handlers: Callable[[], McpHandlers]) -> Server[Any]:
         description="Long-term memory for coding agents",
         instructions=INSTRUCTIONS,
         get_tool_input_schema=lambda name: handlers().get_input_schema(name),
-        on_list_tools=to("list_tools"),
-        on_call_tool=to("call_tool"),
-        on_list_resources=to("list_resources"),
-        on_list_resource_templates=to("list_templates"),
-        on_read_resource=to("read_resource"),
-        on_list_prompts=to("list_prompts"),
-        on_get_prompt=to("get_prompt"),
+        on_list_tools=delegate("list_tools"),
+        on_call_tool=delegate("call_tool"),
+        on_list_resources=delegate("list_resources"),
+        on_list_resource_templates=delegate("list_templates"),
+        on_read_resource=delegate("read_resource"),
+        on_list_prompts=delegate("list_prompts"),
+        on_get_prompt=delegate("get_prompt"),
     )

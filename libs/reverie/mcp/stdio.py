@@ -14,9 +14,9 @@ _STUBBED_PACKAGES = ("mcp", "mcp.server")
 
 
 async def serve_stdio(create_handlers: Callable[[], McpHandlers]) -> None:
-    """Answers until standard input ends; `create_handlers` makes the door when it is first needed.
+    """Serves until standard input ends; `create_handlers` runs on the first request that needs it.
 
-    It is for a process of its own: the SDK's clients and its framework are not loaded there.
+    Call it in a process of its own: it keeps the SDK's clients and web framework from being loaded.
     """
     _stub_packages()
     from mcp.server.stdio import stdio_server
@@ -29,9 +29,9 @@ async def serve_stdio(create_handlers: Callable[[], McpHandlers]) -> None:
 
 
 def _stub_packages() -> None:
-    """Puts the SDK's packages in place without running what they import by the way.
+    """Registers the SDK's packages without running their `__init__` modules.
 
-    That is a sixth of the processor time until the first answer, for which an agent waits.
+    Their imports take a sixth of the processor time until the first response.
     """
     for name in _STUBBED_PACKAGES:
         spec = None if name in sys.modules else find_spec(name)

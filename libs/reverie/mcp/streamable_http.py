@@ -1,7 +1,4 @@
-"""Serves MCP over streamable HTTP without a web server: one request in, one response out.
-
-Nothing is kept between two requests.
-"""
+"""Serves MCP over streamable HTTP, without sessions: one request in, one response out."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _RETURNED_HEADERS = frozenset({"content-type", "allow"})
 
 @dataclass
 class McpHttpResponse:
-    """What is answered."""
+    """The HTTP response to one message."""
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -35,8 +32,11 @@ class McpHttpResponse:
 
 
 class StreamableHttp:
-    """A server for each profile. `rest` and `project` are asked within each request's context;
-    `around` goes around each call of a tool."""
+    """An MCP server for each profile.
+
+    `rest` and `get_project` are called in the context of each request. `wrap_call` wraps each call
+    of a tool.
+    """
 
     def __init__(
         self, rest: RestClient, get_project: Callable[[], str | None], wrap_call: CallWrapper
@@ -48,13 +48,17 @@ class StreamableHttp:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Answers while it is open; it is entered and left by one task."""
+        """Serves while it is open. One task must enter and leave it."""
         async with AsyncExitStack() as stack:
             for profile in PROFILES:
-                handlers = McpHandlers(
-                    lambda _: self._rest, profile, lambda _: self._get_project(), self._wrap_call
+                create_handlers = partial(
+                    McpHandlers,
+                    lambda _: self._rest,
+                    profile,
+                    lambda _: self._get_project(),
+                    self._wrap_call,
                 )
-                server = build_server(partial(_identity, handlers))
+                server = build_server(create_handlers)
                 manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
                 await stack.enter_async_context(manager.run())
                 self._managers[profile] = manager
@@ -63,25 +67,21 @@ class StreamableHttp:
     async def handle_message(
         self, profile: ToolProfile, headers: Mapping[str, str], body: bytes
     ) -> McpHttpResponse:
-        """One message of the protocol, answered."""
+        """The response to one message of the protocol."""
         exchange = _AsgiExchange(body)
         manager = self._managers[profile]
         await manager.handle_request(_asgi_scope(headers), exchange.receive, exchange.send)
         response = exchange.response
         if response.status >= 400:
-            # What is wrong with a message is told with the message.
+            # Error texts quote the message.
             response.body = bytearray(
                 redact(response.body.decode("utf-8", "replace")).text.encode()
             )
         return response
 
 
-def _identity(handlers: McpHandlers) -> McpHandlers:
-    return handlers
-
-
 def _asgi_scope(headers: Mapping[str, str]) -> dict[str, Any]:
-    """A request without its body, as ASGI has it."""
+    """The ASGI scope of a request."""
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -99,21 +99,21 @@ def _asgi_scope(headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 class _AsgiExchange:
-    """The two ends of ASGI for one request."""
+    """The ASGI callables of one request."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
         self.response = McpHttpResponse()
 
     async def receive(self) -> dict[str, Any]:
-        """The body, once; then nothing more comes."""
+        """The body once; after that it waits forever."""
         if self._body is None:
             await asyncio.Event().wait()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Any) -> None:
-        """Takes a piece of the answer."""
+        """Takes one ASGI message of the response."""
         if message["type"] != "http.response.start":
             self.response.body += message.get("body", b"")
             return

@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from reverie.contracts.problems import problem_from_error
-from reverie.domain.core.errors import InvalidInput
 from reverie.mcp.rest_calls import (
     RestCallError,
     RestClient,
     call_rest,
+    invalid_argument,
     quote_argument,
     rename_fields,
 )
@@ -25,7 +24,7 @@ ToolFunction: TypeAlias = Callable[[RestClient, Arguments], Awaitable[Body]]
 
 @dataclass(frozen=True)
 class ToolHints:
-    """What a client may show of a tool before it is used."""
+    """Hints that a client may show before a tool is used."""
 
     read_only: bool = False
     destructive: bool = False
@@ -35,20 +34,18 @@ class ToolHints:
 READ_ONLY = ToolHints(read_only=True)
 ADDITIVE = ToolHints()
 IDEMPOTENT = ToolHints(idempotent=True)
-"""Adds or changes; the same call again changes nothing more."""
+"""Adds or changes; repeating the call changes nothing more."""
 DESTRUCTIVE = ToolHints(destructive=True, idempotent=True)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: what a model is told of it, and what it does.
+    """A tool: its description for models, and the function behind it.
 
-    `project_argument`: the argument that names a place, filled with the project the server is
-    bound to where a caller leaves it out, and the arguments `alternative_arguments` of it too.
-    `render_text`: what is shown in place of JSON. `returns_memories`: the answer holds memories,
-    and is fenced.
-    `result_fields`: fields that are passed on as they are, and no others. `is_fenced`: the answer
-    is fenced as it is.
+    `project_argument`: the argument that gets the server's default project if a call names neither
+    it nor one of its `alternative_arguments`. `returns_memories`: the result is compacted and
+    fenced. `is_fenced`: the result is fenced but not compacted. `result_fields`: the only fields
+    of the result, unchanged. `render_text`: renders the text content in place of JSON.
     """
 
     name: str
@@ -65,7 +62,7 @@ class Tool:
     render_text: Callable[[Body], str] | None = None
 
     async def call(self, rest: RestClient, arguments: Arguments, project: str | None) -> Body:
-        """The answer as data. Raises `RestCallError`."""
+        """The result as data. Raises `RestCallError`."""
         body = await self.run(rest, self._with_project(arguments, project))
         if self.is_fenced:
             return fence_body(body)
@@ -93,11 +90,11 @@ class Tool:
 
 @dataclass(frozen=True)
 class RestCall:
-    """Runs one REST call.
+    """Makes one REST call.
 
-    `{name}` in the path takes that argument. `renames`: arguments that REST calls otherwise.
-    `nested`: arguments that lie within another field of the body. What is left goes into the
-    body of a POST or PATCH, else into the query; REST says what it does not know.
+    `{id}` in the path is the argument `id`. `renames`: REST names of arguments. `nested`: the body
+    field that an argument belongs into. The other arguments go into the body of a POST or PATCH,
+    or into the query. REST rejects unknown ones.
     """
 
     method: str
@@ -122,22 +119,17 @@ class RestCall:
             raise rename_fields(error, {**self.renames, **field_paths}) from None
 
     def _build_path(self, arguments: Arguments) -> tuple[str, dict[str, Any]]:
-        path, remaining = (
-            self.path,
-            {name: value for name, value in arguments.items() if value is not None},
-        )
-        for name in [name for name in ("id",) if f"{{{name}}}" in path]:
-            path = path.replace(f"{{{name}}}", quote_argument(arguments, name))
-            remaining.pop(name, None)
-        return path, remaining
+        remaining = {name: value for name, value in arguments.items() if value is not None}
+        if "{id}" not in self.path:
+            return self.path, remaining
+        remaining.pop("id", None)
+        return self.path.replace("{id}", quote_argument(arguments, "id")), remaining
 
 
 def _check_query(query: Arguments) -> dict[str, Any]:
-    """Parameters of a query. Raises `RestCallError` where one is no plain value or list of them."""
+    """The query parameters. Raises `RestCallError` if one is neither a plain value nor a list."""
     for name, value in query.items():
         values = value if isinstance(value, list) else [value]
         if not all(isinstance(item, str | int | float | bool) for item in values):
-            raise RestCallError(
-                problem_from_error(InvalidInput(name, "input should be a plain value"))
-            )
+            raise invalid_argument(name, "input should be a plain value")
     return dict(query)

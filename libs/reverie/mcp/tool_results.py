@@ -1,7 +1,7 @@
 """Formats tool results and errors: compact JSON, fenced as data.
 
-Structured content starts with the opening tag of the fence and ends with its closing tag, so that
-recalled text can be told from what people said, and cut out of transcripts.
+Structured content starts with the opening tag of the fence and ends with its closing tag. So
+recalled text can be told apart from what people wrote, and can be removed from transcripts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ADVICE = {
     "conflict": "Read what stands (current), then decide.",
     "unavailable": "Go on without memory and try once more later.",
 }
-"""What a model can do, by the code of a problem."""
+"""What a model can do about a problem, by its code."""
 
 _DROPPED_FIELDS = frozenset(
     {
@@ -34,11 +34,10 @@ _DROPPED_FIELDS = frozenset(
     }
 )
 _FENCE_FIELDS = frozenset({"fence", "end"})
-_SHORT_ID = 8
 
 
 def compact(value: Any, nested: bool = False) -> Any:
-    """A body without nulls, without what is empty deeper inside, and with its tags harmless."""
+    """A body without nulls, without empty values in nested objects, and with escaped fence tags."""
     if isinstance(value, Mapping):
         return {
             name: compact(item, True)
@@ -53,7 +52,7 @@ def compact(value: Any, nested: bool = False) -> Any:
 
 
 def escape_tags(value: Any) -> Any:
-    """A body as it is, without nulls, and with its tags harmless."""
+    """A body without nulls and with escaped fence tags."""
     if isinstance(value, Mapping):
         return {name: escape_tags(item) for name, item in value.items() if item is not None}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -62,18 +61,18 @@ def escape_tags(value: Any) -> Any:
 
 
 def fence_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body between the two tags of the fence, in one JSON object."""
+    """One JSON object: the opening tag of the fence, the body, the closing tag."""
     content = {name: item for name, item in body.items() if name not in _FENCE_FIELDS}
     return {"fence": f"{OPEN_TAG} {MEMORY_TITLE}: {DATA_NOTICE}", **content, "end": CLOSE_TAG}
 
 
 def to_json(body: Any) -> str:
-    """JSON without spaces that nobody reads."""
+    """Compact JSON."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def format_problem(problem: Problem) -> tuple[str, dict[str, Any]]:
-    """A problem in words a model can act on, and as data with the code and words of REST."""
+    """A problem as text with advice for a model, and as the data that REST sends."""
     messages = [f"{problem.code}: {problem.detail}"]
     other_errors = [error for error in problem.errors or () if error.get("field") != problem.field]
     messages += [f"{error['field']}: {error['reason']}" for error in other_errors]

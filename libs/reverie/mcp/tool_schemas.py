@@ -1,6 +1,6 @@
-"""Builds the tools' JSON schemas from the contracts, kept short.
+"""Builds short JSON schemas for tools from the contracts.
 
-Limits and formats are not repeated in them: the REST call behind a tool validates its arguments.
+They repeat no limits or formats: the REST call behind a tool validates its arguments.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _SCHEMA_KEYS = ("type", "enum")
 
 
 def string_schema(description: str = "") -> Schema:
-    """A text."""
+    """A string."""
     return with_description({"type": "string"}, description)
 
 
 def string_list_schema(description: str = "") -> Schema:
-    """A list of texts."""
+    """A list of strings."""
     return with_description({"type": "array", "items": {"type": "string"}}, description)
 
 
 def integer_schema(description: str = "") -> Schema:
-    """A whole number."""
+    """An integer."""
     return with_description({"type": "integer"}, description)
 
 
@@ -36,7 +36,7 @@ def with_description(schema: Schema, description: str) -> Schema:
 
 
 def field_schema(model: type[BaseModel], name: str, description: str = "") -> Schema:
-    """A field of a contract, shortened to its type and its choices."""
+    """A field of a contract: its type and its choices."""
     model_schema = _model_schema(model, "validation")
     return with_description(
         _shorten(model_schema["properties"][name], model_schema.get("$defs", {})), description
@@ -50,7 +50,7 @@ def arguments_schema(properties: Mapping[str, Schema], *required: str) -> Schema
 
 
 def result_schema(model: type[BaseModel], *names: str) -> Schema:
-    """The schema of an answer: fields of a contract that a model will look for."""
+    """The schema of a result: the fields of a contract that a model looks for."""
     model_schema = _model_schema(model, "serialization")
     defs = model_schema.get("$defs", {})
     field_types = {name: _type_only(model_schema["properties"][name], defs) for name in names}
@@ -60,16 +60,16 @@ def result_schema(model: type[BaseModel], *names: str) -> Schema:
 def operation_schema(
     document: Mapping[str, Any],
     spec: Mapping[str, Any],
-    places: Sequence[str],
+    path_fields: Sequence[str],
     body_field: str | None = None,
 ) -> Schema:
-    """The schema of what an operation of an OpenAPI document takes: path, query and body as one.
+    """The arguments of an operation of an OpenAPI document: path, query and body in one schema.
 
-    `body_field`: the name under which all of the body is given.
+    `body_field`: the argument that holds the whole body, if there is one.
     """
     defs = document.get("components", {}).get("schemas", {})
-    properties: dict[str, Any] = {name: string_schema() for name in places}
-    required = [*places]
+    properties: dict[str, Any] = {name: string_schema() for name in path_fields}
+    required = [*path_fields]
     for value in spec.get("parameters", ()):
         parameter = _resolve_reference(document, value)
         if parameter.get("in") == "query":
@@ -88,7 +88,7 @@ def operation_schema(
 
 
 def _resolve_reference(document: Mapping[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference within the document stands for."""
+    """The target of a reference within the document."""
     while "$ref" in value:
         target: Any = document
         for name in str(value["$ref"]).split("/")[1:]:
@@ -103,7 +103,7 @@ def _model_schema(model: type[BaseModel], mode: Any) -> Schema:
 
 
 def _type_only(schema: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
-    """The type alone, without what lies inside."""
+    """The type, without nested properties."""
     kind = _shorten(schema, defs).get("type")
     return {"type": kind} if kind else {}
 
