@@ -24,7 +24,6 @@ from reverie.runtime.http.health import health_routes
 from reverie.runtime.http.openapi import build_openapi
 from reverie.runtime.http.routes import Route
 from reverie.runtime.observability.call_metrics import CallMetrics
-from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.observability.metrics import PolledGauges
 from reverie_services.recall.routes import mcp as mcp_routes
 from reverie_services.recall.routes import openapi as openapi_routes
@@ -39,9 +38,7 @@ def _tables() -> list[Route]:
     found = [*health_routes("recall", {}, registry, PolledGauges(registry, ()))]
     found += [
         *openapi_routes.build_openapi_routes(),
-        *mcp_routes.build_mcp_routes(
-            mcp_routes.McpGateway(1.0, CallMetrics(registry, "mcp"), HttpClientMetrics(registry)), 1
-        ),
+        *mcp_routes.build_mcp_routes(mcp_routes.McpGateway(1.0, CallMetrics(registry, "mcp")), 1),
     ]
     for service in SERVICES:
         package = f"reverie_services.{service}.routes"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,22 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.reverie_pb2_grpc import ReverieStub
 from reverie.embedded.ports import find_free_port
+from reverie.runtime.http.dispatch import Dispatcher
+from reverie.runtime.http.instrumentation import AfterReplyRunner, RequestInstrumentation
+from reverie.runtime.http.reverse_proxy import ProxyOptions, ProxyRoute, ReverseProxy
+from reverie.runtime.limits.concurrency import (
+    ConcurrencyLimiter,
+    ConcurrencyLimits,
+    ConcurrencyMetrics,
+)
+from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
+from reverie.runtime.observability.metrics import create_registry
 from reverie.store.platform.api_keys import NewApiKey, create_key
 from reverie.testing.chaos_proxy import ChaosProxy
 from reverie.testing.models import model_home
 from reverie.testing.servers import DatabaseUrls
-from reverie_services.recall.grpc.errors import abort_on_error
 from reverie_services.recall.grpc.event_streams import READER_TASK_NAME, EventStreamServicer
-from reverie_services.recall.grpc.rest_bridge import GatewayConnection
+from reverie_services.recall.grpc.messages import abort_on_error
 from tests.support.stack import Stack, eventually, running_stack
 
 PROBLEM = "reverie-problem-bin"
@@ -281,7 +292,32 @@ async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
     served: tuple[Stack, int],
 ) -> None:
     stack, _ = served
-    watching = EventStreamServicer(GatewayConnection(stack.http, stack.url), backlog=3)
+    async with _events_of(stack) as dispatcher:
+        await _overflow(stack, dispatcher)
+
+
+@asynccontextmanager
+async def _events_of(stack: Stack) -> AsyncIterator[Dispatcher]:
+    """A dispatcher that has the stream of events, as the gateway's has."""
+    registry = create_registry()
+    dispatcher = Dispatcher(RequestInstrumentation(registry, AfterReplyRunner()), None)
+    limits, metrics = ConcurrencyLimits(8, 8, 5.0), ConcurrencyMetrics(registry)
+    proxy = ReverseProxy(
+        ProxyOptions(
+            body_limit=1000,
+            timeout=30.0,
+            metrics=HttpClientMetrics(registry),
+            create_limiter=partial(ConcurrencyLimiter, limits, metrics),
+        )
+    )
+    events = ProxyRoute("/v1/events", "ingest", stack.urls["ingest"], endless=True)
+    proxy.add_routes(dispatcher, [events])
+    async with proxy.run():
+        yield dispatcher
+
+
+async def _overflow(stack: Stack, dispatcher: Dispatcher) -> None:
+    watching = EventStreamServicer(dispatcher, backlog=3)
     context = Unread(stack.key)
     events = watching.watch_memories(pb.WatchRequest(event=["remembered"]), context)
     told = [await anext(events)]
@@ -292,7 +328,7 @@ async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
     assert context.status == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "ask again with the last cursor" in context.words
     again = pb.WatchRequest(event=["remembered"], cursor=told[-1].cursor)
-    patient = EventStreamServicer(GatewayConnection(stack.http, stack.url), backlog=100)
+    patient = EventStreamServicer(dispatcher, backlog=100)
     heard = patient.watch_memories(again, Unread(stack.key))
     seen = [one.id for one in told if not one.alive]
     assert len(seen) < len(made)

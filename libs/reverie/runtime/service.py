@@ -26,19 +26,18 @@ from reverie.runtime.auth.authentication import (
     authenticate,
 )
 from reverie.runtime.http.audit import Auditor
+from reverie.runtime.http.connections import serve_connections
+from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.health import HealthCheck, health_routes
 from reverie.runtime.http.host_guard import create_host_guard
 from reverie.runtime.http.idempotency import IdempotencyStore
 from reverie.runtime.http.instrumentation import (
     AfterReplyRunner,
     RequestInstrumentation,
-    add_response_headers,
 )
-from reverie.runtime.http.problem_responses import problem_middleware
 from reverie.runtime.http.read_your_writes import PositionHooks
-from reverie.runtime.http.reverse_proxy import ProxyOptions, ProxyRoute, add_proxy_routes
+from reverie.runtime.http.reverse_proxy import ProxyOptions, ProxyRoute, ReverseProxy
 from reverie.runtime.http.routes import (
-    INTERNAL_URL,
     Route,
     RouteDependencies,
     add_routes,
@@ -66,16 +65,15 @@ EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 EXIT_CONFIG = 78
 _AFTER_REPLY_TIMEOUT = 2.0
-LOOPBACK = "127.0.0.1"
 _KEEPALIVE_SECONDS = 75.0
 """Seconds that a connection is kept open between two requests."""
 
 
-ServerFactory = Callable[[str, Authenticator], AbstractAsyncContextManager[None]]
-"""Opens another way in, given the URL at which the service itself is reached, and what tells who
-holds a key."""
+ServerFactory = Callable[[Dispatcher, Authenticator], AbstractAsyncContextManager[None]]
+"""Opens another server whose calls go through the dispatcher, too."""
 
-AUTHENTICATOR: web.AppKey[Authenticator] = web.AppKey("ADMIT", Callable)  # type: ignore[arg-type]
+AUTHENTICATOR: web.AppKey[Authenticator] = web.AppKey("AUTHENTICATOR", Callable)  # type: ignore[arg-type]
+DISPATCHER = web.AppKey("DISPATCHER", Dispatcher)
 
 
 @dataclass(frozen=True)
@@ -117,18 +115,12 @@ def create_app(service: Service, settings: Settings) -> web.Application:
     install_provider(service.name)
     after_reply = AfterReplyRunner()
     instrumentation = RequestInstrumentation(service.registry, after_reply)
-    observers = [instrumentation.middleware()] + (
-        [service.auditor.middleware()] if service.auditor else []
-    )
+    dispatcher = Dispatcher(instrumentation, service.auditor)
+    check_headers = create_host_guard(settings.host, settings.allowed_hosts)
     app = web.Application(
-        middlewares=[
-            *observers,
-            problem_middleware,
-            create_host_guard(settings.host, settings.allowed_hosts),
-        ],
-        client_max_size=settings.body_limit,
+        middlewares=[serve_connections(dispatcher, check_headers, settings.request_timeout)]
     )
-    app.on_response_prepare.append(add_response_headers)
+    app[DISPATCHER] = dispatcher
     register_shutdown_signal(app)
     concurrency_limits = ConcurrencyLimits(
         settings.max_concurrent_requests, settings.request_queue, settings.request_queue_timeout
@@ -147,12 +139,13 @@ def create_app(service: Service, settings: Settings) -> web.Application:
         service.positions,
         create_limiter("self"),
         _create_token_verifier(service.find_tenant, settings),
+        dispatcher,
     )
     authenticator: Authenticator = partial(authenticate, keys=deps.keys, tokens=deps.tokens)
     app[AUTHENTICATOR] = authenticator
     gauges = PolledGauges(service.registry, service.polled_gauges)
     builtin_routes = health_routes(service.name, service.checks, service.registry, gauges)
-    add_routes(app, [*builtin_routes, *service.routes], deps)
+    add_routes(dispatcher, [*builtin_routes, *service.routes], deps)
     jobs = [*service.background, *([service.auditor.run_writer] if service.auditor else [])]
     app.cleanup_ctx.append(partial(_run_jobs, jobs))
     if service.proxy_routes:
@@ -166,7 +159,9 @@ def create_app(service: Service, settings: Settings) -> web.Application:
             on_proxied,
             settings.trusted_ca_file,
         )
-        add_proxy_routes(app, service.proxy_routes, proxy_options)
+        reverse_proxy = ReverseProxy(proxy_options)
+        reverse_proxy.add_routes(dispatcher, service.proxy_routes)
+        app.cleanup_ctx.append(partial(_run_proxy, reverse_proxy))
     app.cleanup_ctx.append(partial(_drain_after_reply, after_reply))
     return app
 
@@ -210,6 +205,11 @@ def _create_token_verifier(
     )
 
 
+async def _run_proxy(reverse_proxy: ReverseProxy, _: web.Application) -> AsyncIterator[None]:
+    async with reverse_proxy.run():
+        yield
+
+
 async def _run_jobs(jobs: Sequence[BackgroundJob], _: web.Application) -> AsyncIterator[None]:
     async with run_in_background(jobs):
         yield
@@ -235,7 +235,6 @@ async def start_service(
     certificate = load_certificate(settings.tls_cert, settings.tls_key, settings.tls_source)
     certificate_jobs = [certificate.watch_files] if certificate else []
     app = create_app(service, settings)
-    internal_urls = app[INTERNAL_URL] = []
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -249,15 +248,13 @@ async def start_service(
             await web.TCPSite(runner, host, port, ssl_context=context).start()
         except OSError as error:
             raise _listen_error(error, service, host, port) from None
-        url = internal_url = base_url(host, runner.addresses[0][1])
+        url = base_url(host, runner.addresses[0][1])
         if certificate:
-            # Doors of this process that make calls of it do so without leaving the machine.
-            await web.TCPSite(runner, LOOPBACK, 0).start()
-            url, internal_url = f"https{url[4:]}", base_url(LOOPBACK, runner.addresses[1][1])
-            internal_urls.append(internal_url)
+            url = f"https{url[4:]}"
         async with AsyncExitStack() as servers, run_in_background(certificate_jobs):
             for server_factory in service.extra_servers:
-                await servers.enter_async_context(server_factory(internal_url, app[AUTHENTICATOR]))
+                server = server_factory(app[DISPATCHER], app[AUTHENTICATOR])
+                await servers.enter_async_context(server)
             yield url
     finally:
         await runner.cleanup()

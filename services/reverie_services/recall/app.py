@@ -111,9 +111,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         )
         client_metrics = HttpClientMetrics(registry)
         model_metrics = ModelMetrics(registry)
-        mcp_gateway = mcp_routes.McpGateway(
-            settings.request_timeout, CallMetrics(registry, "mcp"), client_metrics
-        )
+        mcp_gateway = mcp_routes.McpGateway(settings.request_timeout, CallMetrics(registry, "mcp"))
         metrics = RecallMetrics(registry, concurrency_limit)
         model_manager = build_model_manager(settings, settings.recall_sparse, model_metrics)
         memories, sessions = MemoryStore(database), SessionStore(database)
@@ -215,9 +213,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             auditor=create_auditor(settings, "recall", AuditTable(database), registry),
             positions=_build_position_hooks(settings),
             client_metrics=client_metrics,
-            extra_servers=[
-                rpc.create_server_opener(settings, CallMetrics(registry, "grpc"), client_metrics)
-            ]
+            extra_servers=[rpc.create_server_opener(settings, CallMetrics(registry, "grpc"))]
             if settings.grpc_enabled
             else [],
         )

@@ -1,4 +1,4 @@
-"""Audit log middleware: records calls made with a key, mutations before their reply."""
+"""Audit log: records authenticated requests, mutations before their reply."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from itertools import groupby
 from typing import Any, Protocol
 
 import structlog
-from aiohttp import web
-from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry, Counter
 
 from reverie.domain.access.audit import MAX_SUBJECT_LENGTH, AuditEntry, AuditMode, collect_subjects
-from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.redaction.redactor import redact
-from reverie.runtime.http.problem_responses import PROBLEM_CODE, NextHandler
-from reverie.runtime.http.routes import AUTHENTICATED
+from reverie.runtime.http.exchange import AuditedRoute, IncomingRequest, OutgoingResponse
 from reverie.runtime.observability.tracing import current_trace_id
 from reverie.runtime.process.asyncio_helpers import BatchWriter
 from reverie.runtime.settings.settings import Settings
@@ -29,19 +25,6 @@ log = structlog.get_logger()
 MAX_PENDING_ENTRIES = 10_000
 """Reads that wait to be noted at most: more are counted as lost."""
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-class AuditedRoute(Protocol):
-    """What is called: a route."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def delegates(self) -> bool: ...
 
 
 class AuditLog(Protocol):
@@ -66,44 +49,14 @@ class Auditor:
             registry=registry,
         )
 
-    def middleware(self) -> Middleware:
-        """Goes around what answers problems, so that refusals are noted too."""
-
-        @web.middleware
-        async def audit(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-            response = await handler(request)
-            authenticated = request.get(AUTHENTICATED)
-            if authenticated is not None and not authenticated[0].delegates:
-                await self._record(request, response, *authenticated)
-            return response
-
-        return audit
-
-    async def _record(
-        self,
-        request: web.Request,
-        response: web.StreamResponse,
-        route: AuditedRoute,
-        principal: Principal,
-    ) -> None:
-        if is_mutation(route):
-            # Before the reply: what was acknowledged is in the log.
-            await self._write(
-                principal.tenant, [self._build_entry(request, response, route, principal)]
-            )
-        elif self._mode == "all" and not self._writer.add(
-            self._build_entry(request, response, route, principal)
-        ):
-            self._lost_counter.inc()
-
-    def _build_entry(
-        self,
-        request: web.Request,
-        response: web.StreamResponse,
-        route: AuditedRoute,
-        principal: Principal,
-    ) -> AuditEntry:
-        return AuditEntry(
+    async def record(self, request: IncomingRequest, response: OutgoingResponse) -> None:
+        """Notes an authenticated request, whether or not it failed."""
+        if request.authenticated is None:
+            return
+        route, principal = request.authenticated
+        if route.delegates or (self._mode != "all" and not is_mutation(route)):
+            return
+        entry = AuditEntry(
             id=new_id(),
             at=datetime.now(UTC),
             tenant=principal.tenant,
@@ -113,11 +66,16 @@ class Auditor:
             action=route.name,
             changes=is_mutation(route),
             status=response.status,
-            problem=request.get(PROBLEM_CODE),
-            subjects=collect_subjects(request.match_info, _json_body(response)),
+            problem=request.problem_code,
+            subjects=collect_subjects(request.path_values, _json_body(response)),
             trace=current_trace_id(),
             client=redact(request.headers.get("User-Agent", "")[:MAX_SUBJECT_LENGTH]).text,
         )
+        if is_mutation(route):
+            # Before the reply: what was acknowledged is in the log.
+            await self._write(principal.tenant, [entry])
+        elif not self._writer.add(entry):
+            self._lost_counter.inc()
 
     async def _write_all(self, batch: list[AuditEntry]) -> None:
         batch.sort(key=lambda entry: entry.tenant)
@@ -150,10 +108,9 @@ def is_mutation(route: AuditedRoute) -> bool:
     return route.method not in _SAFE_METHODS and not route.read_only
 
 
-def _json_body(response: web.StreamResponse) -> Mapping[str, Any] | None:
-    body = response.body if isinstance(response, web.Response) else None
-    if response.status < 300 and isinstance(body, bytes) and body.startswith(b"{"):
+def _json_body(response: OutgoingResponse) -> Mapping[str, Any] | None:
+    if response.status < 300 and response.body.startswith(b"{"):
         with suppress(ValueError):
-            parsed: Mapping[str, Any] = json.loads(body)
+            parsed: Mapping[str, Any] = json.loads(response.body)
             return parsed
     return None

@@ -13,6 +13,8 @@ from reverie.domain.access.principals import Principal
 from reverie.domain.core.consistency import StoredReply
 from reverie.domain.core.errors import InvalidInput, Unauthenticated
 from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor
+from reverie.runtime.http.dispatch import Dispatcher
+from reverie.runtime.http.exchange import AfterReplyJob
 from reverie.runtime.http.streaming import StreamingReply
 
 
@@ -23,16 +25,15 @@ async def unlimited(_: int) -> None:
 Body = TypeVar("Body")
 Params = TypeVar("Params")
 JSON_MEDIA_TYPE = "application/json"
-AfterReplyJob = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class Call(Generic[Body, Params]):
     """One request, read and validated. `Call[Remember, None]` has a body and no query.
 
-    `internal_url`: the base URL of this process, as the network has it; `raw_body`: the body as
-    it came, for who checks a signature; `redactor` redacts what a write stores; `spend` counts
-    memories that a stream brings.
+    `dispatcher` makes calls of other routes within the process. `raw_body` is the body as it
+    came, to check its signature. `redactor` redacts what a write stores. `spend` counts memories
+    that a stream brings.
     """
 
     body: Body
@@ -45,7 +46,7 @@ class Call(Generic[Body, Params]):
     after_reply_jobs: list[AfterReplyJob] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
     raw_body: bytes = b""
-    internal_url: str = ""
+    dispatcher: Dispatcher | None = None
     redactor: Redactor = CREDENTIAL_REDACTOR
     spend: Callable[[int], Awaitable[None]] = unlimited
 

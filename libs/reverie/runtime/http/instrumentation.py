@@ -1,22 +1,21 @@
-"""Outermost middleware: span, metrics and log line of each request, after-reply jobs."""
+"""Span, metrics, log line and common headers of each request; jobs that run after the reply."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import structlog
-from aiohttp import web
-from aiohttp.typedefs import Middleware
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry
 
-from reverie.runtime.http.calls import AfterReplyJob
-from reverie.runtime.http.problem_responses import (
-    PROBLEM_CODE,
-    NextHandler,
-    route_pattern,
+from reverie.runtime.http.exchange import (
+    AfterReplyJob,
+    IncomingRequest,
+    OutgoingResponse,
+    RequestHandler,
 )
 from reverie.runtime.observability.metrics import RequestMetrics
 from reverie.runtime.observability.tracing import (
@@ -32,9 +31,6 @@ TRACE_HEADER = "X-Trace-Id"
 TENANT_HEADER = "Reverie-Tenant"
 """By which a gateway asks whose call it passed on was, for its own log, and is told."""
 TENANT_REQUESTED = "?"
-AFTER_REPLY: web.RequestKey[list[AfterReplyJob]] = web.RequestKey("LATER", list)
-RATE_LIMIT_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("LEFT", dict)
-"""What the key has left, as headers of the response."""
 _KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 PROBE_PATHS = frozenset({"/health", "/ready", "/metrics"})
 
@@ -71,27 +67,22 @@ async def _run_guarded(job: AfterReplyJob) -> None:
 
 
 class RequestInstrumentation:
-    """The middleware, and the hook that puts the trace into every response."""
+    """Observes requests: spans, metrics and log lines."""
 
     def __init__(self, registry: CollectorRegistry, after_reply: AfterReplyRunner) -> None:
         self._metrics = RequestMetrics(registry)
         self._after_reply = after_reply
         self._tracer = trace.get_tracer("reverie.http")
 
-    def middleware(self) -> Middleware:
-        @web.middleware
-        async def observe(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-            structlog.contextvars.clear_contextvars()
-            method = request.method if request.method in _KNOWN_METHODS else "OTHER"
-            return await self._observe_request(request, handler, method)
-
-        return observe
-
-    async def _observe_request(
-        self, request: web.Request, handler: NextHandler, method: str
-    ) -> web.StreamResponse:
+    @asynccontextmanager
+    async def observe(
+        self, request: IncomingRequest, handler: RequestHandler
+    ) -> AsyncIterator[OutgoingResponse]:
+        """The response of `handler`. The request ends when the context is left."""
+        structlog.contextvars.clear_contextvars()
+        method = request.method if request.method in _KNOWN_METHODS else "OTHER"
         started = time.perf_counter()
-        route = route_pattern(request)
+        route = request.route_pattern
         with self._tracer.start_as_current_span(
             f"{method} {route}",
             context=extract_context(request.headers),
@@ -99,55 +90,48 @@ class RequestInstrumentation:
             attributes={"http.request.method": method, "http.route": route},
             record_exception=False,
         ) as span:
+            response: OutgoingResponse | None = None
             try:
                 response = await handler(request)
-                await _send_reply(request, response)
+                response.headers.update(_common_headers(request))
+                yield response
             finally:
-                self._after_reply.start(request.get(AFTER_REPLY, ()))
-            code = request.get(PROBLEM_CODE)
-            _finish_span(span, response.status, code)
-            seconds = time.perf_counter() - started
-            self._metrics.observe(method, route, response.status, seconds, code)
-            _log_request(request, response.status, seconds, code)
-        return response
+                self._after_reply.start(request.after_reply_jobs)
+                if response is not None:
+                    seconds = time.perf_counter() - started
+                    self._record(span, request, method, response.status, seconds)
+
+    def _record(
+        self, span: trace.Span, request: IncomingRequest, method: str, status: int, seconds: float
+    ) -> None:
+        code = request.problem_code
+        span.set_attribute("http.response.status_code", status)
+        if status >= 500:
+            mark_failed(span, code or str(status))
+        self._metrics.observe(method, request.route_pattern, status, seconds, code)
+        is_quiet = request.url.path in PROBE_PATHS and status < 500
+        (log.debug if is_quiet else log.info)(
+            "request_answered",
+            method=request.method,
+            route=request.route_pattern,
+            status=status,
+            ms=round(seconds * 1000, 2),
+            **({"problem": code} if code else {}),
+        )
 
 
-async def _send_reply(request: web.Request, response: web.StreamResponse) -> None:
-    """Writes the reply here rather than later, so that what comes after comes after it."""
-    try:
-        await response.prepare(request)
-        await response.write_eof()
-    except ConnectionError:
-        log.debug("client_gone", route=route_pattern(request))
-
-
-def _finish_span(span: trace.Span, status: int, code: str | None) -> None:
-    span.set_attribute("http.response.status_code", status)
-    if status >= 500:
-        mark_failed(span, code or str(status))
-
-
-def _log_request(request: web.Request, status: int, seconds: float, code: str | None) -> None:
-    quiet = request.path in PROBE_PATHS and status < 500
-    (log.debug if quiet else log.info)(
-        "request_answered",
-        method=request.method,
-        route=route_pattern(request),
-        status=status,
-        ms=round(seconds * 1000, 2),
-        **({"problem": code} if code else {}),
-    )
-
-
-async def add_response_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Headers of every response; names no version of anything."""
-    response.headers["Server"] = "reverie"
-    response.headers.update(request.get(RATE_LIMIT_HEADERS, {}))
-    response.headers["X-Content-Type-Options"] = "nosniff"
+def _common_headers(request: IncomingRequest) -> dict[str, str]:
+    """Headers of every response; they name no version of anything."""
+    headers = {
+        "Server": "reverie",
+        **request.rate_limit_headers,
+        "X-Content-Type-Options": "nosniff",
+    }
     tenant = structlog.contextvars.get_contextvars().get("tenant")
     if tenant and request.headers.get(TENANT_HEADER) == TENANT_REQUESTED:
-        response.headers[TENANT_HEADER] = tenant
+        headers[TENANT_HEADER] = tenant
     trace_id = current_trace_id()
     if trace_id is not None:
-        response.headers[TRACE_HEADER] = trace_id
-        response.headers.update(inject_headers())
+        headers[TRACE_HEADER] = trace_id
+        headers.update(inject_headers())
+    return headers

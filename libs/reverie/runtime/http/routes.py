@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from aiohttp import web
+from multidict import CIMultiDict
 from pydantic import BaseModel
 
 from reverie.domain.access.principals import Principal, set_current_principal
@@ -20,6 +19,8 @@ from reverie.domain.redaction.redactor import CREDENTIAL_REDACTOR, Redactor, Red
 from reverie.domain.redaction.vault_secrets import OutdatedSecrets
 from reverie.runtime.auth.authentication import KeyFinder, TokenVerifier, authenticate, bearer_token
 from reverie.runtime.http.calls import Call, Reply, RouteHandler, render_reply
+from reverie.runtime.http.dispatch import Dispatcher
+from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
 from reverie.runtime.http.idempotency import (
     BestEffortIdempotency,
     EncryptedIdempotency,
@@ -28,14 +29,13 @@ from reverie.runtime.http.idempotency import (
     run_once,
     run_once_streaming,
 )
-from reverie.runtime.http.instrumentation import AFTER_REPLY, PROBE_PATHS, RATE_LIMIT_HEADERS
+from reverie.runtime.http.instrumentation import PROBE_PATHS
 from reverie.runtime.http.read_your_writes import PositionHooks
 from reverie.runtime.http.streaming import (
     StreamingReply,
     has_small_body,
     read_body,
     read_chunks,
-    send_stream,
 )
 from reverie.runtime.http.validation import check_path, parse_body, parse_query
 from reverie.runtime.limits.concurrency import ConcurrencyLimiter
@@ -92,16 +92,8 @@ class Route:
         return f"{self.method} {self.path}"
 
 
-AUTHENTICATED: web.RequestKey[tuple[Route, Principal]] = web.RequestKey("ADMITTED", tuple)
-"""The route of a request that was let in, and who sent it."""
-_MIN_COMPRESS_BYTES = 1024
-"""Bytes above which an answer is packed for who asks for it."""
 _LARGE_BODY_BYTES = 256 * 1024
 """Bytes of a body that is worked on beside the event loop, so that others need not wait for it."""
-_GZIP_WBITS = 16 + zlib.MAX_WBITS
-
-INTERNAL_URL: web.AppKey[list[str]] = web.AppKey("OWN_URL", list)
-"""Where this process is reached from within, where that is another way than from without."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +110,7 @@ class RouteDependencies:
     positions: PositionHooks = field(default_factory=PositionHooks)
     concurrency: ConcurrencyLimiter | None = None
     tokens: TokenVerifier | None = None
+    dispatcher: Dispatcher | None = None
 
     def acquire_slot(self, route: Route) -> AbstractAsyncContextManager[None]:
         """Holds a slot of the concurrency limit. Probes are not limited."""
@@ -126,17 +119,16 @@ class RouteDependencies:
         return self.concurrency.acquire()
 
 
-def add_routes(app: web.Application, routes: list[Route], deps: RouteDependencies) -> None:
-    """Adds the routes to the app. A GET route answers HEAD too."""
+def add_routes(dispatcher: Dispatcher, routes: list[Route], deps: RouteDependencies) -> None:
+    """Adds the routes to the dispatcher."""
     for route in routes:
         handler = partial(_handle_stream if route.streaming else _handle, route, deps)
-        if route.method == "GET":
-            app.router.add_get(route.path, handler, allow_head=True)
-        else:
-            app.router.add_route(route.method, route.path, handler)
+        dispatcher.add_route(route.method, route.path, handler)
 
 
-async def _handle(route: Route, deps: RouteDependencies, request: web.Request) -> web.Response:
+async def _handle(
+    route: Route, deps: RouteDependencies, request: IncomingRequest
+) -> OutgoingResponse:
     set_current_principal(None)
     async with asyncio.timeout(deps.request_timeout):
         principal = None if route.public else await _authenticate(route, deps, request)
@@ -150,38 +142,25 @@ async def _handle(route: Route, deps: RouteDependencies, request: web.Request) -
             data = await read() if data is None else data
             reply, position_headers = await _run_call(route, deps, request, data, principal)
     if _is_not_modified(route, request, reply):
-        return web.Response(status=304, headers={"ETag": reply.headers["ETag"]})
-    response = web.Response(
-        status=reply.status, body=reply.body, headers={**reply.headers, **position_headers}
+        return OutgoingResponse(304, CIMultiDict({"ETag": reply.headers["ETag"]}))
+    return OutgoingResponse(
+        reply.status, CIMultiDict({**reply.headers, **position_headers}), reply.body
     )
-    if len(reply.body) > _MIN_COMPRESS_BYTES:
-        response.headers["Vary"] = "Accept-Encoding"
-        if _accepts_gzip(request):
-            response.headers["Content-Encoding"] = "gzip"
-            response.body = await _compress(reply.body)
-    return response
-
-
-async def _compress(body: bytes) -> bytes:
-    """As gzip at its quickest: a short body takes less than to hand it to a thread."""
-    if len(body) > _LARGE_BODY_BYTES:
-        return await asyncio.to_thread(zlib.compress, body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
-    return zlib.compress(body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
 
 
 async def _run_call(
     route: Route,
     deps: RouteDependencies,
-    request: web.Request,
+    request: IncomingRequest,
     data: bytes,
     principal: Principal | None,
 ) -> tuple[StoredReply, Mapping[str, str]]:
     """The answer, and headers that tell where in the log of the store it stands."""
     redactor = await _load_redactor(route, deps, principal)
     with deps.positions.wait_for_position(request.headers):
-        read_call = partial(_read_call, route, request, data, principal, redactor)
+        read_call = partial(_read_call, route, deps, request, data, principal, redactor)
         call = await asyncio.to_thread(read_call) if len(data) > _LARGE_BODY_BYTES else read_call()
-        request[AFTER_REPLY] = call.after_reply_jobs
+        request.after_reply_jobs = call.after_reply_jobs
         await _count_usage(route, deps, call, len(data))
         try:
             reply = await _answer_idempotently(route, deps, request, (call, data))
@@ -190,19 +169,21 @@ async def _run_call(
         return reply, await deps.positions.response_headers(route.method, reply.status)
 
 
-async def _authenticate(route: Route, deps: RouteDependencies, request: web.Request) -> Principal:
+async def _authenticate(
+    route: Route, deps: RouteDependencies, request: IncomingRequest
+) -> Principal:
     """The holder of the key, who has sent no more requests than the key may."""
     principal = await authenticate(request.headers, deps.keys, deps.tokens)
-    request[AUTHENTICATED] = (route, principal)
+    request.authenticated = (route, principal)
     set_current_principal(principal)
     if deps.rates is not None and not route.delegates:
         try:
             remaining = await deps.rates.count_request(principal)
         except QuotaExceeded as error:
-            request[RATE_LIMIT_HEADERS] = RemainingQuota.exhausted(error).headers()
+            request.rate_limit_headers = RemainingQuota.exhausted(error).headers()
             raise
         if remaining is not None:
-            request[RATE_LIMIT_HEADERS] = remaining.headers()
+            request.rate_limit_headers = remaining.headers()
     return principal
 
 
@@ -227,43 +208,63 @@ async def _count_usage(
         await deps.rates.count_memories(call.caller, route.count_new_memories(call.body))
 
 
-def _accepts_gzip(request: web.Request) -> bool:
-    """Whether the client asked for gzip, and did not give it a weight of zero."""
-    for encoding in request.headers.get("Accept-Encoding", "").lower().split(","):
-        name, _, weight = encoding.replace(" ", "").partition(";q=")
-        if name == "gzip":
-            return weight.strip("0.") != "" or not weight
-    return False
-
-
-def _is_not_modified(route: Route, request: web.Request, reply: StoredReply) -> bool:
+def _is_not_modified(route: Route, request: IncomingRequest, reply: StoredReply) -> bool:
     tags = [tag.strip() for tag in request.headers.get("If-None-Match", "").split(",")]
     tag = reply.headers.get("ETag")
     return route.method == "GET" and tag is not None and bool({tag, f"W/{tag}", "*"} & {*tags})
 
 
 async def _handle_stream(
-    route: Route, deps: RouteDependencies, request: web.Request
-) -> web.StreamResponse:
+    route: Route, deps: RouteDependencies, request: IncomingRequest
+) -> OutgoingResponse:
     principal = await _authenticate(route, deps, request)
     redactor = await _load_redactor(route, deps, principal)
-    call = _read_call(route, request, b"", principal, redactor)
+    call = _read_call(route, deps, request, b"", principal, redactor)
     if deps.rates is not None:
         call = replace(call, spend=partial(deps.rates.count_memories, principal))
-    request[AFTER_REPLY] = call.after_reply_jobs
-    with deps.positions.wait_for_position(request.headers):
+    request.after_reply_jobs = call.after_reply_jobs
+    wait_for_position = partial(deps.positions.wait_for_position, request.headers)
+    with wait_for_position():
         result = await _run_streaming(route, deps, request, call)
         if isinstance(result, StreamingReply):
-            return await send_stream(request, result, deps.request_timeout)
+            chunks = aiter(result.chunks)
+            # An error before the first chunk can still become a problem response.
+            first = await anext(chunks, b"")
+            return OutgoingResponse(
+                200,
+                CIMultiDict(result.headers),
+                chunks=_continue_stream(first, chunks, wait_for_position),
+                endless=result.endless,
+            )
     reply = result if isinstance(result, StoredReply) else render_reply(result)
     position_headers = await deps.positions.response_headers(route.method, reply.status)
-    return web.Response(
-        status=reply.status, body=reply.body, headers={**reply.headers, **position_headers}
+    return OutgoingResponse(
+        reply.status, CIMultiDict({**reply.headers, **position_headers}), reply.body
     )
 
 
+async def _continue_stream(
+    first: bytes,
+    chunks: AsyncIterator[bytes],
+    wait_for_position: Callable[[], AbstractContextManager[None]],
+) -> AsyncGenerator[bytes, None]:
+    """All chunks. Each may be read in another task, so each gets a read barrier of its own."""
+    try:
+        yield first
+        while True:
+            with wait_for_position():
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
 async def _run_streaming(
-    route: Route, deps: RouteDependencies, request: web.Request, call: Call[Any, Any]
+    route: Route, deps: RouteDependencies, request: IncomingRequest, call: Call[Any, Any]
 ) -> BaseModel | Reply | StreamingReply | StoredReply:
     """The answer; to a long body that names itself it is given once."""
     if not route.stream_limit:
@@ -276,7 +277,7 @@ async def _run_streaming(
     async def answered(body: AsyncIterator[bytes]) -> StoredReply:
         return await _run_handler(route, replace(call, stream=body))
 
-    request_name = f"{route.method} {request.path_qs}"
+    request_name = f"{route.method} {request.url}"
     return await run_once_streaming(
         deps.idempotency,
         call.principal.tenant,
@@ -299,7 +300,7 @@ async def _load_redactor(
 async def _answer_with_fresh_secrets(
     route: Route,
     deps: RouteDependencies,
-    request: web.Request,
+    request: IncomingRequest,
     call_and_data: tuple[Call[Any, Any], bytes],
 ) -> StoredReply:
     """The answer with the secrets as they are now."""
@@ -316,41 +317,31 @@ async def _answer_with_fresh_secrets(
 
 def _read_call(
     route: Route,
-    request: web.Request,
+    deps: RouteDependencies,
+    request: IncomingRequest,
     data: bytes,
     principal: Principal | None,
     redactor: Redactor = CREDENTIAL_REDACTOR,
 ) -> Call[Any, Any]:
-    check_path(request.match_info)
+    check_path(request.path_values)
     return Call(
         body=parse_body(route.body, data) if route.body else None,
-        query=parse_query(route.query, request.query),
-        path=dict(request.match_info),
+        query=parse_query(route.query, request.url.query),
+        path=request.path_values,
         headers=request.headers,
         raw_body=data,
         trace_id=current_trace_id() or "",
         idempotency_key=request_idempotency_key(request.headers, principal),
         caller=principal,
-        internal_url=_internal_url(request),
+        dispatcher=deps.dispatcher,
         redactor=redactor,
     )
-
-
-def _internal_url(request: web.Request) -> str:
-    """Where the connection ends; a `Host` header may say anything. Behind TLS: the way inside."""
-    for url in request.app.get(INTERNAL_URL, ()):
-        return url
-    socket_name = request.transport.get_extra_info("sockname") if request.transport else None
-    if not socket_name:
-        return ""
-    host = f"[{socket_name[0]}]" if ":" in socket_name[0] else socket_name[0]
-    return f"http://{host}:{socket_name[1]}"
 
 
 async def _answer_idempotently(
     route: Route,
     deps: RouteDependencies,
-    request: web.Request,
+    request: IncomingRequest,
     call_and_data: tuple[Call[Any, Any], bytes],
 ) -> StoredReply:
     call, data = call_and_data
@@ -364,7 +355,7 @@ async def _answer_idempotently(
         BestEffortIdempotency(store) if route.read_only else store,
         call.principal.tenant,
         call.idempotency_key or "",
-        (f"{route.method} {request.path_qs}", data),
+        (f"{route.method} {request.url}", data),
         partial(_run_handler, route, call),
     )
 

@@ -8,11 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import structlog
-from aiohttp import ClientPayloadError, web
-from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from aiohttp import web
 
 from reverie.domain.core.errors import MalformedInput, PayloadTooLarge
+from reverie.runtime.http.exchange import IncomingRequest
 
 T = TypeVar("T")
 
@@ -78,8 +77,6 @@ async def _cancel_and_wait(*tasks: asyncio.Task[T] | asyncio.Task[bool] | None) 
     await asyncio.wait(pending)
 
 
-log = structlog.get_logger()
-
 _SMALL_BODY_BYTES = 64 * 1024
 _CONTENT_ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 
@@ -96,7 +93,7 @@ class StreamingReply:
     endless: bool = False
 
 
-def check_content_encoding(request: web.Request) -> None:
+def check_content_encoding(request: IncomingRequest) -> None:
     """Raises `MalformedInput` where a body is packed in a way that is not unpacked here."""
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in _CONTENT_ENCODINGS:
@@ -105,83 +102,37 @@ def check_content_encoding(request: web.Request) -> None:
         )
 
 
-def check_body_size(request: web.Request, limit: int, setting: str) -> None:
+def check_body_size(request: IncomingRequest, limit: int, setting: str) -> None:
     """Raises `PayloadTooLarge` if the announced size of the body exceeds `limit` bytes."""
     size = request.content_length or 0
     if size > limit:
         raise PayloadTooLarge("body", size, limit, setting)
 
 
-def has_small_body(request: web.Request) -> bool:
+async def read_chunks(
+    request: IncomingRequest, limit: int, setting: str
+) -> AsyncGenerator[bytes, None]:
+    """The chunks of the body; raises `PayloadTooLarge` once they exceed `limit` bytes."""
+    check_content_encoding(request)
+    check_body_size(request, limit, setting)
+    size = 0
+    async for chunk in request.chunks:
+        size += len(chunk)
+        if size > limit:
+            raise PayloadTooLarge("body", size, limit, setting)
+        yield chunk
+
+
+async def read_body(request: IncomingRequest, limit: int, setting: str = "body_limit") -> bytes:
+    """The whole body; raises `PayloadTooLarge` if it exceeds `limit` bytes."""
+    return b"".join([chunk async for chunk in read_chunks(request, limit, setting)])
+
+
+def has_small_body(request: IncomingRequest) -> bool:
     """Whether the body is known to fit into the buffer that the connection has anyway."""
-    if not request.body_exists:
-        return True
     size = request.content_length
     return (
         size is not None
         and size <= _SMALL_BODY_BYTES
-        and not request.headers.get("Content-Encoding")
+        and not (size and request.headers.get("Content-Encoding"))
     )
-
-
-async def read_body(request: web.Request, limit: int, setting: str = "body_limit") -> bytes:
-    """The whole body; raises `PayloadTooLarge` above `body_limit` bytes."""
-    check_content_encoding(request)
-    check_body_size(request, limit, setting)
-    try:
-        return await request.clone(client_max_size=limit).read()
-    except HTTPRequestEntityTooLarge:
-        raise PayloadTooLarge("body", limit + 1, limit, setting) from None
-    except (web.RequestPayloadError, web.HTTPBadRequest):
-        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
-
-
-async def read_chunks(request: web.Request, limit: int, setting: str) -> AsyncIterator[bytes]:
-    """The body in pieces; raises `PayloadTooLarge` once it holds more than `limit` bytes."""
-    check_content_encoding(request)
-    check_body_size(request, limit, setting)
-    size = 0
-    try:
-        async for chunk in request.content.iter_any():
-            size += len(chunk)
-            if size > limit:
-                raise PayloadTooLarge("body", size, limit, setting)
-            yield chunk
-    except (web.RequestPayloadError, web.HTTPBadRequest, ClientPayloadError):
-        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
-
-
-async def send_stream(
-    request: web.Request, reply: StreamingReply, seconds: float
-) -> web.StreamResponse:
-    """Sends the pieces; a client that takes none for `seconds` is given up."""
-    chunks = reply.chunks.__aiter__()
-    first = await anext(chunks, b"")
-    rest = stream_until_stopped(request, chunks) if reply.endless else chunks
-    response = web.StreamResponse(headers=dict(reply.headers))
-    try:
-        await response.prepare(request)
-        if request.method != "HEAD":
-            await _write_chunk(response, first, seconds)
-            async for chunk in rest:
-                await _write_chunk(response, chunk, seconds)
-        await response.write_eof()
-    except Exception as error:
-        log.warning("stream_broken", reason=type(error).__name__)
-        if request.transport is not None:
-            request.transport.abort()
-    finally:
-        await _close_generator(chunks)
-    return response
-
-
-async def _write_chunk(response: web.StreamResponse, chunk: bytes, seconds: float) -> None:
-    async with asyncio.timeout(seconds):
-        await response.write(chunk)
-
-
-async def _close_generator(chunks: AsyncIterator[bytes]) -> None:
-    """Ends a generator that was left early, and with it whatever it holds open."""
-    close = getattr(chunks, "aclose", None)
-    if close is not None:
-        await close()

@@ -9,33 +9,32 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import ClientError, ClientTimeout
-
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.base import Problem
 from reverie.contracts.event_stream import ServerSentEvent, read_server_sent_events
 from reverie.contracts.operations import FieldValues
 from reverie.contracts.problems import build_problem, problem_from_error
-from reverie.domain.core.errors import Unavailable
-from reverie.mcp.rest_calls import RestCallError, call_rest, encode_query, parse_rest_problem
-from reverie_services.recall.grpc.errors import abort_with_problem
-from reverie_services.recall.grpc.rest_bridge import (
-    GatewayConnection,
-    build_headers,
+from reverie.domain.core.errors import ReverieError, Unavailable
+from reverie.mcp.rest_calls import RestCallError, call_rest, encode_query
+from reverie.runtime.http.dispatch import Dispatcher
+from reverie_services.recall.grpc.calls import check_response
+from reverie_services.recall.grpc.messages import (
+    abort_with_problem,
     decode_fields,
     encode_message,
+    forwarded_headers,
 )
+from reverie_services.recall.in_process_rest import InProcessRestClient
 
 READER_TASK_NAME = "grpc-watch"
 RETRY_HINT = "ask again with the last cursor"
-_TIMEOUT = ClientTimeout(sock_connect=5.0, sock_read=60.0)
 _STALE_EVENTS = ["staled", "cleared"]
 _MEMORY_EVENT_FIELDS = frozenset(pb.MemoryEvent.DESCRIPTOR.fields_by_name) - {"dream"}
 
 
-@dataclass
-class StreamEnded(Exception):
-    """The events end here, and why."""
+@dataclass(frozen=True)
+class _StreamEnd:
+    """Why there are no more events. `status` replaces the gRPC status of the problem's code."""
 
     problem: Problem
     status: str | None = None
@@ -43,9 +42,12 @@ class StreamEnded(Exception):
 
 @dataclass(frozen=True)
 class EventStreamServicer:
-    """The two streams. `backlog`: how many events a watcher may be behind."""
+    """The calls `WatchMemories` and `WatchStale`.
 
-    gateway: GatewayConnection
+    A watcher that is more than `backlog` events behind is disconnected.
+    """
+
+    dispatcher: Dispatcher
     backlog: int
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -69,13 +71,12 @@ class EventStreamServicer:
         if stale_event.gap or stale_event.alive:
             return stale_event
         stale_event.event = event.event
-
-        url = f"/v1/memories/{json.loads(event.data)['id']}"
+        rest = InProcessRestClient(self.dispatcher, forwarded_headers(context))
         try:
-            memory = await call_rest(self.gateway.create_rest_client(context), "GET", url)
+            memory = await call_rest(rest, "GET", f"/v1/memories/{json.loads(event.data)['id']}")
         except RestCallError as error:
             if error.problem.code != "not_found":
-                await abort_with_problem(context, error.problem)
+                raise
             return stale_event
         stale_event.memory.CopyFrom(encode_message(pb.Memory, memory))
         return stale_event
@@ -83,10 +84,10 @@ class EventStreamServicer:
     async def _iterate_buffered(
         self, fields: FieldValues, context: Any
     ) -> AsyncGenerator[ServerSentEvent, None]:
-        """The events as they are taken; read ahead of that, as far as the backlog goes."""
-        queue: asyncio.Queue[ServerSentEvent | StreamEnded] = asyncio.Queue(self.backlog + 1)
+        """The events in order. A task reads ahead, as far as the backlog goes."""
+        queue: asyncio.Queue[ServerSentEvent | _StreamEnd] = asyncio.Queue(self.backlog + 1)
         read_task = asyncio.create_task(
-            self._fill_queue(fields, context, queue), name=READER_TASK_NAME
+            self._fill_queue(fields, forwarded_headers(context), queue), name=READER_TASK_NAME
         )
         stop_task = asyncio.create_task(self.stopping.wait())
         next_task = asyncio.create_task(queue.get())
@@ -94,10 +95,9 @@ class EventStreamServicer:
             while True:
                 await asyncio.wait({next_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
                 if not next_task.done():
-                    error = Unavailable("the gateway", f"it is stopping: {RETRY_HINT}")
-                    await abort_with_problem(context, problem_from_error(error))
+                    raise Unavailable("the gateway", f"it is stopping: {RETRY_HINT}")
                 event = next_task.result()
-                if isinstance(event, StreamEnded):
+                if isinstance(event, _StreamEnd):
                     await abort_with_problem(context, event.problem, event.status)
                 next_task = asyncio.create_task(queue.get())
                 yield event
@@ -107,51 +107,48 @@ class EventStreamServicer:
             await asyncio.wait({read_task, stop_task, next_task})
 
     async def _fill_queue(
-        self, fields: FieldValues, context: Any, queue: asyncio.Queue[ServerSentEvent | StreamEnded]
+        self,
+        fields: FieldValues,
+        headers: dict[str, str],
+        queue: asyncio.Queue[ServerSentEvent | _StreamEnd],
     ) -> None:
-        """Reads events until there is no more room, or there are none."""
-        try:
-            async with aclosing(self._open_events(fields, context)) as events:
-                async for event in events:
-                    if queue.qsize() >= self.backlog:
-                        queue.put_nowait(_build_overflow(self.backlog))
-                        return
-                    queue.put_nowait(event)
-            queue.put_nowait(
-                StreamEnded(
-                    problem_from_error(Unavailable("the stream", f"it broke: {RETRY_HINT}"))
-                )
-            )
-        except StreamEnded as end:
-            queue.put_nowait(end)
-
-    async def _open_events(
-        self, fields: FieldValues, context: Any
-    ) -> AsyncGenerator[ServerSentEvent, None]:
+        """Reads events until the queue is full or the stream ends; the reason comes last."""
         query = {name: value for name, value in fields.items() if name != "cursor"}
         query["after"] = fields.get("cursor")
-        url = f"{self.gateway.url}/v1/events{encode_query(query)}"
+        end = _StreamEnd(problem_from_error(Unavailable("the stream", f"it broke: {RETRY_HINT}")))
         try:
-            async with self.gateway.http.get(
-                url, headers=build_headers(context), timeout=_TIMEOUT
-            ) as response:
-                if response.status >= 400:
-                    body = await response.json(content_type=None)
-                    raise StreamEnded(parse_rest_problem(response.status, body))
-                async for event in read_server_sent_events(response.content):
-                    yield event
-        except (ClientError, TimeoutError, OSError, ValueError) as error:
-            failure = Unavailable("the stream", f"it broke: {RETRY_HINT}")
-            raise StreamEnded(problem_from_error(failure)) from error
+            url = f"/v1/events{encode_query(query)}"
+            async with self.dispatcher.open("GET", url, headers) as response:
+                await check_response(response)
+                if response.chunks is not None:
+                    async for event in read_server_sent_events(_split_lines(response.chunks)):
+                        if queue.qsize() >= self.backlog:
+                            detail = (
+                                f"this watcher is more than {self.backlog} events behind "
+                                f"(grpc_watch_buffer): {RETRY_HINT}"
+                            )
+                            problem = build_problem("unavailable", detail)
+                            end = _StreamEnd(problem, "RESOURCE_EXHAUSTED")
+                            break
+                        queue.put_nowait(event)
+        except RestCallError as error:
+            end = _StreamEnd(error.problem)
+        except ReverieError:
+            pass
+        queue.put_nowait(end)
 
 
-def _build_overflow(backlog: int) -> StreamEnded:
-    detail = f"this watcher is more than {backlog} events behind (grpc_watch_buffer): {RETRY_HINT}"
-    return StreamEnded(build_problem("unavailable", detail), "RESOURCE_EXHAUSTED")
+async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a stream, each as soon as it is complete."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
 
 
 def _build_memory_event(event: ServerSentEvent) -> pb.MemoryEvent:
-    """An event as a message; a dream's numbers go in one field."""
+    """An event as a message; the figures of a dream are one field."""
     if event.event == "reset" or not event.data:
         return pb.MemoryEvent(cursor=event.id, gap=event.event == "reset", alive=not event.data)
     body = json.loads(event.data)

@@ -13,14 +13,14 @@ from reverie.contracts.problems import problem_from_error
 from reverie.domain.core.errors import ReverieError
 from reverie.runtime.auth.authentication import Authenticator
 from reverie.runtime.observability.call_metrics import CallMetrics, CallOutcome
-from reverie_services.recall.grpc.errors import abort_on_error, abort_with_problem
+from reverie_services.recall.grpc.messages import abort_on_error, abort_with_problem
 
 _PUBLIC_METHODS = frozenset({"Health"})
-"""What needs no key."""
+"""Methods that need no API key."""
 
 
 class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Turns away who brings no key that is known: a message may be long, and waits unread."""
+    """Rejects calls without a valid API key before their message, which may be long, is read."""
 
     def __init__(self, authenticate: Authenticator, service: str) -> None:
         self._authenticate = authenticate
@@ -29,7 +29,7 @@ class AuthenticationInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[mis
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], details: Any
     ) -> Any:
-        """The method's handler; for who is turned away one that reads nothing."""
+        """The handler of the method, or one that rejects the call and reads nothing."""
         handler = await continuation(details)
         name = details.method.removeprefix(self._service)
         if handler is None or name == details.method or name in _PUBLIC_METHODS:
@@ -51,11 +51,11 @@ async def _reject(error: ReverieError, _: Any, context: Any) -> None:
 _SERVER_FAULT_CODES = frozenset(
     {"DATA_LOSS", "DEADLINE_EXCEEDED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"}
 )
-"""The codes of what is no fault of who called."""
+"""Status codes of failures that are not the caller's fault."""
 
 
 class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Stands before every method of the server, also those of health and reflection."""
+    """Measures every method of the server, including health and reflection."""
 
     def __init__(self, metrics: CallMetrics) -> None:
         self._metrics = metrics
@@ -63,7 +63,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], details: Any
     ) -> Any:
-        """The method's handler, seen; None where there is no such method."""
+        """The measured handler of the method; None if there is no such method."""
         handler = await continuation(details)
         if handler is None:
             return None
@@ -77,14 +77,14 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             return grpc.stream_unary_rpc_method_handler(observed, *types)
         if handler.unary_stream:
             writes_directly = not isasyncgenfunction(handler.unary_stream)
-            # One that writes to the call itself answers once, when it is over.
+            # A method that writes to the context itself returns once, at its end.
             wrap = self._observe_unary if writes_directly else self._observe_stream
             observed = wrap(name, handler.unary_stream)
             return grpc.unary_stream_rpc_method_handler(observed, *types)
         return handler
 
     def _observe_unary(self, name: str, method: Callable[[Any, Any], Awaitable[Any]]) -> Any:
-        async def seen(request: Any, context: Any) -> Any:
+        async def observed(request: Any, context: Any) -> Any:
             with self._metrics.trace_call(name, _extract_trace_headers(context)) as outcome:
                 try:
                     async with abort_on_error(context):
@@ -92,10 +92,10 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
                 finally:
                     _record_outcome(outcome, context)
 
-        return seen
+        return observed
 
     def _observe_stream(self, name: str, method: Callable[[Any, Any], AsyncIterator[Any]]) -> Any:
-        async def seen(request: Any, context: Any) -> AsyncIterator[Any]:
+        async def observed(request: Any, context: Any) -> AsyncIterator[Any]:
             outcome = CallOutcome()
             with self._metrics.count_call(name, outcome):
                 try:
@@ -105,7 +105,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
                 finally:
                     _record_outcome(outcome, context)
 
-        return seen
+        return observed
 
 
 def _extract_trace_headers(context: Any) -> dict[str, str]:

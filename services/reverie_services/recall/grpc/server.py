@@ -15,28 +15,23 @@ from grpc_reflection.v1alpha import reflection
 
 from reverie.contracts import reverie_pb2 as pb
 from reverie.contracts.operations import OPERATIONS
-from reverie.domain.core.errors import Misconfigured, ReverieError
+from reverie.domain.core.errors import Misconfigured
 from reverie.runtime.auth.authentication import Authenticator
+from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.tls import Certificate
 from reverie.runtime.observability.call_metrics import CallMetrics
-from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
 from reverie.runtime.settings.settings import Settings
+from reverie_services.recall.grpc.calls import TransferServicer, create_unary_handler
 from reverie_services.recall.grpc.event_streams import EventStreamServicer
-from reverie_services.recall.grpc.export_import import TransferServicer
 from reverie_services.recall.grpc.interceptors import AuthenticationInterceptor, MetricsInterceptor
-from reverie_services.recall.grpc.rest_bridge import (
-    GatewayConnection,
-    create_unary_handler,
-    encode_message,
-    open_session,
-)
-from reverie_services.recall.loopback import call_gateway
+from reverie_services.recall.grpc.messages import encode_message
+from reverie_services.recall.in_process_rest import InProcessRestClient
 
 log = structlog.get_logger()
 
 
 def load_server_credentials(settings: Settings) -> Any:
-    """What the port is opened with: None without TLS. Raises `Misconfigured`."""
+    """The TLS credentials of the port; None without TLS. Raises `Misconfigured`."""
     cert, key = settings.grpc_cert or settings.tls_cert, settings.grpc_key
     if settings.grpc_cert is None:
         key = settings.tls_key
@@ -54,16 +49,16 @@ def load_server_credentials(settings: Settings) -> Any:
 
 
 class _ReloadingCertificates:
-    """The files as they are: each new connection is told of those that are there by then."""
+    """A certificate and its key, read again for new connections when the files change."""
 
     def __init__(self, cert: Path, key: Path) -> None:
         self._paths = cert, key
-        # Reads and checks the pair: what gRPC cannot use, it would only say at the first call.
+        # Checks the pair now: gRPC would only report an error at the first call.
         self._certificate = Certificate(cert, key)
         self.initial = self._read_files()
 
     def reload(self) -> Any:
-        """The files where they were renewed; None where they are as before, or no pair."""
+        """The files if they changed and are a valid pair; None otherwise."""
         if not self._certificate.reload_if_changed():
             return None
         try:
@@ -79,61 +74,58 @@ class _ReloadingCertificates:
 
 _SERVICE = pb.DESCRIPTOR.services_by_name["Reverie"]
 _SHUTDOWN_GRACE = 2.0
-"""Seconds that calls under way get once the gateway stops."""
+"""Seconds that running calls get when the gateway stops."""
 
-GrpcServerOpener = Callable[[str, Authenticator], AbstractAsyncContextManager[None]]
+GrpcServerOpener = Callable[[Dispatcher, Authenticator], AbstractAsyncContextManager[None]]
 
 
-def create_server_opener(
-    settings: Settings, call_metrics: CallMetrics, client_metrics: HttpClientMetrics
-) -> GrpcServerOpener:
-    """Opens the port, given the gateway's own URL and what tells who holds a key."""
+def create_server_opener(settings: Settings, call_metrics: CallMetrics) -> GrpcServerOpener:
+    """A function that runs the server, given the gateway's dispatcher and authentication."""
 
     @asynccontextmanager
-    async def open_door(url: str, authenticate: Authenticator) -> AsyncIterator[None]:
-        async with open_session(settings.request_timeout, client_metrics) as http:
-            gateway = GatewayConnection(http, url)
-            event_streams = EventStreamServicer(gateway, settings.grpc_watch_buffer)
-            interceptors = [
-                MetricsInterceptor(call_metrics),
-                AuthenticationInterceptor(authenticate, f"/{_SERVICE.full_name}/"),
-            ]
-            server = _create_server(gateway, event_streams, settings, interceptors)
-            await server.start()
-            log.info("listening_grpc", port=settings.grpc_port)
-            try:
-                yield
-            finally:
-                event_streams.stopping.set()
-                await server.stop(_SHUTDOWN_GRACE)
+    async def open_server(
+        dispatcher: Dispatcher, authenticate: Authenticator
+    ) -> AsyncIterator[None]:
+        event_streams = EventStreamServicer(dispatcher, settings.grpc_watch_buffer)
+        interceptors = [
+            MetricsInterceptor(call_metrics),
+            AuthenticationInterceptor(authenticate, f"/{_SERVICE.full_name}/"),
+        ]
+        server = _create_server(dispatcher, event_streams, settings, interceptors)
+        await server.start()
+        log.info("listening_grpc", port=settings.grpc_port)
+        try:
+            yield
+        finally:
+            event_streams.stopping.set()
+            await server.stop(_SHUTDOWN_GRACE)
 
-    return open_door
+    return open_server
 
 
 def _create_server(
-    gateway: GatewayConnection,
+    dispatcher: Dispatcher,
     event_streams: EventStreamServicer,
     settings: Settings,
     interceptors: Sequence[Any],
 ) -> Any:
-    """The server, bound to its port. Raises `Misconfigured` where that cannot be."""
+    """The server, bound to its port. Raises `Misconfigured`."""
     server = grpc.aio.server(
         interceptors=interceptors,
         options=[
             ("grpc.so_reuseport", 0),
-            # What is too large is refused by the REST call, in its words, up to this.
+            # Below this limit the REST call rejects what is too large, with its own message.
             ("grpc.max_receive_message_length", max(2 * settings.body_limit, settings.git_limit)),
             ("grpc.max_send_message_length", -1),
         ],
     )
-    health_servicer, transfers = GatewayHealthServicer(gateway), TransferServicer(gateway)
-    handlers = {
-        operation.rpc_name: create_unary_handler(
-            gateway, operation, *_get_message_types(operation.rpc_name)
-        )
-        for operation in OPERATIONS
-    }
-    # It needs no key and asks nothing: taken for a stream, a message stays unread.
+    health_servicer, transfers = GatewayHealthServicer(dispatcher), TransferServicer(dispatcher)
+    handlers = {}
+    for operation in OPERATIONS:
+        name = operation.rpc_name
+        unary_handler = create_unary_handler(dispatcher, operation, _get_message_types(name)[1])
+        handlers[name] = _build_handler(unary_handler, name, grpc.unary_unary_rpc_method_handler)
+    # It needs no API key. As a stream handler it leaves the message unread.
     handlers["Health"] = _build_handler(
         health_servicer.check_ready, "Health", grpc.stream_unary_rpc_method_handler
     )
@@ -152,12 +144,22 @@ def _create_server(
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     service_names = (_SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(service_names, server)
-    _bind_port(server, settings)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"{host}:{settings.grpc_port}"
+    try:
+        credentials = load_server_credentials(settings)
+        if credentials is None:
+            server.add_insecure_port(address)
+        else:
+            server.add_secure_port(address, credentials)
+    except RuntimeError:
+        reason = f"cannot listen on {address}: stop who uses it or set REVERIE_GRPC_PORT"
+        raise Misconfigured("grpc_port", reason) from None
     return server
 
 
 def _get_message_types(name: str) -> tuple[type[Any], type[Any]]:
-    """The messages that go in and come out."""
+    """The types of the request and of the response."""
     method = _SERVICE.methods_by_name[name]
     return GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
@@ -172,30 +174,25 @@ def _build_handler(method: Any, name: str, create: Any) -> Any:
 
 
 class GatewayHealthServicer(health.aio.HealthServicer):  # type: ignore[misc]
-    """What `/ready` says when it is asked, also as grpc.health.v1 has it; without a key."""
+    """Reports what `/ready` says, also as the standard service grpc.health.v1."""
 
-    def __init__(self, gateway: GatewayConnection) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
-        self._gateway = gateway
+        self._rest = InProcessRestClient(dispatcher, {})
 
     async def check_ready(self, _: Any, __: Any) -> Any:
-        """`Health`: each check."""
-        try:
-            status, body = await call_gateway(
-                self._gateway.http, "GET", f"{self._gateway.url}/ready", None, {}
-            )
-        except ReverieError:
-            return pb.HealthResponse(ready=False)
+        """`Health`: the result of each check."""
+        status, body = await self._rest("GET", "/ready")
         fields = {"ready": status == 200, "checks": body.get("checks", {})}
         return encode_message(pb.HealthResponse, fields)
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The status of the service, or of the server where none is named."""
+        """The status of a service, or of the server if none is named."""
         await self._update_status()
         return await super().Check(request, context)
 
     async def Watch(self, request: Any, context: Any) -> None:  # noqa: N802
-        """The status, and each change that somebody's `Check` finds."""
+        """The status, and each change that a `Check` finds."""
         await self._update_status()
         await super().Watch(request, context)
 
@@ -204,17 +201,3 @@ class GatewayHealthServicer(health.aio.HealthServicer):  # type: ignore[misc]
         ready = (await self.check_ready(None, None)).ready
         for name in ("", _SERVICE.full_name):
             await self.set(name, response_type.SERVING if ready else response_type.NOT_SERVING)
-
-
-def _bind_port(server: Any, settings: Settings) -> None:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"{host}:{settings.grpc_port}"
-    try:
-        credentials = load_server_credentials(settings)
-        if credentials is None:
-            server.add_insecure_port(address)
-        else:
-            server.add_secure_port(address, credentials)
-    except RuntimeError:
-        reason = f"cannot listen on {address}: stop who uses it or set REVERIE_GRPC_PORT"
-        raise Misconfigured("grpc_port", reason) from None

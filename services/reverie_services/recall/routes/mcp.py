@@ -11,23 +11,21 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from aiohttp import ClientSession, ClientTimeout, DummyCookieJar
-
 from reverie.contracts.base import Name
-from reverie.domain.core.errors import Unavailable
-from reverie.mcp.rest_calls import RestCallError, encode_query
-from reverie.mcp.rest_calls import RestQuery as Parameters
+from reverie.mcp.rest_calls import RestCallError, RestQuery
 from reverie.mcp.streamable_http import StreamableHttp, ToolProfile
 from reverie.runtime.http.calls import JSON_MEDIA_TYPE, Call, Reply
+from reverie.runtime.http.dispatch import Dispatcher
 from reverie.runtime.http.routes import Route
 from reverie.runtime.http.validation import QueryParams
 from reverie.runtime.observability.call_metrics import CallMetrics
-from reverie.runtime.observability.http_client_metrics import HttpClientMetrics
-from reverie_services.recall.loopback import call_gateway
+from reverie_services.recall.in_process_rest import InProcessRestClient
+
+_FORWARDED = ("Authorization", "User-Agent")
 
 
 class McpQuery(QueryParams):
-    """`profile`: which tools. `project`: what calls without a place mean."""
+    """`profile` selects the tools. `project` is the default project of calls that name none."""
 
     profile: ToolProfile = "full"
     project: Name | None = None
@@ -35,28 +33,20 @@ class McpQuery(QueryParams):
 
 @dataclass(frozen=True)
 class _McpCaller:
-    """Who asks, and where the REST calls of the answer go."""
+    """The client of a message."""
 
-    url: str
-    authorization: str
+    dispatcher: Dispatcher
+    headers: Mapping[str, str]
     project: str | None
-    key: str | None
+    idempotency_key: str | None
     write_numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def headers(self, method: str) -> dict[str, str]:
-        """The key of whoever asks, and under its idempotency key one for each write."""
-        headers = {"Authorization": self.authorization}
-        if self.key and method != "GET":
-            key_digest = hashlib.sha256(self.key.encode()).hexdigest()
-            headers["Idempotency-Key"] = f"mcp-{key_digest}-{next(self.write_numbers)}"
-        return headers
 
-
-_CALLER: ContextVar[_McpCaller] = ContextVar("asker")
+_CALLER: ContextVar[_McpCaller] = ContextVar("mcp_caller")
 
 
 def build_mcp_routes(gateway: McpGateway, body_limit: int) -> list[Route]:
-    """The one route of the protocol."""
+    """The route of the protocol."""
     return [
         Route(
             "POST",
@@ -74,30 +64,19 @@ def build_mcp_routes(gateway: McpGateway, body_limit: int) -> list[Route]:
 
 
 class McpGateway:
-    """The servers of all profiles. `seconds`: what one REST call of a tool may take."""
+    """The MCP server of the gateway. Its tools make REST calls within the process."""
 
-    def __init__(
-        self, timeout: float, call_metrics: CallMetrics, client_metrics: HttpClientMetrics
-    ) -> None:
-        self._timeout = ClientTimeout(total=timeout)
-        self._call_metrics, self._client_metrics = call_metrics, client_metrics
+    def __init__(self, request_timeout: float, call_metrics: CallMetrics) -> None:
+        self._request_timeout = request_timeout
+        self._call_metrics = call_metrics
         self._ready = asyncio.Event()
         self._mcp_server = StreamableHttp(
-            self._call_rest, lambda: _CALLER.get().project, self._observe_tool
+            _call_rest, lambda: _CALLER.get().project, self._observe_tool
         )
-        self._http: ClientSession | None = None
 
     async def run(self) -> None:
         """Serves until it is cancelled."""
-        async with (
-            self._mcp_server.run(),
-            ClientSession(
-                timeout=self._timeout,
-                cookie_jar=DummyCookieJar(),
-                trace_configs=[self._client_metrics.trace_config()],
-            ) as http,
-        ):
-            self._http = http
+        async with self._mcp_server.run():
             self._ready.set()
             try:
                 await asyncio.Event().wait()
@@ -105,16 +84,15 @@ class McpGateway:
                 self._ready.clear()
 
     async def handle_message(self, call: Call[None, McpQuery]) -> Reply:
-        """`POST /mcp`: one message of the protocol, one JSON answer."""
+        """`POST /mcp`: one message of the protocol, one JSON response."""
         assert call.stream is not None
-        async with asyncio.timeout(self._timeout.total):
+        assert call.dispatcher is not None
+        async with asyncio.timeout(self._request_timeout):
             body = b"".join([chunk async for chunk in call.stream])
-        authorization = call.headers.get("Authorization", "")
+            await self._ready.wait()
+        headers = {name: call.headers[name] for name in _FORWARDED if name in call.headers}
         idempotency_key = call.headers.get("Idempotency-Key")
-        _CALLER.set(
-            _McpCaller(call.internal_url, authorization, call.query.project, idempotency_key)
-        )
-        await self._ready.wait()
+        _CALLER.set(_McpCaller(call.dispatcher, headers, call.query.project, idempotency_key))
         response = await self._mcp_server.handle_message(call.query.profile, call.headers, body)
         return Reply(response.status, bytes(response.body), response.headers)
 
@@ -127,18 +105,20 @@ class McpGateway:
                 outcome.code = error.problem.code
                 raise
 
-    async def _call_rest(
-        self,
-        method: str,
-        path: str,
-        query: Parameters | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int, Any]:
-        caller, http = _CALLER.get(), self._http
-        if http is None:
-            raise Unavailable("the gateway", "it is stopping")
-        url = f"{caller.url}{path}{encode_query(query)}"
-        return await call_gateway(
-            http, method, url, body, {**(headers or {}), **caller.headers(method)}
-        )
+
+async def _call_rest(
+    method: str,
+    path: str,
+    query: RestQuery | None = None,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+) -> tuple[int, Any]:
+    """A `RestClient` for the client of the current message."""
+    caller = _CALLER.get()
+    call_headers = dict(headers or {})
+    if caller.idempotency_key and method != "GET":
+        # Each write of a message gets an idempotency key of its own.
+        digest = hashlib.sha256(caller.idempotency_key.encode()).hexdigest()
+        call_headers["Idempotency-Key"] = f"mcp-{digest}-{next(caller.write_numbers)}"
+    rest = InProcessRestClient(caller.dispatcher, caller.headers)
+    return await rest(method, path, query, body, call_headers)

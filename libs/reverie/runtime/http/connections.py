@@ -1,0 +1,111 @@
+"""Serves the requests of HTTP connections: aiohttp's requests and responses as plain values."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+import structlog
+from aiohttp import ClientPayloadError, web
+from aiohttp.typedefs import Handler, Middleware
+
+from reverie.domain.core.errors import MalformedInput
+from reverie.runtime.http.dispatch import Dispatcher, HeaderCheck
+from reverie.runtime.http.exchange import IncomingRequest, OutgoingResponse
+from reverie.runtime.http.streaming import stream_until_stopped
+
+log = structlog.get_logger()
+
+_MIN_COMPRESSED_BYTES = 1024
+_LARGE_BODY_BYTES = 256 * 1024
+"""Larger bodies are compressed in a thread, so that other requests need not wait."""
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
+
+
+def serve_connections(
+    dispatcher: Dispatcher, check_headers: HeaderCheck, write_timeout: float
+) -> Middleware:
+    """A middleware that answers every request of an application through the dispatcher.
+
+    A client that takes no chunk of a stream for `write_timeout` seconds is disconnected.
+    """
+
+    @web.middleware
+    async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        incoming = IncomingRequest(
+            request.method,
+            request.rel_url,
+            request.headers,
+            _iterate_body(request),
+            request.content_length if request.body_exists else 0,
+        )
+        async with dispatcher.respond(incoming, check_headers) as response:
+            if response.chunks is None:
+                return await _send_whole(request, response)
+            return await _send_chunks(request, response, response.chunks, write_timeout)
+
+    return serve
+
+
+async def _iterate_body(request: web.Request) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in request.content.iter_any():
+            yield chunk
+    except (web.RequestPayloadError, web.HTTPBadRequest, ClientPayloadError):
+        raise MalformedInput("the body cannot be read: its encoding or framing is broken") from None
+
+
+async def _send_whole(request: web.Request, response: OutgoingResponse) -> web.Response:
+    body = response.body
+    if len(body) > _MIN_COMPRESSED_BYTES and "Content-Encoding" not in response.headers:
+        response.headers["Vary"] = "Accept-Encoding"
+        if _accepts_gzip(request):
+            response.headers["Content-Encoding"] = "gzip"
+            arguments = (body, zlib.Z_BEST_SPEED, _GZIP_WBITS)
+            if len(body) > _LARGE_BODY_BYTES:
+                body = await asyncio.to_thread(zlib.compress, *arguments)
+            else:
+                body = zlib.compress(*arguments)
+    sent = web.Response(status=response.status, body=body, headers=response.headers)
+    try:
+        await sent.prepare(request)
+        await sent.write_eof()
+    except ConnectionError:
+        log.debug("client_gone")
+    return sent
+
+
+async def _send_chunks(
+    request: web.Request,
+    response: OutgoingResponse,
+    chunks: AsyncGenerator[bytes, None],
+    write_timeout: float,
+) -> web.StreamResponse:
+    """Once the headers are sent, an error can only break the connection off."""
+    sent = web.StreamResponse(status=response.status, headers=response.headers)
+    try:
+        async with aclosing(chunks):
+            await sent.prepare(request)
+            sources = stream_until_stopped(request, chunks) if response.endless else chunks
+            async for chunk in sources:
+                if request.method == "HEAD":
+                    break
+                async with asyncio.timeout(write_timeout):
+                    await sent.write(chunk)
+            await sent.write_eof()
+    except Exception as error:
+        log.warning("stream_broken", reason=type(error).__name__)
+        if request.transport is not None:
+            request.transport.abort()
+    return sent
+
+
+def _accepts_gzip(request: web.Request) -> bool:
+    """Whether the client accepts gzip with a weight above zero."""
+    for encoding in request.headers.get("Accept-Encoding", "").lower().split(","):
+        name, _, weight = encoding.replace(" ", "").partition(";q=")
+        if name == "gzip":
+            return weight.strip("0.") != "" or not weight
+    return False
