@@ -34,7 +34,7 @@ def counter() -> ModelTokenCounter:
 @pytest.fixture
 def small() -> Iterator[OnnxEmbedder]:
     folder = model_home() / "models" / BGE_SMALL.name
-    embedder = OnnxEmbedder(BGE_SMALL, folder, max_waiting=2)
+    embedder = OnnxEmbedder.from_spec(BGE_SMALL, folder, max_waiting=2)
     yield embedder
     embedder.close()
 

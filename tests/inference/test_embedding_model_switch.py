@@ -184,7 +184,7 @@ async def test_a_folder_of_ones_own_is_a_model(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="pooling"):
         OnnxEmbedder.from_folder("own", tmp_path)
     (tmp_path / "profile.json").write_text('{"pooling": "cls"}')
-    own, known = OnnxEmbedder.from_folder("own", tmp_path), OnnxEmbedder(BGE_SMALL, there)
+    own, known = OnnxEmbedder.from_folder("own", tmp_path), OnnxEmbedder.from_spec(BGE_SMALL, there)
     assert own.dims == BGE_SMALL.dims
     assert await own.embed(["the outbox"]) == pytest.approx(await known.embed(["the outbox"]))
     own.close()

@@ -125,7 +125,7 @@ async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_que
 ) -> None:
     small = replace(E5_SMALL, dims=WIDTH, max_tokens=PLACES)
     ensure_built(small, place)
-    model = OnnxEmbedder(small, place)
+    model = OnnxEmbedder.from_spec(small, place)
     tokenizer = model._runner._tokenizer
     encoded = tokenizer.encode("连接池\tpool\x07")
     tokens = ["<s>", "\u2581que", "ry", ":", "\u2581", "连", "接", "池", "\u2581pool", "</s>"]

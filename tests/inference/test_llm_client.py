@@ -75,7 +75,7 @@ async def _asking(
 ) -> AsyncIterator[LanguageModel]:
     address = f"{url}/v1" if provider == "openai" else url
     endpoint = LanguageEndpoint(
-        provider, "stub", address, "key-1", **{"seconds": 5.0, "pause": 0.0, **more}
+        provider, "stub", address, "key-1", **{"timeout": 5.0, "retry_delay": 0.0, **more}
     )
     model = LanguageModel(endpoint, LlmUsageStore(store.db, calls, 10_000), breaker)
     try:
@@ -127,7 +127,7 @@ async def test_what_cannot_be_used_is_no_answer_and_says_why(database: DatabaseU
         for provider in ("openai", "anthropic"):
             for faults, reason, calls, failed in cases:
                 seconds = 0.5 if "slow" in faults else 5.0
-                async with _asking(store, url, provider, attempts=2, seconds=seconds) as model:
+                async with _asking(store, url, provider, attempts=2, timeout=seconds) as model:
                     stub.faults = list(faults)
                     tally = UsageTally()
                     with pytest.raises(LanguageModelError, match=reason):

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from reverie.inference.model_catalogue import BGE_SMALL
-from reverie.inference.model_manager import ModelManager
-from reverie.inference.token_counters import EstimatingTokenCounter
+from reverie.inference.token_counters import EstimatingTokenCounter, TokenCounter
 from reverie.runtime.settings.settings import Settings
 from reverie.store.search.embedding_models import TenantModel
 from reverie.testing.models import model_home
@@ -33,14 +32,14 @@ class Blind(EstimatingTokenCounter):
 def test_meaning_counts_what_the_model_of_the_tenant_reads_and_not_the_one_that_is_set(
     tmp_path: Path,
 ) -> None:
-    slot = ModelManager("blind", tmp_path, None, 1, False)
-    slot.counter = Blind()
-    slot._counters = {"blind": slot.counter, "reads": EstimatingTokenCounter()}
+    counters: dict[str, TokenCounter] = {"blind": Blind(), "reads": EstimatingTokenCounter()}
     settings = build_recall_settings(Settings(home=tmp_path))
     of = {1: TenantModel("blind"), 2: TenantModel("reads")}
     parts: Any = SimpleNamespace(
         settings=settings,
-        model_manager=slot,
+        model_manager=SimpleNamespace(
+            get_counter=counters.__getitem__, sparse_counter=EstimatingTokenCounter()
+        ),
         embedding_models=SimpleNamespace(get_cached=of.__getitem__),
     )
     whole = settings.arm_weights["meaning"]

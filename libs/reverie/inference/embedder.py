@@ -58,29 +58,29 @@ class Embedder(Protocol):
 class OnnxEmbedder:
     """A model run by onnxruntime in one thread of its own, off the event loop: see `OnnxRunner`."""
 
-    def __init__(
-        self, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
-    ) -> None:
+    def __init__(self, name: str, runner: OnnxRunner, dims: int, pooling: Pooling) -> None:
+        self.name, self.dims, self._runner, self._pooling = name, dims, runner, pooling
+
+    @classmethod
+    def from_spec(
+        cls, model: ModelSpec, folder: Path, threads: int = 1, max_waiting: int = MAX_WAITING_CALLS
+    ) -> OnnxEmbedder:
+        """A known model, whose files are in a folder."""
         graph = folder / model.graph_file
         runner = OnnxRunner(model.name, graph, model.max_tokens, threads, max_waiting, NO_BATCHING)
-        self._configure(model.name, runner, model.dims, model.pooling)
+        return cls(model.name, runner, model.dims, model.pooling)
 
     @classmethod
     def from_folder(cls, name: str, folder: Path, threads: int = 1) -> OnnxEmbedder:
-        """A model of one's own: `model.onnx` and `tokenizer.json` in a folder.
+        """A custom model: `model.onnx` and `tokenizer.json` in a folder.
 
-        A `profile.json` beside them may say `pooling` (cls or mean; unset: mean) and `max_tokens`
-        (unset: 512). Raises `Misconfigured`.
+        An optional `profile.json` sets `pooling` (cls, or mean by default) and `max_tokens` (512 by
+        default). Raises `Misconfigured`.
         """
-        profile = load_custom_profile(folder, "model")
+        profile = load_custom_profile(folder, "embedding_model")
         graph = folder / CUSTOM_GRAPH
         runner = OnnxRunner(name, graph, profile.max_tokens, threads, batch_tokens=NO_BATCHING)
-        embedder = cls.__new__(cls)
-        embedder._configure(name, runner, runner.vector_size, profile.pooling)
-        return embedder
-
-    def _configure(self, name: str, runner: OnnxRunner, dims: int, pooling: Pooling) -> None:
-        self.name, self.dims, self._runner, self._pooling = name, dims, runner, pooling
+        return cls(name, runner, runner.vector_size, profile.pooling)
 
     @property
     def counter(self) -> ModelTokenCounter:
@@ -128,7 +128,7 @@ def load_embedder(
     Raises as `resolver.resolve` does.
     """
     model_folder = resolve_model(name, home, folder, progress, download=download)
-    return OnnxEmbedder(get_model_spec(name), model_folder, threads)
+    return OnnxEmbedder.from_spec(get_model_spec(name), model_folder, threads)
 
 
 DEFAULT_CACHED_TEXTS = 2048

@@ -1,10 +1,10 @@
-"""Loads a process's models in the background and hands out those that are ready."""
+"""Loads the models of a process in the background and hands out those that are loaded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +23,7 @@ from reverie.inference.embedding_endpoint import EmbeddingEndpoint, EndpointEmbe
 from reverie.inference.model_catalogue import MODELS, SPARSE_MODEL
 from reverie.inference.model_metrics import UNREGISTERED_METRICS, ModelMetrics
 from reverie.inference.model_resolver import resolve_model
-from reverie.inference.sparse_encoder import SparseEncoder, load_sparse_encoder
+from reverie.inference.sparse_encoder import OnnxSparseEncoder, load_sparse_encoder
 from reverie.inference.token_counters import EstimatingTokenCounter, ModelTokenCounter, TokenCounter
 
 log = structlog.get_logger("reverie.inference")
@@ -34,11 +34,13 @@ MIN_PROBE_SIMILARITY = 0.98
 """Cosine: int8 kernels round a little differently from machine to machine."""
 
 SparseMode = Literal["auto", "on", "off"]
-"""Whether a sparse model is used: where it can be had at the start, in any case, or never."""
+"""When the sparse model is used: if it can be loaded at the start, always, or never."""
+
+_ESTIMATE = EstimatingTokenCounter()
 
 
 class ModelManager:
-    """Holds the models once they are there. Without them, services work on words alone.
+    """Holds the models of a process. While they are missing, services search by words alone.
 
     `release_after`: seconds without a call after which a model leaves memory until the next call.
     """
@@ -65,87 +67,158 @@ class ModelManager:
         self._metrics = metrics
         self._cached_texts = cached_texts
         self.release_after: float | None = None
-        self._first_attempt_done = asyncio.Event()
-        self._load_requested = asyncio.Event()
-        self._open_lock = asyncio.Lock()
-        self._verified: set[str] = set()
-        self._other_embedders: dict[str, Embedder | None] = {}
+        # None: wanted, and not loaded yet.
+        self._embedders: dict[str, Embedder | None] = {name: None}
         self._counters: dict[str, TokenCounter] = {}
-        self.embedder: Embedder | None = None
-        self.sparse_encoder: SparseEncoder | None = None
-        self.counter: TokenCounter = EstimatingTokenCounter()
-        self.sparse_counter: TokenCounter = EstimatingTokenCounter()
+        self._verified: set[str] = set()
+        self._load_lock = asyncio.Lock()
+        self._load_requested = asyncio.Event()
+        self._first_attempt_done = asyncio.Event()
+        self.sparse_encoder: OnnxSparseEncoder | None = None
 
     def set_metrics(self, metrics: ModelMetrics) -> None:
         """Counts there what the models do; to be set before any is loaded."""
         self._metrics = metrics
 
-    async def run_loading_loop(self) -> None:
-        """Loads the models, again after a pause where it fails; then rests. A background task."""
-        try:
-            await self._load_missing()
-        finally:
-            self._first_attempt_done.set()
+    async def run(self) -> None:
+        """Loads the wanted models, and tries again later where that fails. A background task."""
         while True:
+            for name in [name for name, embedder in self._embedders.items() if embedder is None]:
+                with self._log_failure(name):
+                    await self.load(name)
+            if self._is_sparse_missing or (
+                self._sparse_mode == "auto" and not self._first_attempt_done.is_set()
+            ):
+                with self._log_failure(SPARSE_MODEL):
+                    await self._load_sparse()
+            self._first_attempt_done.set()
+            is_incomplete = None in self._embedders.values() or self._is_sparse_missing
             with suppress(TimeoutError):
                 await asyncio.wait_for(
-                    self._load_requested.wait(), RETRY_SECONDS if self._is_incomplete else None
+                    self._load_requested.wait(), RETRY_SECONDS if is_incomplete else None
                 )
             self._load_requested.clear()
-            await self._load_missing()
 
     async def load_token_counter(self) -> None:
-        """Loads only what counts tokens: for a process that embeds nothing. A background task."""
+        """Loads only the token counter: for a process that embeds nothing. A background task."""
         try:
             if self._endpoint is None and self._name in MODELS:
                 arguments = (self._name, self._home, self._folder)
                 model_folder = await asyncio.to_thread(
                     resolve_model, *arguments, download=self._download
                 )
-                self.counter = await asyncio.to_thread(ModelTokenCounter.load, model_folder)
+                counter = await asyncio.to_thread(ModelTokenCounter.load, model_folder)
+                self._counters[self._name] = counter
         except ReverieError as error:
             log.warning("model_missing", model=self._name, reason=str(error))
         finally:
             self._first_attempt_done.set()
 
-    @property
-    def _is_incomplete(self) -> bool:
-        return (
-            self.embedder is None
-            or self._is_sparse_missing
-            or None in self._other_embedders.values()
-        )
-
-    async def _load_missing(self) -> None:
-        if self.embedder is None:
-            self.embedder = await self._try_open(self._name)
-        for name in [name for name, embedder in self._other_embedders.items() if embedder is None]:
-            async with self._open_lock:
-                if self._find_loaded(name) is None:
-                    self._other_embedders[name] = await self._try_open(name)
-        if self.sparse_encoder is None and (
-            self._is_sparse_missing or not self._first_attempt_done.is_set()
-        ):
-            try:
-                await self._load_sparse()
-            except ReverieError as error:
-                if self._is_sparse_missing:
-                    self._metrics.set_loaded(SPARSE_MODEL, False)
-                log.warning("model_missing", model=SPARSE_MODEL, reason=str(error))
-
-    async def _try_open(self, name: str) -> Embedder | None:
-        embedder: Embedder | None = None
-        try:
-            embedder = self._with_cache(await self._open_embedder(name))
-        except ReverieError as error:
-            log.warning("model_missing", model=name, reason=str(error))
-        except Exception:  # a folder of one's own may hold anything
-            log.exception("model_broken", model=name)
-        self._metrics.set_loaded(name, embedder is not None)
+    async def load(self, name: str) -> Embedder:
+        """The embedder of that name, loaded now where it is not yet. Raises as loading does."""
+        async with self._load_lock:
+            embedder = self._embedders.get(name)
+            if embedder is None:
+                opened = await self._open_embedder(name)
+                embedder = CachedEmbedder(opened, self._cached_texts, self._metrics)
+                self._embedders[name] = embedder
+                self._metrics.set_loaded(name, True)
         return embedder
 
-    def _with_cache(self, inner: Embedder) -> Embedder:
-        return CachedEmbedder(inner, self._cached_texts, self._metrics)
+    def request_loading(self, name: str) -> None:
+        """Has the embedder of that name loaded in the background, where it is not loaded."""
+        if name not in self._embedders:
+            self._embedders[name] = None
+            self._load_requested.set()
+
+    async def get_embedder(self, name: str = "", probe: Sequence[float] = ()) -> Embedder:
+        """The loaded embedder of that name, or of the configured name.
+
+        `probe`: the vector of `PROBE_TEXT` that is stored with the embedder's vectors; compared
+        once. Raises `Unavailable` where the embedder is not loaded, which is then requested, or
+        gives the probe another vector.
+        """
+        name = name or self._name
+        embedder = self._embedders.get(name)
+        if embedder is None:
+            self.request_loading(name)
+            hint = "it is being loaded; `reverie models pull` fetches it"
+            raise Unavailable(f"model {name}", hint)
+        if probe and name not in self._verified:
+            [vector] = await embedder.embed([PROBE_TEXT])
+            if (
+                len(probe) != embedder.dims
+                or float(vector @ np.asarray(probe, np.float32)) < MIN_PROBE_SIMILARITY
+            ):
+                hint = "it is not what made its vectors: give it a name of its own, and reembed"
+                raise Unavailable(f"model {name}", hint)
+            self._verified.add(name)
+        return embedder
+
+    def get_sparse_encoder(self) -> OnnxSparseEncoder:
+        """The sparse model. Raises `Unavailable` where it is not loaded."""
+        if self.sparse_encoder is None:
+            raise Unavailable(f"model {SPARSE_MODEL}", "`reverie models pull` fetches it")
+        return self.sparse_encoder
+
+    @property
+    def uses_sparse(self) -> bool:
+        """Whether texts are to be encoded by the sparse model: it is loaded, or it should be."""
+        return self.sparse_encoder is not None or self._is_sparse_missing
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The token counter of the configured model; an estimate where it has none."""
+        return self._counters.get(self._name, _ESTIMATE)
+
+    def get_counter(self, name: str) -> TokenCounter:
+        """The token counter of the model of that name, else of the configured one."""
+        return self._counters.get(name, self.counter)
+
+    @property
+    def sparse_counter(self) -> TokenCounter:
+        """The token counter of the sparse model; an estimate where it is not loaded."""
+        return self.sparse_encoder.counter if self.sparse_encoder else _ESTIMATE
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the configured embedder is loaded."""
+        return self._embedders[self._name] is not None
+
+    def get_state(self, name: str) -> Literal["ready", "loading", "missing"]:
+        """Whether the embedder of that name is loaded, or may be soon."""
+        if self._embedders.get(name) is not None:
+            return "ready"
+        return "missing" if self._first_attempt_done.is_set() else "loading"
+
+    def is_endpoint_model(self, name: str) -> bool:
+        """Whether the model is behind an HTTP endpoint."""
+        return self._endpoint is not None and name == self._name
+
+    async def wait_for_first_attempt(self) -> None:
+        """Waits until each model was loaded, or failed to load, once."""
+        await self._first_attempt_done.wait()
+
+    async def check_first_attempt(self) -> None:
+        """Raises `Unavailable` during the first attempt to load."""
+        if not self._first_attempt_done.is_set():
+            raise Unavailable("the embedding model", "it is being loaded")
+
+    @property
+    def _is_sparse_missing(self) -> bool:
+        return self._sparse_mode == "on" and self.sparse_encoder is None
+
+    @contextmanager
+    def _log_failure(self, name: str) -> Iterator[None]:
+        try:
+            yield
+            return
+        except ReverieError as error:
+            log.warning("model_missing", model=name, reason=str(error))
+        except Exception:  # a custom folder may hold anything
+            log.exception("model_broken", model=name)
+        if name != SPARSE_MODEL or self._is_sparse_missing:
+            self._metrics.set_loaded(name, False)
 
     async def _open_embedder(self, name: str) -> Embedder:
         if self._endpoint is not None and name == self._name:
@@ -164,13 +237,9 @@ class ModelManager:
         await loaded.warm()
         loaded.set_metrics(self._metrics)
         self._counters[name] = loaded.counter
-        if name == self._name:
-            self.counter = loaded.counter
         return loaded
 
     async def _load_sparse(self) -> None:
-        if self._sparse_mode == "off":
-            return
         loaded = await asyncio.to_thread(
             load_sparse_encoder,
             SPARSE_MODEL,
@@ -183,95 +252,4 @@ class ModelManager:
         await loaded.warm()
         loaded.set_metrics(self._metrics)
         self._metrics.set_loaded(SPARSE_MODEL, True)
-        self.sparse_counter = loaded.counter
         self.sparse_encoder = loaded
-
-    @property
-    def _is_sparse_missing(self) -> bool:
-        return self._sparse_mode == "on" and self.sparse_encoder is None
-
-    @property
-    def uses_sparse(self) -> bool:
-        """Whether the sparse model is to be asked: it is there, or it should be."""
-        return self.sparse_encoder is not None or self._is_sparse_missing
-
-    def get_state(self, name: str) -> Literal["ready", "loading", "missing"]:
-        """Whether the embedder of that name is there, or may come yet."""
-        if self._find_loaded(name) is not None:
-            return "ready"
-        return "missing" if self._first_attempt_done.is_set() else "loading"
-
-    def is_endpoint_model(self, name: str) -> bool:
-        """Whether the model answers elsewhere."""
-        return self._endpoint is not None and name == self._name
-
-    def get_embedder(self) -> Embedder:
-        """The embedder. Raises `Unavailable` while there is none."""
-        if self.embedder is None:
-            raise Unavailable("the embedding model", "`reverie models pull` fetches it")
-        return self.embedder
-
-    def get_sparse_encoder(self) -> SparseEncoder:
-        """The sparse model. Raises `Unavailable` while there is none."""
-        if self.sparse_encoder is None:
-            raise Unavailable(f"model {SPARSE_MODEL}", "`reverie models pull` fetches it")
-        return self.sparse_encoder
-
-    def get_counter(self, name: str) -> TokenCounter:
-        """The counter of the model of that name; that of the one set, where it has none."""
-        return self._counters.get(name, self.counter)
-
-    def _find_loaded(self, name: str) -> Embedder | None:
-        candidates = (self.embedder, self._other_embedders.get(name))
-        return next(
-            (embedder for embedder in candidates if embedder is not None and embedder.name == name),
-            None,
-        )
-
-    def request_loading(self, name: str) -> None:
-        """Has the embedder of that name loaded beside, where it is not there."""
-        if name != self._name and name not in self._other_embedders:
-            self._other_embedders[name] = None
-            self._load_requested.set()
-
-    def get_embedder_by_name(self, name: str) -> Embedder:
-        """The embedder of that name, which a tenant goes by.
-
-        Raises `Unavailable` while there is none; it is loaded beside then.
-        """
-        if (embedder := self._find_loaded(name)) is not None:
-            return embedder
-        self.request_loading(name)
-        raise Unavailable(f"model {name}", "it is being loaded, or no place gives it")
-
-    async def get_verified_embedder(self, name: str, probe: Sequence[float]) -> Embedder:
-        """`get_embedder_by_name`, once it says of the probe text what it said when its vectors
-        were made.
-        """
-        embedder = self.get_embedder_by_name(name)
-        if probe and name not in self._verified:
-            [vector] = await embedder.embed([PROBE_TEXT])
-            if (
-                len(probe) != embedder.dims
-                or float(vector @ np.asarray(probe, np.float32)) < MIN_PROBE_SIMILARITY
-            ):
-                hint = "it is not what made its vectors: give it a name of its own, and reembed"
-                raise Unavailable(f"model {name}", hint)
-            self._verified.add(name)
-        return embedder
-
-    async def load_now(self, name: str) -> Embedder:
-        """The embedder of that name, loaded now where it must be. Raises as loading does."""
-        async with self._open_lock:
-            if self._find_loaded(name) is None:
-                self._other_embedders[name] = self._with_cache(await self._open_embedder(name))
-        return self.get_embedder_by_name(name)
-
-    async def wait_for_first_attempt(self) -> None:
-        """Waits for the end of the first try to load."""
-        await self._first_attempt_done.wait()
-
-    async def check_first_attempt(self) -> None:
-        """Raises `Unavailable` while the first try to load goes on."""
-        if not self._first_attempt_done.is_set():
-            raise Unavailable("the embedding model", "it is being loaded")

@@ -111,7 +111,7 @@ async def open_service(
         jobs: list[BackgroundJob] = []
         if model_manager is None and settings.dream_worker_enabled:
             model_manager = build_model_manager(settings, metrics=ModelMetrics(registry))
-            jobs.append(model_manager.run_loading_loop)
+            jobs.append(model_manager.run)
         deps = DreamDependencies(
             settings=build_dream_settings(settings),
             bus=bus,

@@ -214,7 +214,7 @@ def _build_routes(deps: IngestDependencies) -> list[Route]:
 def _build_derivation_jobs(deps: IngestDependencies) -> list[BackgroundJob]:
     """What goes on by itself: no request waits for it, so a process of its own may do it."""
     return [
-        deps.model_manager.run_loading_loop,
+        deps.model_manager.run,
         partial(deps.enrichment.models.preload_used, deps.model_manager.request_loading),
         partial(
             consume,

@@ -129,7 +129,7 @@ async def sweep_and_find_missed(
     await deps.dreams.delete_old_decisions(deps.settings.dream_retention)
     await deps.traces.sweep(deps.settings.trace_retention)
     await deps.audit.sweep(deps.settings.audit_retention)
-    postponed.clear_if_due(deps.model_manager.embedder is not None, monotonic())
+    postponed.clear_if_due(deps.model_manager.is_ready, monotonic())
     return await _find_missed(deps, postponed)
 
 

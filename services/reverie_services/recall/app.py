@@ -201,7 +201,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
             idempotency=IdempotencyTable(database),
             checks={"postgres": database.check, "model": model_manager.check_first_attempt},
             background=[
-                model_manager.run_loading_loop,
+                model_manager.run,
                 partial(embedding_models.preload_used, model_manager.request_loading),
                 search.vector_cache.run,
                 search.posting_cache.run,

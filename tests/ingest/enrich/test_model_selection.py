@@ -49,7 +49,7 @@ class Slot(ModelManager):
         self.there, self.wanted = there, list[str]()
         self._first_attempt_done.set()
 
-    async def load_now(self, name: str) -> Embedder:
+    async def load(self, name: str) -> Embedder:
         self.wanted.append(name)
         if not self.there:
             raise Unavailable(f"model {name}", "no place gives it")
@@ -65,7 +65,7 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
 def _parts(store: Store, slot: Slot, may: bool = True) -> IngestDependencies:
     settings = SimpleNamespace(auto_multilingual_model=may)
     made: Any = SimpleNamespace(
-        letters=ModelSelectionQueue(),
+        model_selection_queue=ModelSelectionQueue(),
         model_manager=slot,
         settings=settings,
         enrichment=EnrichmentStore(store.db),
@@ -194,7 +194,7 @@ class Broken(FakeEmbedder):
 class BreaksOff(Slot):
     """A slot whose model is gone when there is something to fill."""
 
-    async def load_now(self, name: str) -> Embedder:
+    async def load(self, name: str) -> Embedder:
         return Broken(name=name)
 
 
@@ -208,6 +208,9 @@ class Loaded(FakeEmbedder):
 
     def set_metrics(self, metrics: object) -> None:
         """Counted by nobody."""
+
+    def release_when_idle(self, seconds: float | None) -> None:
+        """Stays in memory."""
 
 
 async def test_chinese_memories_have_their_tenant_asked_by_the_other_model_from_then_on(
@@ -258,12 +261,12 @@ async def test_a_model_that_is_opened_is_not_loaded_beside_too(
 
     monkeypatch.setattr(slots, "load_embedder", load)
     slot = ModelManager(DEFAULT_MODEL, tmp_path, None, 1, False)
-    loading = asyncio.create_task(slot.run_loading_loop())
+    loading = asyncio.create_task(slot.run())
     await slot.wait_for_first_attempt()
-    assert (await slot.load_now(OTHER)).name == OTHER
+    assert (await slot.load(OTHER)).name == OTHER
     # Whatever was wanted beside has been loaded by then.
     slot.request_loading(SPARE)
-    await slot.load_now(SPARE)
+    await slot.load(SPARE)
     loading.cancel()
     assert loads == [DEFAULT_MODEL, OTHER, SPARE]
 

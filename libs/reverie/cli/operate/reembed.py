@@ -57,7 +57,7 @@ async def reembed_tenants(
     from reverie.store.search.embedding_models import EmbeddingModelStore, ModelMigration
     from reverie_services.ingest.enrich.reembed import reembed as fill_vectors
 
-    slot = ModelManager(
+    models = ModelManager(
         settings.embedding_model,
         settings.home,
         settings.embedding_model_dir,
@@ -67,7 +67,7 @@ async def reembed_tenants(
             settings.embedding_url, settings.embedding_dims, settings.embedding_key
         ),
     )
-    embedder = await slot.load_now(settings.embedding_model)
+    embedder = await models.load(settings.embedding_model)
     model_switch = ModelMigration(url)
     await model_switch.create_vector_table(embedder.name, embedder.dims)
     counts: dict[str, int] = {}

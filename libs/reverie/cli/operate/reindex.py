@@ -106,7 +106,7 @@ async def _open_model(
     from reverie.inference.model_manager import ModelManager
     from reverie_services.ingest.enrich.reindex import ReindexTarget
 
-    slot = ModelManager(
+    models = ModelManager(
         settings.embedding_model,
         settings.home,
         settings.embedding_model_dir,
@@ -118,13 +118,13 @@ async def _open_model(
         ),
     )
     if ReindexTarget.VECTORS not in targets:
-        yield slot
+        yield models
         return
-    loading = asyncio.create_task(slot.run_loading_loop())
+    loading = asyncio.create_task(models.run())
     try:
-        await slot.wait_for_first_attempt()
-        slot.get_embedder()
-        yield slot
+        await models.wait_for_first_attempt()
+        await models.get_embedder()
+        yield models
     finally:
         loading.cancel()
         with suppress(asyncio.CancelledError):

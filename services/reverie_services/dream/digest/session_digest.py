@@ -56,7 +56,8 @@ async def _embed_windows(deps: DreamDependencies, texts: Sequence[str]) -> list[
     if deps.model_manager is None or len(texts) < 2:
         return None
     try:
-        vectors = await deps.model_manager.get_embedder().embed(texts)
+        embedder = await deps.model_manager.get_embedder()
+        vectors = await embedder.embed(texts)
     except ReverieError:
         return None
     return [[float(value) for value in vector] for vector in vectors]

@@ -123,7 +123,7 @@ async def chunk_memories(
     """The memories in chunks; None where there is no model. `ignore_existing` trusts no vector."""
     model = await deps.enrichment.get_model(tenant)
     try:
-        embedder = await deps.model_manager.get_verified_embedder(model.name, model.probe)
+        embedder = await deps.model_manager.get_embedder(model.name, model.probe)
     except Unavailable:
         return None
     split = [_split_content(deps, memory.content) for memory in memories]

@@ -56,7 +56,7 @@ async def select_model(deps: IngestDependencies, tenant: int) -> bool:
         return False
     with span("choose a model"):
         await deps.model_manager.wait_for_first_attempt()
-        embedder = await deps.model_manager.load_now(MULTILINGUAL_MODEL)
+        embedder = await deps.model_manager.load(MULTILINGUAL_MODEL)
         vector_count = await reembed(models, models, embedder, tenant, _ignore_progress)
     unreadable.discard(tenant)
     deps.model_selection_queue.complete.add(tenant)
@@ -73,7 +73,7 @@ async def _resume_fill(deps: IngestDependencies, tenant: int) -> None:
     model = await models.get(tenant)
     if model.name == MULTILINGUAL_MODEL and tenant not in complete:
         await fill_missing_vectors(
-            models, await deps.model_manager.load_now(model.name), tenant, model, _ignore_progress
+            models, await deps.model_manager.load(model.name), tenant, model, _ignore_progress
         )
         complete.add(tenant)
 

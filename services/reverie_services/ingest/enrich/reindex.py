@@ -65,7 +65,7 @@ async def reindex_tenant(
         await deps.reindex.restore_anchors(tenant)
         done["anchors"] = await _derive_each(deps, tenant, "anchors", _rebuild_anchors, on_progress)
     if ReindexTarget.VECTORS in targets:
-        await deps.model_manager.load_now((await deps.enrichment.get_model(tenant)).name)
+        await deps.model_manager.load((await deps.enrichment.get_model(tenant)).name)
         done["vectors"] = await _derive_each(deps, tenant, "vectors", _rebuild_vectors, on_progress)
         await deps.reindex.delete_orphan_vectors(tenant)
     return done

@@ -53,7 +53,7 @@ class Retriever:
 
     async def _search_vectors(self, texts: Sequence[str]) -> list[SearchHit]:
         model = await self.deps.embedding_models.get(self.principal.tenant)
-        embedder = await self.deps.model_manager.get_verified_embedder(model.name, model.probe)
+        embedder = await self.deps.model_manager.get_embedder(model.name, model.probe)
         limit, vectors = self.deps.settings.candidates_per_arm, await embedder.embed(texts)
         hit_lists = [
             await self.deps.search.search_vectors(

@@ -69,7 +69,7 @@ async def _build_embedding_body(
 
 def _build_sparse_bodies(deps: ModelDependencies) -> Iterator[ModelBody]:
     manager, catalogue_entry = deps.model_manager, MODELS[SPARSE_MODEL]
-    if manager.sparse_encoder is not None or manager.uses_sparse:
+    if manager.uses_sparse:
         yield ModelBody(
             role="sparse",
             name=SPARSE_MODEL,
