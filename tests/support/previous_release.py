@@ -22,7 +22,7 @@ SAID = ("Remember: the lock keeper always counts the barges twice before noon.",
 
 def previous_release(folder: Path) -> Path:
     """The sources of the last release before this one; of this one as long as there is none."""
-    tag = _git("describe", "--tags", "--abbrev=0", "HEAD^")
+    tag = _git("describe", "--tags", "--match", "v[0-9]*", "--abbrev=0", "HEAD^")
     if not tag:
         return ROOT
     packed = subprocess.run(
