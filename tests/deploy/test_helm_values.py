@@ -1,0 +1,46 @@
+"""The values of the Helm chart: what the schema refuses, and that it names every value."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from tests.deploy.checker_programs import helm
+from tests.deploy.test_helm_chart import CHART
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("recal.port=1", "additional properties"),
+        ("settings.database_url=postgresql://a", "database_url"),
+        ("image.digest=latest", "digest"),
+        ("dream.keda.trigger=cpu", "trigger"),
+        ("secret.name=", "name"),
+        ("dream.keda.enabled=true", "dream.door.enabled"),
+        ("recall.port=70000", "port"),
+        ("oidc.issuer=https://login.example.com", "audience"),
+        ("limits.speed=3", "speed"),
+        ("tls.certificate.enabled=true", "name"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_by_name(wrong: str, why: str) -> None:
+    done = subprocess.run(
+        [str(helm()), "template", "reverie", ".", "--set", wrong],
+        cwd=CHART,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert why in done.stderr
+
+
+def test_the_schema_of_the_values_names_every_value() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert schema["properties"].keys() == values.keys()
+    assert schema["additionalProperties"] is False
