@@ -142,7 +142,7 @@ async def test_what_is_dreamt_again_changes_nothing(store: Store) -> None:
     await worker.run_due_dreams()
     assert admin_rows(store.admin_url, KEPT) == before
     assert admin_rows(store.admin_url, "select content, version from summary") == summary
-    [last, _] = await parts.dreams.list_runs(store.me, None, None, 10)
+    [last, _] = await parts.dream_runs.list_runs(store.me, None, None, 10)
     assert (last.turns, last.created, last.reinforced, last.superseded) == (6, 0, 0, 0)
     assert set(last.outcomes) == {"known"}
 
@@ -219,7 +219,7 @@ async def test_an_outage_parks_no_scope_however_often_it_cuts_its_dreams_off(sto
     await DreamWorker(parts).run_due_dreams()
     assert await list_dead_letters(parts.bus) == []
     assert admin_rows(store.admin_url, "select count(*) from turn where run is null") == [(0,)]
-    runs = await parts.dreams.list_runs(store.me, None, None, 10)
+    runs = await parts.dream_runs.list_runs(store.me, None, None, 10)
     assert [run.status for run in runs] == ["done"] + ["failed"] * (quick.max_attempts + 2)
 
 
@@ -244,7 +244,7 @@ async def test_a_worker_that_is_told_to_stop_gives_its_scope_back_at_once(store:
     lease = await parts.dreams.claim("next", HOUR)
     assert lease is not None
     assert (await run_dream(parts, lease), lease.attempts) == ("done", 1)
-    statuses = [run.status for run in await parts.dreams.list_runs(store.me, None, None, 9)]
+    statuses = [run.status for run in await parts.dream_runs.list_runs(store.me, None, None, 9)]
     assert statuses == ["done", "lost"]
 
 

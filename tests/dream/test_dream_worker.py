@@ -87,7 +87,7 @@ async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: Da
         last = await parts.dreams.claim("careful", HOUR)
         assert last is not None
         assert await run_dream(parts, last) == "parked"
-        [run] = await parts.dreams.list_runs(store.me, None, "global", 10)
+        [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
         assert (run.status, run.error, run.turns) == ("failed", "WorkersLost", 0)
         assert await parts.dreams.claim("next", HOUR) is None
 
@@ -104,7 +104,7 @@ async def test_a_worker_whose_lease_was_taken_over_leaves_nothing_behind(
         fresh = await parts.dreams.claim("fresh", HOUR)
         assert fresh is not None
         assert await run_dream(parts, slow) == "lost"
-        assert await parts.dreams.list_runs(store.me, None, "global", 10) == []
+        assert await parts.dream_runs.list_runs(store.me, None, "global", 10) == []
         assert await run_dream(parts, fresh) == "done"
-        [run] = await parts.dreams.list_runs(store.me, None, "global", 10)
+        [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
         assert (run.status, run.turns) == ("done", 1)

@@ -98,7 +98,7 @@ async def test_a_long_session_is_digested_page_by_page_and_every_turn_once(
     await parts.sessions.end(store.me, session, None)
     assert await dreamt(store, paged) == "done"
     assert undigested(store) == []
-    [run] = await parts.dreams.list_runs(store.me, None, None, 1)
+    [run] = await parts.dream_runs.list_runs(store.me, None, None, 1)
     assert run.turns == len(turns)
     kept = admin_rows(store.admin_url, "select content from memory where status = 'active'")
     assert all(cause[:20] in str(kept) for cause in CAUSES)

@@ -53,7 +53,7 @@ from reverie.store.platform.recall_traces import RecallTraceStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.platform.vault import VaultStore
 from reverie.store.sessions.context import ContextStore
-from reverie.store.sessions.dream_runs import DreamLimitStore
+from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
@@ -134,6 +134,7 @@ async def open_service(
             short_ids=ShortIdResolver(database),
             maintenance=MaintenanceStore(database),
             dreams=DreamStore(database),
+            dream_runs=DreamRunStore(database),
             dream_limits=DreamLimitStore(database),
             enrichment=EnrichmentStore(database),
             duplicates=DuplicateStore(database),

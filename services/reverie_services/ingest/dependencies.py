@@ -31,7 +31,7 @@ from reverie.store.platform.recall_traces import RecallTraceStore
 from reverie.store.platform.redaction_backfill import RedactionBackfillStore
 from reverie.store.platform.vault import VaultStore
 from reverie.store.sessions.context import ContextStore
-from reverie.store.sessions.dream_runs import DreamLimitStore
+from reverie.store.sessions.dream_runs import DreamLimitStore, DreamRunStore
 from reverie.store.sessions.dreams import DreamStore
 from reverie.store.sessions.sessions import SessionStore
 from reverie.store.staleness.reviews import ReviewStore
@@ -56,6 +56,7 @@ class IngestDependencies:
     short_ids: ShortIdResolver
     maintenance: MaintenanceStore
     dreams: DreamStore
+    dream_runs: DreamRunStore
     dream_limits: DreamLimitStore
     enrichment: EnrichmentStore
     duplicates: DuplicateStore

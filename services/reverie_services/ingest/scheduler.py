@@ -126,7 +126,7 @@ async def sweep_and_find_missed(
 ) -> list[MissedMemory]:
     """Sweeps what is kept for a while only; answers what to enrich."""
     await deps.idempotency.sweep()
-    await deps.dreams.delete_old_decisions(deps.settings.dream_retention)
+    await deps.dream_runs.delete_old_decisions(deps.settings.dream_retention)
     await deps.traces.sweep(deps.settings.trace_retention)
     await deps.audit.sweep(deps.settings.audit_retention)
     postponed.clear_if_due(deps.model_manager.is_ready, monotonic())

@@ -14,6 +14,7 @@ import pytest
 from reverie.domain.context.scope_summary import ComposedSummary
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.memory import Memory
+from reverie.store.sessions.dream_runs import DreamRunStore
 from reverie.store.sessions.dreams import START_ID, DreamLease, DreamStore
 from reverie.store.sessions.sessions import SessionStore, TurnToAppend
 from reverie.store.sessions.summaries import SummaryStore
@@ -172,7 +173,7 @@ async def test_a_run_that_was_left_open_is_marked_as_lost_by_the_next(
     await _started(dreams, await _claim(dreams))
     _expire(store)
     await _started(dreams, await _claim(dreams))
-    runs = await dreams.list_runs(store.me, None, None, 10)
+    runs = await DreamRunStore(store.db).list_runs(store.me, None, None, 10)
     assert [run.status for run in runs] == ["running", "lost"]
     assert runs[1].ended is not None
 
@@ -281,7 +282,7 @@ async def test_a_failed_job_waits_longer_each_time_and_is_parked_in_the_end(
     assert await dreams.claim("worker", HOUR) is None
     assert (await dreams.load_queue_lengths()).parked == 1
     assert await dreams.list_overdue(0) == []
-    [last, *_] = await dreams.list_runs(store.me, None, None, 10)
+    [last, *_] = await DreamRunStore(store.db).list_runs(store.me, None, None, 10)
     assert (last.status, last.error) == ("failed", "ValueError")
 
 
@@ -318,7 +319,7 @@ async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
     await dreams.commit(lease, run, session, [], turns, {})
     assert _pending(store) == (0, 0)
     assert await dreams.list_sessions(lease, START_ID) == []
-    [row] = await dreams.list_runs(store.me, None, None, 1)
+    [row] = await DreamRunStore(store.db).list_runs(store.me, None, None, 1)
     assert (row.turns, row.created, row.reinforced) == (5, 1, 1)
     assert row.sessions == [session]
 

@@ -117,6 +117,24 @@ class DreamRunStore:
             DigestedSession(**session_row) for session_row in session_rows
         ]
 
+    async def list_runs(
+        self, principal: Principal, below: UUID | None, scope: str | None, limit: int
+    ) -> list[DreamRunRecord]:
+        """Runs over readable scopes, newest first below the id `below`."""
+        async with self._db.tenant_transaction(principal.tenant) as connection:
+            found = await connection.fetch_rows(
+                "dream_runs", list(principal.reads), below, scope, limit
+            )
+        return [DreamRunRecord(**row) for row in found]
+
+    async def delete_old_decisions(self, age_seconds: float) -> int:
+        """Deletes why runs so long ago decided what they did; the runs stay."""
+        return int(await self._db.call("dream_decisions_delete_old", age_seconds))
+
+    async def get_tenant_name(self, tenant: int) -> str | None:
+        """The name of a tenant; None where there is none of that number."""
+        return await self._db.get_tenant_name(tenant)
+
     async def list_decisions(
         self, principal: Principal, run: UUID, after: int, limit: int
     ) -> list[DreamDecisionRecord]:

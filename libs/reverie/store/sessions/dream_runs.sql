@@ -37,3 +37,16 @@ on conflict (tenant, project, name) do update set value = excluded.value, update
 -- name: dream_limits_reset
 -- Takes it away.
 delete from project_setting where tenant = $1 and project = $2 and name = 'dream';
+
+-- name: dream_decisions_delete_old
+-- Deletes the decisions of runs long ago.
+select dream_decisions_sweep(make_interval(secs => $1));
+
+-- name: dream_runs
+-- Runs over scopes that the grants cover, newest first below the cursor.
+select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
+       reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
+from dream_run
+where tenant = $1 and scope_matches($2, scope) and ($3::uuid is null or id < $3)
+  and ($4::text is null or scope = $4)
+order by id desc limit $5;

@@ -14,7 +14,6 @@ from reverie.contracts.events import (
     dream_subject,
     memory_subject,
 )
-from reverie.domain.access.principals import Principal
 from reverie.domain.core.ids import new_id
 from reverie.domain.core.kinds import Kind
 from reverie.domain.core.memory import NewMemory
@@ -24,7 +23,6 @@ from reverie.domain.text.turns import TurnText
 from reverie.store.db import row_mapping
 from reverie.store.db.database import Database
 from reverie.store.db.idempotent_writes import retry_on_conflict
-from reverie.store.sessions.dream_runs import DreamRunRecord
 
 START_ID = UUID(int=0)
 REASON_REQUESTED = "asked"
@@ -90,8 +88,7 @@ class ExistingMatch:
 
     def encode(self) -> dict[str, Any]:
         """As the store takes it."""
-        return {"id": str(self.id), "version": self.version, "verdict": self.verdict,
-                "why": self.why}  # fmt: skip
+        return {**vars(self), "id": str(self.id)}
 
 
 @dataclass(frozen=True)
@@ -367,28 +364,10 @@ class DreamStore:
             found: dict[str, Any] | None = await connection.fetch_value("dream_progress", run)
         return found
 
-    async def get_tenant_name(self, tenant: int) -> str | None:
-        """The name of a tenant; None where there is none of that number."""
-        return await self._db.get_tenant_name(tenant)
-
-    async def delete_old_decisions(self, age_seconds: float) -> int:
-        """Deletes why runs so long ago decided what they did; the runs stay."""
-        return int(await self._db.call("dream_decisions_delete_old", age_seconds))
-
     async def load_queue_lengths(self) -> DreamQueueLengths:
         """Lengths of the queue, for metrics."""
         found = await self._db.fetch_rows("dream_queue")
         return DreamQueueLengths(**found[0])
-
-    async def list_runs(
-        self, principal: Principal, below: UUID | None, scope: str | None, limit: int
-    ) -> list[DreamRunRecord]:
-        """Runs over readable scopes, newest first below the id `below`."""
-        async with self._db.tenant_transaction(principal.tenant) as connection:
-            found = await connection.fetch_rows(
-                "dream_runs", list(principal.reads), below, scope, limit
-            )
-        return [DreamRunRecord(**row) for row in found]
 
 
 def _build_ticket(

@@ -18,10 +18,6 @@ select * from due_dreams($1, $2);
 -- How far a run is.
 select dream_progress($1, $2);
 
--- name: dream_decisions_delete_old
--- Deletes the decisions of runs long ago.
-select dream_decisions_sweep(make_interval(secs => $1));
-
 -- name: dream_queue
 -- Lengths of the queue, for metrics.
 select * from dream_queue();
@@ -105,12 +101,3 @@ cross join lateral (
   where m.tenant = $1 and m.doc = s.doc and m.scope = $2 and m.status = 'active'
     and m.kind not in ('file', 'entity', 'session') limit 1) m
 order by s.weight desc, m.id limit $4;
-
--- name: dream_runs
--- Runs over scopes that the grants cover, newest first below the cursor.
-select id, scope, status, started, ended, turns, created, reinforced, superseded, sessions, error,
-       reason, attempt, waiting, llm_calls, llm_tokens, kinds, outcomes, seconds, prompts, degraded
-from dream_run
-where tenant = $1 and scope_matches($2, scope) and ($3::uuid is null or id < $3)
-  and ($4::text is null or scope = $4)
-order by id desc limit $5;

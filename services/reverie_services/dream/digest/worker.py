@@ -75,7 +75,7 @@ async def _wake_parked_job(deps: DreamDependencies, message: Message) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise Reject("not a ticket for a dream") from error
     name = message.subject.split(".")[1]
-    if not verify_tenant(name, await deps.dreams.get_tenant_name(tenant)):
+    if not verify_tenant(name, await deps.dream_runs.get_tenant_name(tenant)):
         return
     _, ticket = await deps.dreams.request(tenant, name, scope, "replayed", {})
     await publish_now(deps.bus, deps.outbox, tenant, [ticket])

@@ -135,7 +135,7 @@ class DreamHandlers:
     async def list_runs(self, call: Call[None, ScopedQuery]) -> DreamPage:
         """`GET /v1/dreams`."""
         principal, query = call.principal, call.query
-        rows = await self._deps.dreams.list_runs(
+        rows = await self._deps.dream_runs.list_runs(
             principal, query.before_id(), query.readable_scope(principal), query.limit + 1
         )
         items, next_cursor = cut_page(rows, query.limit, lambda run: IdCursor(id=run.id))
