@@ -204,7 +204,7 @@ class _CutOff(DreamStore):
         super().__init__(store.db)
         self._left = times
 
-    async def turns(self, *args: Any, **more: Any) -> Any:
+    async def list_turns(self, *args: Any, **more: Any) -> Any:
         self._left -= 1
         if self._left >= 0:
             raise Unavailable("Postgres", "try again shortly")

@@ -88,7 +88,7 @@ async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: Da
         assert last is not None
         assert await run_dream(parts, last) == "parked"
         [run] = await parts.dream_runs.list_runs(store.me, None, "global", 10)
-        assert (run.status, run.error, run.turns) == ("failed", "WorkersLost", 0)
+        assert (run.status, run.error, run.turns) == ("failed", "DigestAttemptsExhausted", 0)
         assert await parts.dreams.claim("next", HOUR) is None
 
 

@@ -157,7 +157,7 @@ async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_afte
     assert await run_due_maintenance(daily, 0.0) is True
     assert await _due(store, one.scope.tenant) == [(False, 0)]
     [run] = _runs(store)
-    assert (run["status"], run["error"]) == ("failed", "WorkersLost")
+    assert (run["status"], run["error"]) == ("failed", "MaintenanceAttemptsExhausted")
 
 
 async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
@@ -168,7 +168,7 @@ async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
     admin_rows(store.admin_url, "update tenant set maintained_at = now() - interval '2 days'")
 
     class CutOff(MaintenanceStore):
-        async def places(self, garden: MaintenanceScope) -> dict[str, UUID]:
+        async def load_positions(self, scope: MaintenanceScope) -> dict[str, UUID]:
             raise Unavailable("Postgres", "try again shortly")
 
     away = replace(parts, maintenance=CutOff(store.db))
@@ -198,7 +198,7 @@ async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(
     begun = asyncio.Event()
 
     class Slow(MaintenanceStore):
-        async def places(self, garden: MaintenanceScope) -> dict[str, UUID]:
+        async def load_positions(self, scope: MaintenanceScope) -> dict[str, UUID]:
             begun.set()
             await asyncio.sleep(HOUR)
             return {}

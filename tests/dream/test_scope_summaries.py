@@ -61,7 +61,7 @@ class _Counting(SummaryStore):
 
     whole = 0
 
-    async def known(self, *args: Any) -> Any:
+    async def list_memories(self, *args: Any) -> Any:
         self.whole += 1
         return await super().list_memories(*args)
 

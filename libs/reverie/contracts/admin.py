@@ -22,7 +22,7 @@ DailyLimit = Annotated[int, Field(ge=0, le=2**53)]
 class KeyLimits(RequestBody):
     """What a key may do, or all keys of a tenant together; null and what is left out: no limit.
 
-    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_daily_tokens`: what
+    Days begin at midnight (UTC). `bytes_a_day`: of the bodies of requests. `llm_tokens_a_day`: what
     a language model reads and writes for calls of the key; a tenant has its own among its settings.
     """
 

@@ -40,13 +40,13 @@ create trigger refused before update on memory for each row
 def _parts(store: Store, language: LanguageModel | None) -> IngestDependencies:
     """What writing and comparing take."""
     made = SimpleNamespace(
-        settings=SimpleNamespace(relatives=5),
+        settings=SimpleNamespace(max_relatives=5),
         bus=InMemoryBus(),
         enrichment=EnrichmentStore(store.db),
         duplicates=DuplicateStore(store.db),
         outbox=OutboxTable(store.db),
         vault=VaultStore(store.db, create_cipher(None)),
-        language=language,
+        language_model=language,
     )
     return cast("IngestDependencies", made)
 

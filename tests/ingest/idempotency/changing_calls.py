@@ -16,7 +16,7 @@ from tests.ingest.idempotency.test_every_post_twice import _file, _review
 from tests.support.stack import Stack
 from tests.support.tables import rows
 
-NOTED = "effect_noted, committed"
+NOTED = "effect_put, committed"
 MEMORY: LiteralString = "select version, status, pinned, confidence from memory where id = %s"
 EDGE: LiteralString = "select known_to is null from edge where src = %s and kind = 'depends_on'"
 PROJECT = "project/shop"
@@ -177,7 +177,9 @@ async def _dream(stack: Stack, n: int) -> Case:
 
 async def _tend(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from dream_run where id = %s"
-    return Case("/v1/dream/tend?only=archive", None, state, UUID(int=0), lost="fading, committed")
+    return Case(
+        "/v1/dream/tend?only=archive", None, state, UUID(int=0), lost="fading_memories, committed"
+    )
 
 
 def _decided(verb: str) -> Recipe:
@@ -218,7 +220,7 @@ async def _anchor(stack: Stack, n: int) -> Case:
 async def hook(stack: Stack, n: int) -> Case:
     state: LiteralString = "select count(*) from webhook where project = %s"
     path = f"/v1/git/webhooks/github/hooked{n}"
-    return Case(path, {}, state, f"hooked{n}", lost="hook_set, committed")
+    return Case(path, {}, state, f"hooked{n}", lost="webhook_put, committed")
 
 
 async def _unhook(stack: Stack, n: int) -> Case:
@@ -268,7 +270,9 @@ def _cleared(path: str, scope: str) -> Recipe:
         at = scope.format(n)
         await _kept(stack, text("cleared", at), scope=at)
         differs = frozenset(("rows", "messages"))
-        return Case(path.format(n), None, state, at, lost="scope_sweep, committed", differs=differs)
+        return Case(
+            path.format(n), None, state, at, lost="scope_delete_batch, committed", differs=differs
+        )
 
     return made
 
@@ -302,7 +306,7 @@ async def _import(stack: Stack, n: int) -> Case:
     state: LiteralString = "select status, version, confidence from memory where content = %s"
     counted = frozenset(("created", "skipped", "updated"))
     return Case("/v1/import", _file(record(content)), state, content, differs=counted,
-                lost="carry_in_memory, committed")  # fmt: skip
+                lost="import_memory, committed")  # fmt: skip
 
 
 RECIPES: dict[str, Recipe] = {

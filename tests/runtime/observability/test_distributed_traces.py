@@ -156,7 +156,7 @@ async def test_a_session_end_is_one_trace_from_the_gateway_to_the_summary(
     digest = ["digest session", "dream", *worker]
     assert _chain(found, _one(found, "digest session")) == digest
     assert _chain(found, _one(found, "sql dream_commit")) == ["sql dream_commit", *digest]
-    assert _chain(found, _one(found, "sql dream_summarise"))[1:] == ["dream", *worker]
+    assert _chain(found, _one(found, "sql summary_put"))[1:] == ["dream", *worker]
     enriched = [span for span in found if span["name"] == "enrich"]
     assert enriched
     for span in enriched:

@@ -52,7 +52,7 @@ def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
 @pytest.mark.parametrize(
     ("prefix", "told", "level"),
     [
-        ("/home/ann/.pyenv/versions/3.11.7", "'--enable-shared'", "note"),
+        ("/home/ann/.pyenv/versions/3.11.7", "'--enable-shared'", "warning"),
         ("/home/ann/.pyenv/versions/3.11.7", "'--enable-optimizations' '--with-lto'", "ok"),
         ("/usr", "'--enable-shared' '--without-ensurepip'", "ok"),
         ("C:\\Python311", None, "ok"),

@@ -193,7 +193,7 @@ def change(
     """Change the expiry or the limits of a key.
 
     Limits: requests_a_minute, requests_a_day, memories_a_day, bytes_a_day,
-    llm_daily_tokens. `--limit none` removes all limits, `--expires never` the
+    llm_tokens_a_day. `--limit none` removes all limits, `--expires never` the
     expiry. The given limits replace the earlier ones.
 
     Example: reverie key change 3fb2a91c04d7 --limit requests_a_minute=600 --expires 90d

@@ -22,7 +22,7 @@ REQUESTS_A_MINUTE = "requests_a_minute"
 REQUESTS_A_DAY = "requests_a_day"
 MEMORIES_A_DAY = "memories_a_day"
 BYTES_A_DAY = "bytes_a_day"
-LLM_TOKENS_A_DAY = "llm_daily_tokens"
+LLM_TOKENS_A_DAY = "llm_tokens_a_day"
 TENANT_QUOTA_HOLDER = UUID(int=0)
 """Holder of the quotas that all keys of a tenant share."""
 
