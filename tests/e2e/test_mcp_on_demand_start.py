@@ -39,7 +39,7 @@ async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_
 ) -> None:
     env = {f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS}
     env["REVERIE_EMBEDDING_MODEL_DIR"] = str(model_home() / "models")
-    async with over_stdio(reverie_home, REVERIE_MCP_START="false", **env) as client:
+    async with over_stdio(reverie_home, REVERIE_MCP_AUTOSTART="false", **env) as client:
         words, _ = await refused(client, "recall", query="x")
         assert "ask the user to run `reverie up`" in words
         assert not (reverie_home / "postgres").exists()

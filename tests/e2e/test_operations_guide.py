@@ -132,7 +132,7 @@ def test_the_guide_for_upkeep_holds_line_by_line(test_run: TestRun) -> None:
 
 
 def _start(bash: Shell, said: str) -> None:
-    assert "All is well" in said
+    assert "No errors" in said
     bash.said("remember", FACT, "--scope", "project/light")
     bash.said("vault", "set", "lamp", "--scope", "project/light", given="blue-heron-42")
     _stands(bash)
@@ -152,7 +152,7 @@ def _backed_up(bash: Shell, _: str) -> None:
 
 
 def _recovered(bash: Shell, said: str) -> None:
-    assert "All is well" in said
+    assert "No errors" in said
     _stands(bash)
     [memory] = bash.told("memories", "--scope", "project/light")
     history = bash.told("history", memory["id"])
@@ -190,7 +190,7 @@ def _replayed(_: Shell, said: str) -> None:
 
 
 def _upgraded(bash: Shell, said: str) -> None:
-    assert "All is well" in said
+    assert "No errors" in said
     _stands(bash)
 
 

@@ -13,7 +13,7 @@ from reverie.runtime.process.asyncio_helpers import BatchWriter
 from reverie.store.db.database import Database
 from reverie.store.platform.background_work import OutboxTable
 
-log = structlog.get_logger("reverie_services.ingest")
+log = structlog.get_logger("reverie.ingest")
 
 BATCH_PAUSE = 0.1
 MAX_PENDING_DELETIONS = 10_000

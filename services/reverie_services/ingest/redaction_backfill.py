@@ -17,7 +17,7 @@ from reverie.runtime.observability.tracing import span
 from reverie.store.platform.redaction_backfill import TABLES, BackfillRun, RedactedRow, RowTexts
 from reverie_services.ingest.dependencies import IngestDependencies
 
-log = structlog.get_logger("reverie_services.ingest")
+log = structlog.get_logger("reverie.ingest")
 
 PAGE_SIZE = 200
 LEASE_SECONDS = 60.0

@@ -19,7 +19,7 @@ from reverie.store.sessions.dreams import DueScope
 from reverie_services.ingest.dependencies import IngestDependencies
 from reverie_services.ingest.enrich.worker import enrich_memory
 
-log = structlog.get_logger("reverie_services.ingest")
+log = structlog.get_logger("reverie.ingest")
 
 
 async def update_ranks(deps: IngestDependencies, tenants: Sequence[int]) -> None:

@@ -20,7 +20,7 @@ from reverie.runtime.process.asyncio_helpers import BatchWriter
 from reverie.store.memories.ranking_signals import UsageRecord, UsageStore
 from reverie.store.platform.recall_traces import RecallTraceRecord, RecallTraceStore
 
-log = structlog.get_logger("reverie_services.recall")
+log = structlog.get_logger("reverie.recall")
 
 MAX_PENDING_TRACES = 200
 """Traces that wait at most: more are dropped and counted."""

@@ -168,9 +168,9 @@ async def _the_live_table_shows_what_goes_on(seen: Seen) -> None:
                   ("reverie_model_loaded", frozenset({("model", "bge")})): 0.0})  # fmt: skip
     found = {(one.level, one.message) for one in find_backlog_problems({"ingest": bad})}
     assert found == {
-        ("note", "2 dead letters"),
+        ("warning", "2 dead letters"),
         ("error", "an event waits for 500 s to be published"),
-        ("note", "ingest works without bge"),
+        ("warning", "ingest works without bge"),
     }
     assert not list(find_backlog_problems(now))
 

@@ -23,7 +23,7 @@ from reverie.inference.llm_endpoint import LanguageModelError, UsageTally
 from reverie.inference.llm_prompts import fence_items, get_prompt
 from reverie_services.dream.extraction import Extraction, ExtractionContext, Extractor
 
-log = structlog.get_logger("reverie_services.dream")
+log = structlog.get_logger("reverie.dream")
 
 MIN_CHARS = 200
 """A shorter slice is not worth a call."""

@@ -107,7 +107,7 @@ def _get_token_counter(deps: DreamDependencies) -> TokenCounter:
     return deps.model_manager.counter if deps.model_manager else deps.token_counter
 
 
-log = structlog.get_logger("reverie_services.dream")
+log = structlog.get_logger("reverie.dream")
 
 
 PARKED_HEADER = "Reverie-Parked"

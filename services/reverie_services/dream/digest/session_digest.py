@@ -63,7 +63,7 @@ async def _embed_windows(deps: DreamDependencies, texts: Sequence[str]) -> list[
     return [[float(value) for value in vector] for vector in vectors]
 
 
-log = structlog.get_logger("reverie_services.dream")
+log = structlog.get_logger("reverie.dream")
 
 
 class LeaseLost(Exception):

@@ -15,7 +15,7 @@ from reverie.store.sessions.dreams import DreamLease
 from reverie_services.dream.dependencies import DreamDependencies
 from reverie_services.dream.digest.scope_digest import PARKED_HEADER, run_dream
 
-log = structlog.get_logger("reverie_services.dream")
+log = structlog.get_logger("reverie.dream")
 
 
 class DreamWorker:

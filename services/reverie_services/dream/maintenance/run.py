@@ -29,7 +29,7 @@ from reverie_services.dream.maintenance.steps import (
     MaintenanceStep,
 )
 
-log = structlog.get_logger("reverie_services.dream")
+log = structlog.get_logger("reverie.dream")
 
 POLL_PAUSE = 10.0
 """Seconds between two looks for a tenant that is due, and before what was not finished goes on."""

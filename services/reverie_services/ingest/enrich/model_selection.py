@@ -11,7 +11,7 @@ from reverie.runtime.observability.tracing import span
 from reverie_services.ingest.dependencies import IngestDependencies
 from reverie_services.ingest.enrich.reembed import fill_missing_vectors, reembed
 
-log = structlog.get_logger("reverie_services.ingest")
+log = structlog.get_logger("reverie.ingest")
 
 SAMPLE_SIZE, SAMPLE_CHARS = 200, 400
 """Memories that are looked at, those that came last, and how much of each."""

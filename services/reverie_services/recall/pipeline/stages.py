@@ -13,7 +13,7 @@ from reverie.domain.core.errors import ReverieError
 from reverie.runtime.observability.tracing import span
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
 
-log = structlog.get_logger("reverie_services.recall")
+log = structlog.get_logger("reverie.recall")
 
 T = TypeVar("T")
 

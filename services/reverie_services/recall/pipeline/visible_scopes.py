@@ -15,7 +15,7 @@ from reverie.domain.core.errors import Unavailable
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
 from reverie.store.sessions.sessions import SessionRecord, SessionStore
 
-log = structlog.get_logger("reverie_services.recall")
+log = structlog.get_logger("reverie.recall")
 
 T = TypeVar("T")
 

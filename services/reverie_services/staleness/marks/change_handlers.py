@@ -21,7 +21,7 @@ from reverie_services.staleness.change_intake import store_change
 from reverie_services.staleness.dependencies import StalenessDependencies
 from reverie_services.staleness.marks.propagation import apply_change, recompute_marks
 
-log = structlog.get_logger("reverie_services.staleness")
+log = structlog.get_logger("reverie.staleness")
 
 
 async def handle_change(deps: StalenessDependencies, message: Message) -> None:

@@ -73,7 +73,7 @@ async def _archive_branch(
                 return
 
 
-log = structlog.get_logger("reverie_services.staleness")
+log = structlog.get_logger("reverie.staleness")
 
 FILE_BATCH = 250
 """How many names of changed files are worked out at once, under one lock."""

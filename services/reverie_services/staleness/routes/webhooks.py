@@ -47,7 +47,7 @@ from reverie_services.staleness.webhooks.push_events import (
     parse_push,
 )
 
-log = structlog.get_logger("reverie_services.staleness")
+log = structlog.get_logger("reverie.staleness")
 
 DELIVERY_IDS = ("X-GitHub-Delivery", "Idempotency-Key", "webhook-id")
 """Headers that stay the same when a delivery is sent again."""
