@@ -158,7 +158,7 @@ def _recovered(bash: Shell, said: str) -> None:
     history = bash.told("history", memory["id"])
     assert history
     refused = bash.run('reverie admin restore "$BACKUP" --yes 2>&1 || echo "code $?"')
-    assert "is up on" in refused
+    assert "stop it with `reverie down` first" in refused
 
 
 def _ended(bash: Shell, _: str) -> None:
@@ -185,8 +185,8 @@ async def _poison(bash: Shell) -> None:
 
 
 def _replayed(_: Shell, said: str) -> None:
-    assert "not a memory event" in said
-    assert "1 sent again" in said
+    assert "1 fields" in said
+    assert "1 letter sent again" in said
 
 
 def _upgraded(bash: Shell, said: str) -> None:

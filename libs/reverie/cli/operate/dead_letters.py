@@ -69,7 +69,7 @@ def replay(
         resolve_settings(home, sets),
         lambda bus: dead_letters.replay_dead_letters(bus, number, stream),
     )
-    print_result({"replayed": sent}, json, f"{sent} letters sent again.")
+    print_result({"replayed": sent}, json, f"{sent} letter{'' if sent == 1 else 's'} sent again.")
 
 
 def _letter_document(letter: DeadLetter) -> dict[str, object]:
