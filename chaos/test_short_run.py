@@ -13,7 +13,7 @@ STRIKES = (
 )
 
 
-async def test_what_clients_did_while_services_were_killed_and_cut_off_is_there_once(
+async def test_every_write_acknowledged_under_faults_is_stored_exactly_once(
     test_run: TestRun,
 ) -> None:
     plan = Plan(

@@ -76,7 +76,7 @@ async def _followed(walk: Walk, scope: str, step: Step) -> None:
 
 
 @pytest.mark.timeout(WALK_SECONDS)
-async def test_a_worker_killed_at_any_step_of_a_dream_is_followed_by_one_that_finishes(
+async def test_a_worker_killed_at_any_step_of_a_dream_is_replaced_by_one_that_finishes(
     database: DatabaseUrls, nats_url: str, starter: ServiceStarter, test_run: TestRun
 ) -> None:
     async with open_walk(database, nats_url, starter, test_run.new_folder("walk")) as walk:

@@ -79,7 +79,7 @@ SOON = 15.0
 """Seconds within which another dreams over the scope of a killed worker."""
 
 
-async def test_a_worker_killed_while_it_writes_is_followed_within_seconds(world: World) -> None:
+async def test_a_worker_killed_while_writing_is_replaced_within_seconds(world: World) -> None:
     """Leases and times as they are in earnest; every step is walked elsewhere."""
     admin = world.database.admin_url
     async with served(world, "ingest") as ingest:
@@ -103,7 +103,9 @@ async def _begun(world: World, before: int) -> bool:
     return bool(value(world.database.admin_url, "select count(*) from dream_run") > before)
 
 
-async def test_workers_killed_one_after_the_other_still_get_to_the_end(world: World) -> None:
+async def test_a_dream_finishes_although_its_workers_are_killed_one_after_another(
+    world: World,
+) -> None:
     """Each dies a moment after it has taken the lease, wherever that finds it."""
     admin = world.database.admin_url
     async with served(world, "ingest") as ingest:
@@ -122,7 +124,7 @@ async def test_workers_killed_one_after_the_other_still_get_to_the_end(world: Wo
     _check_all_was_dreamt_once(world)
 
 
-async def test_two_workers_share_the_queue_and_never_a_scope(world: World) -> None:
+async def test_two_workers_share_the_queue_and_never_work_on_the_same_scope(world: World) -> None:
     admin = world.database.admin_url
     async with served(world, "ingest") as ingest:
         await _told(world, ingest)

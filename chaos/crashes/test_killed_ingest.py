@@ -87,7 +87,7 @@ async def _connected(lines: list[dict[str, object]]) -> bool:
     return bool(lines)
 
 
-async def test_a_writer_killed_in_the_middle_of_the_slow_path_leaves_it_to_another(
+async def test_a_writer_killed_during_enrichment_leaves_the_memory_to_another(
     world: World,
 ) -> None:
     """The lock makes it wait where it writes what it derived: in one statement, which Postgres

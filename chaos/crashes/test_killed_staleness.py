@@ -84,7 +84,7 @@ def _path(n: int) -> str:
     return f"src/part{n % 50}/file{n:04}.ts"
 
 
-async def test_a_large_change_whose_worker_was_killed_midway_is_gone_on_with_and_nothing_is_doubled(
+async def test_a_large_change_whose_worker_was_killed_midway_is_completed_without_duplicates(
     world: World,
 ) -> None:
     admin = world.database.admin_url

@@ -132,7 +132,7 @@ async def _serves(world: World, one: dict[str, Served], nth: int) -> None:
         assert any(words in content for content in found), found
 
 
-async def test_the_release_before_serves_on_while_the_schema_moves_on_and_nothing_is_lost(
+async def test_the_previous_release_keeps_serving_during_the_schema_upgrade_and_nothing_is_lost(
     old_world: World, test_run: TestRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, admin = old_world, old_world.database.admin_url

@@ -86,7 +86,7 @@ def keeps(new: Any, old: Any) -> bool:
 
 @pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_each_agent_is_set_up_beside_what_was_there_once_and_can_be_undone(
+def test_each_agent_setup_keeps_existing_files_is_idempotent_and_can_be_undone(
     agent: str, user: bool, tmp_path: Path
 ) -> None:
     place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", user)
@@ -122,7 +122,7 @@ def test_each_agent_is_set_up_beside_what_was_there_once_and_can_be_undone(
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_each_agent_is_set_up_where_nothing_was(agent: str, tmp_path: Path) -> None:
+def test_each_agent_can_be_set_up_in_an_empty_folder(agent: str, tmp_path: Path) -> None:
     place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
     apply_setup(agent, place, plan_setup(agent, place), tmp_path / "kept")
     files = list(AGENTS[agent](place))
@@ -135,7 +135,7 @@ def test_each_agent_is_set_up_where_nothing_was(agent: str, tmp_path: Path) -> N
         plan_undo(agent, place, tmp_path / "kept")
 
 
-def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginning(
+def test_a_fuller_setup_replaces_the_earlier_one_and_undo_restores_the_original(
     tmp_path: Path,
 ) -> None:
     kept = tmp_path / "kept"
@@ -157,7 +157,7 @@ def test_a_setup_that_says_more_replaces_the_former_and_is_undone_to_the_beginni
 
 @pytest.mark.parametrize("before", [None, MARKDOWN], ids=["no file", "a file"])
 @pytest.mark.parametrize("first", ["codex", "opencode"])
-def test_what_two_agents_read_goes_back_with_the_last_of_them(
+def test_a_file_shared_by_two_agents_is_restored_when_the_last_one_is_undone(
     first: str, before: str | None, tmp_path: Path
 ) -> None:
     kept, rules = tmp_path / "kept", tmp_path / "shop/AGENTS.md"
@@ -179,7 +179,7 @@ def test_what_two_agents_read_goes_back_with_the_last_of_them(
     assert not kept.exists()
 
 
-def test_a_file_changed_by_hand_is_left_to_its_owner_however_often_it_is_set_up(
+def test_a_file_edited_by_hand_is_left_alone_by_repeated_setups(
     tmp_path: Path,
 ) -> None:
     kept, config = tmp_path / "kept", tmp_path / "shop/.codex/config.toml"
@@ -193,7 +193,7 @@ def test_a_file_changed_by_hand_is_left_to_its_owner_however_often_it_is_set_up(
         plan_undo("codex", place, kept)
 
 
-def test_what_somebody_took_out_is_taken_back_with_the_rest(tmp_path: Path) -> None:
+def test_undo_works_when_the_user_removed_part_of_the_setup(tmp_path: Path) -> None:
     kept, shop = tmp_path / "kept", tmp_path / "shop"
     place = SetupTarget(tmp_path / "me", shop, "shop", is_user_wide=False)
     (shop / ".codex").mkdir(parents=True)
@@ -207,14 +207,14 @@ def test_what_somebody_took_out_is_taken_back_with_the_rest(tmp_path: Path) -> N
     assert not kept.exists()
 
 
-def test_what_came_with_the_project_is_no_setup_of_ours(tmp_path: Path) -> None:
+def test_a_setup_that_came_with_the_project_is_not_undone(tmp_path: Path) -> None:
     place = SetupTarget(tmp_path / "me", tmp_path / "shop", "shop", is_user_wide=False)
     apply_setup("codex", place, plan_setup("codex", place), tmp_path / "kept")
     apply_setup("codex", place, plan_setup("codex", place), tmp_path / "another's")
     assert plan_undo("codex", place, tmp_path / "another's") == []
 
 
-def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
+def test_the_backup_of_a_file_is_removed_together_with_the_file(tmp_path: Path) -> None:
     kept, agent = tmp_path / "kept", "claude-code"
     shop, store = (
         SetupTarget(tmp_path, tmp_path / name, name, is_user_wide=False)
@@ -238,12 +238,12 @@ def test_what_was_kept_of_a_file_goes_with_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[1,,2]", '{"a": 1 "b": 2}', "{'a': 1}", "nonsense"])
-def test_json_that_is_none_is_refused_with_its_line(text: str) -> None:
+def test_invalid_json_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(MalformedInput, match=r"line 1|no object"):
         jsonc.set_value(text, ["a", "b"], 1)
 
 
-def test_the_command_shows_what_changes_asks_and_undoes(
+def test_the_setup_command_shows_its_changes_asks_and_can_undo_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
@@ -266,7 +266,7 @@ def test_the_command_shows_what_changes_asks_and_undoes(
     assert "claude-code" in str(wrong.exception)
 
 
-def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_project_folder_is_not_created(tmp_path: Path) -> None:
     words = ["setup", "codex", "-C", str(tmp_path / "typo"), "--yes"]
     done = CliRunner().invoke(app, words, env={"REVERIE_HOME": str(tmp_path / "home")})
     assert "typo is not a folder" in str(done.exception)

@@ -51,7 +51,7 @@ def by_path(change: GitChange) -> dict[str, FileChange]:
     return {file.path: file for file in change.files}
 
 
-def test_each_way_in_which_a_file_may_change_is_told_with_its_lines(clone: Clone) -> None:
+def test_each_kind_of_file_change_is_described_with_its_lines(clone: Clone) -> None:
     before = clone.commit(
         "Begin",
         {
@@ -123,7 +123,7 @@ def test_each_way_in_which_a_file_may_change_is_told_with_its_lines(clone: Clone
     assert (change.forced, change.merge, change.deleted) == (False, False, False)
 
 
-def test_commits_are_told_step_by_step_and_a_merge_names_the_commits_it_brought(
+def test_commits_are_described_in_order_and_a_merge_names_the_commits_it_brought(
     clone: Clone,
 ) -> None:
     begin = clone.commit("Begin", {"a.txt": numbered(20), "b.txt": numbered(20)})
@@ -157,7 +157,7 @@ def test_commits_are_told_step_by_step_and_a_merge_names_the_commits_it_brought(
     assert (quick.merged, told(clone, f"{first}..other").merged) == (["feat/x"], ["renamed"])
 
 
-def test_pushes_by_force_first_pushes_and_ends_of_branches_are_told_as_such(
+def test_force_pushes_first_pushes_and_branch_deletions_are_marked_as_such(
     clone: Clone, tmp_path: Path
 ) -> None:
     root = clone.commit("Begin", {"a.txt": numbered(9)})
@@ -203,7 +203,7 @@ def test_pushes_by_force_first_pushes_and_ends_of_branches_are_told_as_such(
             told(shallow, text)
 
 
-def test_what_moved_between_files_and_what_became_of_definitions_is_told(clone: Clone) -> None:
+def test_moved_lines_and_changed_definitions_are_described(clone: Clone) -> None:
     before = clone.commit("Begin", {"loop.py": PYTHON, "other.py": "import os\n\nX = os\n"})
     rest, _, helper = PYTHON.partition("def helper")
     leaping = rest.replace("def step(self, n)", "def leap(self, n)")
@@ -220,7 +220,7 @@ def test_what_moved_between_files_and_what_became_of_definitions_is_told(clone: 
     ]
 
 
-def test_lines_that_look_like_what_git_prints_are_lines(clone: Clone) -> None:
+def test_lines_that_look_like_git_output_are_read_as_content(clone: Clone) -> None:
     odd = "Binary files a and b differ\n-- x\n++ y\n@@ -1 +1 @@\ndiff --git a/x b/x\n"
     before = clone.commit("Begin", {"odd.txt": odd, "z.txt": "z\n"})
     after = clone.commit("Double", {"odd.txt": odd * 2, "z.txt": "y\n"})
@@ -236,7 +236,7 @@ def test_lines_that_look_like_what_git_prints_are_lines(clone: Clone) -> None:
     assert not any(f.binary for f in change.files)
 
 
-def test_a_push_is_known_from_what_a_ci_says(tmp_path: Path) -> None:
+def test_a_push_is_recognized_from_ci_variables(tmp_path: Path) -> None:
     event = tmp_path / "event.json"
     event.write_text(json.dumps(
         {"before": "a" * 40, "after": "b" * 40, "repository": {"default_branch": "trunk"}}
@@ -253,7 +253,7 @@ def test_a_push_is_known_from_what_a_ci_says(tmp_path: Path) -> None:
     assert detect_push({}) == PushInfo()
 
 
-def test_a_long_way_is_told_as_one_comparison_with_the_commits_to_blame(
+def test_a_long_range_is_described_as_one_comparison_with_the_commits_to_blame(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin = clone.commit("Begin", {"a.txt": numbered(9), "b.txt": numbered(9)})
@@ -276,7 +276,7 @@ def test_a_long_way_is_told_as_one_comparison_with_the_commits_to_blame(
         build_git_change(clone.repo, "shop", CommitRange("main", begin, clone.repo.head_commit))
 
 
-def test_a_squash_a_rebase_and_moving_ahead_name_the_branch_they_brought_in(clone: Clone) -> None:
+def test_a_squash_a_rebase_and_a_fast_forward_name_the_branch_they_brought_in(clone: Clone) -> None:
     begin = clone.commit("Begin", {"a.txt": numbered(20), "b.txt": numbered(20)})
     for name in ("feat/squashed", "feat/rebased", "feat/open", "feat/fresh"):
         clone.git("branch", "-q", name)

@@ -54,7 +54,7 @@ async def follow(clone: Clone, gateway: Gateway, **how: Any) -> list[Announcemen
     return await announce_new_commits(clone.repo, "shop", gateway.send, **how)
 
 
-async def test_each_commit_is_announced_once_whoever_looks_and_on_whatever_branch(
+async def test_each_commit_is_announced_once_whoever_polls_and_on_any_branch(
     clone: Clone,
 ) -> None:
     gateway, begin = Gateway(), clone.repo.head_commit
@@ -86,7 +86,7 @@ async def test_each_commit_is_announced_once_whoever_looks_and_on_whatever_branc
     ]
 
 
-async def test_a_session_tells_what_was_committed_since_the_last_one(clone: Clone) -> None:
+async def test_a_session_start_announces_commits_since_the_last_session(clone: Clone) -> None:
     gateway, begin = Gateway(), clone.repo.head_commit
     last = clone.commit("Later", {"a.txt": numbered(9, _1="x")})
     since = clone.at.replace(minute=0) - (clone.at - NOON) / 4
@@ -97,7 +97,7 @@ async def test_a_session_tells_what_was_committed_since_the_last_one(clone: Clon
     assert clone.git("status", "--porcelain") == ""
 
 
-async def test_what_no_gateway_takes_waits_in_order_and_is_sent_first(clone: Clone) -> None:
+async def test_undelivered_announcements_are_sent_first_and_in_order(clone: Clone) -> None:
     gateway = Gateway()
     await follow(clone, gateway)
     gateway.away = True
@@ -115,7 +115,7 @@ async def test_what_no_gateway_takes_waits_in_order_and_is_sent_first(clone: Clo
     assert ledger.spooled_files() == []
 
 
-async def test_uncommitted_edits_are_told_as_they_grow_and_not_again_by_the_commit(
+async def test_uncommitted_edits_are_announced_as_they_grow_and_not_repeated_by_the_commit(
     clone: Clone,
 ) -> None:
     gateway, head = Gateway(), clone.repo.head_commit
@@ -144,7 +144,7 @@ async def test_uncommitted_edits_are_told_as_they_grow_and_not_again_by_the_comm
     assert await follow(clone, gateway, include_edits=True) == []
 
 
-async def test_watching_wakes_for_commits_and_on_wish_for_files(
+async def test_watching_wakes_for_commits_and_optionally_for_files(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie.agent.git.announcements.POLL_INTERVAL_MS", 60_000)
@@ -154,7 +154,7 @@ async def test_watching_wakes_for_commits_and_on_wish_for_files(
         await _woken(looks, lambda n: clone.commit(f"Number {n}"))
 
 
-async def test_watching_looks_now_and_then_though_nothing_was_told(
+async def test_watching_polls_when_no_file_event_arrives(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie.agent.git.announcements.POLL_INTERVAL_MS", 50)
@@ -174,7 +174,7 @@ async def _woken(looks: AsyncIterator[None], change: Callable[[int], object]) ->
     raise AssertionError("nothing was noticed")
 
 
-async def test_what_waits_is_not_given_up_for_a_wrong_key_and_what_is_refused_is_told(
+async def test_queued_announcements_survive_a_wrong_key_and_a_refusal_is_reported(
     clone: Clone,
 ) -> None:
     gateway = Gateway()

@@ -20,7 +20,7 @@ def hooked(home: Path, project: str, session: str, **env: str) -> HookedAgent:
     return HookedAgent(folder, {"REVERIE_HOME": str(home), **env}, session)
 
 
-async def test_a_session_that_is_refused_keeps_no_other_waiting(
+async def test_a_refused_session_does_not_block_the_delivery_of_others(
     stack: Stack, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -46,7 +46,7 @@ async def test_a_session_that_is_refused_keeps_no_other_waiting(
     assert late["ended_at"]
 
 
-async def test_a_session_that_repeats_another_is_handed_over_to_its_end(
+async def test_a_session_that_repeats_another_is_delivered_completely(
     stack: Stack, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -76,7 +76,7 @@ async def test_a_session_that_repeats_another_is_handed_over_to_its_end(
     assert await bugs() == 1
 
 
-async def test_a_conversation_of_any_script_and_any_bytes_is_handed_over_whole(
+async def test_a_conversation_in_any_script_with_any_bytes_is_delivered_whole(
     stack: Stack, tmp_path: Path
 ) -> None:
     env = {"REVERIE_GATEWAY_URL": stack.url, "REVERIE_API_KEY": stack.key}

@@ -23,7 +23,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize("event", ["Stop", "SessionStart"])
-def test_a_hook_imports_next_to_nothing(event: str, tmp_path: Path) -> None:
+def test_a_hook_imports_almost_nothing(event: str, tmp_path: Path) -> None:
     code = (
         "import sys; own = set(sys.modules); sys.argv = ['reverie', 'hook', sys.argv[1]]\n"
         "from reverie.agent.hooks import delivery; delivery.os.fork = lambda: 1\n"
@@ -60,7 +60,7 @@ def test_a_hook_imports_next_to_nothing(event: str, tmp_path: Path) -> None:
         ("TodoWrite", "", "ok", True),
     ],
 )
-def test_looking_around_is_noise(tool: str, command: str, output: str, noise: bool) -> None:
+def test_read_only_tool_calls_are_noise(tool: str, command: str, output: str, noise: bool) -> None:
     assert is_noise(tool, command, output) is noise
 
 
@@ -74,7 +74,7 @@ def edited(path: str) -> ParsedTurn:
     return ParsedTurn("edit", "tool", content, tool="Edit")
 
 
-def test_a_fix_is_what_was_edited_between_a_failure_and_its_end() -> None:
+def test_a_fix_is_the_edits_between_a_failure_and_the_next_success() -> None:
     open_: OpenFailures = {}
     failure = ran("make test", "Exit code 2\nimport cart\nE   ImportError: no cart\n1 failed")
     assert find_fixes([failure, ran("make lint", "ok")], open_, "/shop") == []
@@ -92,7 +92,7 @@ def test_a_fix_is_what_was_edited_between_a_failure_and_its_end() -> None:
     assert "ghp_x7" not in json.dumps(open_)
 
 
-def test_a_call_without_its_result_is_read_again_and_a_torn_line_waits(tmp_path: Path) -> None:
+def test_an_unfinished_tool_call_is_read_again_and_a_torn_line_waits(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     said = {"type": "user", "uuid": "u1", "message": {"content": "Fix it."}}
     use = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make"}}
@@ -112,7 +112,7 @@ def test_a_call_without_its_result_is_read_again_and_a_torn_line_waits(tmp_path:
     assert len(read_new_turns(str(path), cursor)[0]) == 1
 
 
-def test_a_project_is_named_by_git_s_own_files(tmp_path: Path) -> None:
+def test_a_project_is_named_by_its_git_configuration_files(tmp_path: Path) -> None:
     clone, work = tmp_path / "clone", tmp_path / "work"
     for name, told in (("origin.git", None), ("shop", "shop")):
         config = '[remote "origin"]\n\turl = git@example.com:team/origin.git\n'
@@ -146,7 +146,7 @@ def test_a_project_is_named_by_git_s_own_files(tmp_path: Path) -> None:
     assert detect_project(str(clone), None, {}).project == "whole"
 
 
-def test_a_turn_that_was_torn_off_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_a_torn_spooled_turn_does_not_affect_others(tmp_path: Path) -> None:
     spool = tmp_path / "one.spool"
     before, behind = ({"role": "user", "content": text} for text in ("before", "behind"))
     spool_turn(str(spool), before)
@@ -157,7 +157,7 @@ def test_a_turn_that_was_torn_off_takes_no_other_with_it(tmp_path: Path) -> None
     assert read_spooled_turns(str(spool)) == [before, behind]
 
 
-def test_a_path_at_the_head_of_a_message_is_no_command() -> None:
+def test_a_path_at_the_start_of_a_message_is_no_command() -> None:
     assert is_command("/clear")
     assert is_command("/review:all src/cart.py, please")
     assert not is_command("/etc/hosts names no database: why?")

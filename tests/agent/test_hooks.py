@@ -33,7 +33,7 @@ async def turns_of(stack: Stack, count: int) -> list[dict[str, Any]]:
     return await eventually(look)
 
 
-async def test_a_session_is_given_what_it_needs_and_hands_over_what_was_said(
+async def test_a_session_receives_its_context_and_delivers_its_turns(
     stack: Stack, tmp_path: Path
 ) -> None:
     rule = "Prices are kept in cents (src/cart/price.py)."
@@ -91,9 +91,7 @@ async def test_a_session_is_given_what_it_needs_and_hands_over_what_was_said(
     assert len(await turns_of(stack, 5)) == 5
 
 
-async def test_what_was_said_while_reverie_was_away_is_sent_later_and_once(
-    stack: Stack, tmp_path: Path
-) -> None:
+async def test_turns_from_an_outage_are_sent_later_and_once(stack: Stack, tmp_path: Path) -> None:
     agent = hooked(stack, tmp_path)
     there = dict(agent.env)
     agent.env["REVERIE_GATEWAY_URL"] = "http://127.0.0.1:9"
@@ -141,7 +139,7 @@ async def test_a_hook_never_fails_its_agent(tmp_path: Path) -> None:
     assert "no such hook" in err
 
 
-async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
+async def test_an_edit_is_warned_about_and_the_fix_of_a_failure_is_remembered(
     stack: Stack, tmp_path: Path
 ) -> None:
     agent = hooked(stack, tmp_path)
@@ -214,7 +212,7 @@ async def test_an_edit_is_warned_of_and_what_fixed_a_failure_is_remembered(
     assert "may be outdated" in await later.fire("PreToolUse", **edit)
 
 
-async def test_a_sub_agent_and_an_agent_without_transcript_are_heard_too(
+async def test_sub_agents_and_agents_without_a_transcript_are_supported(
     stack: Stack, tmp_path: Path
 ) -> None:
     agent = hooked(stack, tmp_path)

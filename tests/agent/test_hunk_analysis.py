@@ -38,7 +38,7 @@ from reverie.agent.git.hunk_analysis import (
         ("a.unheard", "# old", "# new", "code"),
     ],
 )
-def test_a_hunk_that_alters_no_code_says_so_and_doubt_counts_as_code(
+def test_a_hunk_without_code_changes_is_recognized_and_doubtful_ones_count_as_code(
     path: str, removed: str, added: str, kind: str
 ) -> None:
     old, new = (text.split("\n") if text else [] for text in (removed, added))
@@ -62,17 +62,17 @@ def test_a_hunk_that_alters_no_code_says_so_and_doubt_counts_as_code(
         ("a.py", "result = define(x)", None),
     ],
 )
-def test_definitions_are_known_by_their_line(path: str, line: str, name: str | None) -> None:
+def test_definitions_are_recognized_by_their_line(path: str, line: str, name: str | None) -> None:
     assert find_symbols(path, [line]) == ([name] if name else [])
 
 
-def test_a_header_tells_the_function_of_a_language_without_a_word_for_it() -> None:
+def test_a_hunk_header_names_the_function_in_languages_without_a_keyword() -> None:
     assert find_header_symbol("a.c", "static int put_page(struct page *p)") == "put_page"
     assert find_header_symbol("a.py", "def g(self):") == "g"
     assert find_header_symbol("a.c", "") is None
 
 
-def test_words_are_identifiers_of_code_and_never_what_a_string_or_a_comment_holds() -> None:
+def test_identifiers_are_taken_from_code_and_not_from_strings_or_comments() -> None:
     old = ['token = read("hunter2secret")  # rotate weekly', "keep = total"]
     new = ["token = fetch('hunter3secret', `x y z`)", "keep = total", 'open("unclosed secret']
     assert find_identifiers("a.py", old, new) == ["read", "fetch", "open", "token", "keep", "total"]

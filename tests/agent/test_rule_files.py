@@ -68,7 +68,7 @@ def _whole(text: str) -> bool:
     last=st.booleans(),
     behind=texts.filter(lambda text: BEGIN_MARK not in text and END_MARK not in text),
 )
-def test_what_was_written_is_read_again_and_no_other_byte_changes(
+def test_a_rules_file_round_trips_and_no_other_byte_changes(
     outside: list[str],
     items: dict[str, str],
     out: frozenset[str],
@@ -96,7 +96,7 @@ def test_what_was_written_is_read_again_and_no_other_byte_changes(
     assert parse_sections("a.md", text)[0] == parse_sections("a.md", before)[0]
 
 
-def test_a_person_edits_adds_and_removes_within_the_block() -> None:
+def test_entries_can_be_edited_added_and_removed_within_the_block() -> None:
     one, two, three = (f"0197abcd-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
     items = [
         RuleItem("Sign with RS256", one),
@@ -130,7 +130,7 @@ def test_a_broken_block_is_refused_with_its_line(text: str) -> None:
         replace_block("a.md", text, [RuleItem("x")], frozenset())
 
 
-def test_sections_have_lasting_keys_kinds_and_where_they_come_from() -> None:
+def test_sections_have_stable_keys_kinds_and_sources() -> None:
     sections, imports = parse_sections(".cursor/rules/build.mdc", GUIDE)
     assert imports == ["docs/more.md"]
     assert [(one.heading, one.kind, one.tags[1:]) for one in sections] == [
@@ -148,7 +148,7 @@ def test_sections_have_lasting_keys_kinds_and_where_they_come_from() -> None:
     assert token not in parse_sections("CLAUDE.md", f"Use {token}")[0][0].content
 
 
-def test_imports_are_followed_within_the_project_and_links_are_refused(tmp_path: Path) -> None:
+def test_imports_are_followed_within_the_project_and_symlinks_are_refused(tmp_path: Path) -> None:
     root, other = tmp_path / "shop", tmp_path / "other"
     (root / "web" / "app" / "deep").mkdir(parents=True)
     (root / "node_modules").mkdir()
@@ -172,7 +172,7 @@ def test_imports_are_followed_within_the_project_and_links_are_refused(tmp_path:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real files are not here")
-def test_real_files_lose_nothing() -> None:
+def test_real_rule_files_lose_nothing() -> None:
     for path in sorted((DATA / "instructions").glob("*.md")):
         text = path.read_text()
         sections, _ = parse_sections(path.name, text)
@@ -185,7 +185,7 @@ def test_real_files_lose_nothing() -> None:
         )
 
 
-def test_what_a_setup_wrote_is_no_rule_of_the_project(tmp_path: Path) -> None:
+def test_text_written_by_the_setup_is_no_rule_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("# Style\n\nUse tabs.\n")
     place = SetupTarget(tmp_path / "home", tmp_path, "shop", is_user_wide=False)
     for agent in AGENTS:

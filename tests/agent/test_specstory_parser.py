@@ -34,7 +34,7 @@ def ids(text: str) -> list[str]:
     return [turn.external_id for turn in turns(text)]
 
 
-def test_a_session_gives_its_turns_with_role_time_and_tool() -> None:
+def test_a_session_yields_turns_with_role_time_and_tool() -> None:
     text = f"""{HEAD}{USER}
 
 Look at the workflows.
@@ -79,7 +79,7 @@ def test_thinking_is_dropped_but_keeps_its_number() -> None:
     assert "secret" not in "".join(turn.content for turn in turns(text))
 
 
-def test_a_message_of_text_and_tool_gives_two_turns_under_one_number() -> None:
+def test_a_message_with_text_and_tool_yields_two_turns_under_one_number() -> None:
     text = f"{AGENT}\n\nLet me look.\n\n{TOOL}\nls\n{END}\n\nSeen.\n\n{USER}\n\nok\n"
     assert [(t.external_id, t.role) for t in turns(text)] == [
         ("00000", "assistant"),
@@ -104,17 +104,17 @@ def test_a_header_inside_a_tool_output_is_content_even_with_broken_fences() -> N
 
 
 @pytest.mark.parametrize("padding", [0, MAX_LOOKAHEAD_LINES + 10])
-def test_a_fence_that_never_closes_swallows_no_message(padding: int) -> None:
+def test_an_unclosed_fence_swallows_no_message(padding: int) -> None:
     text = f"{USER}\n\n```\nbroken\n\n{AGENT}\n\nfine\n\n{USER}\n\nmore\n" + "line\n" * padding
     assert ids(text) == ["00000", "00001", "00002"]
     assert turns(text)[1].content == "fine"
 
 
-def test_a_tool_output_cut_off_at_the_end_of_the_file_swallows_no_message() -> None:
+def test_a_truncated_tool_output_at_the_end_of_the_file_swallows_no_message() -> None:
     assert ids(f"{AGENT}\n\n{TOOL}\nls\n\n{USER}\n\nok\n") == ["00000", "00001"]
 
 
-def test_sidechains_count_and_are_marked_and_are_never_the_user() -> None:
+def test_sidechains_are_counted_marked_and_never_attributed_to_the_user() -> None:
     side = "_**Agent - sidechain (2026-01-16 22:18:30Z)**_"
     (first, second) = turns(f"{side}\n\nResearch this.\n\n{USER}\n\nok\n")
     assert (first.external_id, first.role, first.sidechain) == ("00000", "assistant", True)
@@ -139,7 +139,7 @@ def test_sidechains_count_and_are_marked_and_are_never_the_user() -> None:
         ),
     ],
 )
-def test_times_are_read_where_they_stand(header: str, at: datetime | None) -> None:
+def test_times_are_read_from_every_known_position(header: str, at: datetime | None) -> None:
     assert turns(f"{header}\n\nhi\n")[0].at == at
 
 
@@ -148,7 +148,7 @@ def test_windows_line_ends_change_nothing() -> None:
     assert turns(text.replace("\n", "\r\n")) == turns(text)
 
 
-def test_a_file_gives_session_start_and_turns(tmp_path: Path) -> None:
+def test_a_file_yields_session_start_and_turns(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text(f"{HEAD}{USER}\n\nhi\n")
     transcript = read_transcript(path)
@@ -178,7 +178,7 @@ PIECES = st.lists(
 
 @settings(database=None, max_examples=300, deadline=None)
 @given(PIECES)
-def test_no_input_makes_it_raise_or_lose_order(pieces: list[str]) -> None:
+def test_no_input_raises_or_changes_the_order(pieces: list[str]) -> None:
     found = turns("\n".join(pieces))
     keys = [turn.external_id.partition(".")[::2] for turn in found]
     order = [(number, int(part or 0)) for number, part in keys]
@@ -188,7 +188,7 @@ def test_no_input_makes_it_raise_or_lose_order(pieces: list[str]) -> None:
 
 @settings(database=None, deadline=None)
 @given(st.text(max_size=400), st.integers(0, 200))
-def test_clipping_keeps_to_the_limit(text: str, limit: int) -> None:
+def test_truncation_respects_the_limit(text: str, limit: int) -> None:
     short = truncate_middle(text, limit)
     assert len(short.encode()) <= limit
     assert short == text or len(text.encode(errors="replace")) > limit

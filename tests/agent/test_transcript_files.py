@@ -44,7 +44,9 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_claude_code_keeps_sub_agents_apart_and_names_unreadable_lines(tmp_path: Path) -> None:
+def test_claude_code_sub_agents_are_kept_apart_and_unreadable_lines_are_reported(
+    tmp_path: Path,
+) -> None:
     text = lines(CLAUDE[:2]) + "{broken\n" + lines(CLAUDE[2:]) + '{"type": "user", "sess'
     path = write(tmp_path, "a.jsonl", text)
     bad: list[int] = []
@@ -69,7 +71,7 @@ def test_claude_code_keeps_sub_agents_apart_and_names_unreadable_lines(tmp_path:
 
 
 @pytest.mark.parametrize("sample", [CODEX, OLD_CODEX])
-def test_codex_gives_what_was_said_and_run_in_both_of_its_formats(
+def test_codex_transcripts_are_read_in_both_formats(
     sample: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     found = said_in(write(tmp_path, "rollout-1.jsonl", lines(sample)))
@@ -83,7 +85,9 @@ def test_codex_gives_what_was_said_and_run_in_both_of_its_formats(
     assert found[1][1].external_id == "call_1"
 
 
-def test_aider_has_many_sessions_in_a_file_and_fences_hold_marks(tmp_path: Path) -> None:
+def test_an_aider_file_holds_many_sessions_and_marks_inside_fences_are_content(
+    tmp_path: Path,
+) -> None:
     found = said_in(write(tmp_path, "shop/.aider.chat.history.md", AIDER))
     assert [(talk.external_id, turn.external_id) for talk, turn in found] == [
         ("shop/2026-03-02T10:00:00", "00000"),
@@ -110,7 +114,7 @@ def test_specstory_names_the_program_and_its_sidechains(tmp_path: Path) -> None:
     assert {talk.external_id for talk, _ in found} == {"specstory/t-9", "specstory/t-9/sidechain"}
 
 
-def test_a_folder_gives_its_transcripts_and_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_yields_its_transcripts_and_nothing_else(tmp_path: Path) -> None:
     write(tmp_path, "p/a.jsonl", lines(CLAUDE))
     write(tmp_path, "p/README.md", "# Read me\n\n#### no chat\n")
     write(tmp_path, "p/data.jsonl", '{"id": 1}\n')
@@ -155,7 +159,7 @@ marks = st.sampled_from(
     text=st.lists(marks | st.text(max_size=30), max_size=12),
     tail=st.binary(max_size=40),
 )
-def test_no_parser_fails_on_anything(
+def test_no_parser_fails_on_any_input(
     objects: list[Any], text: list[str], tail: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "junk"
@@ -170,7 +174,7 @@ def test_no_parser_fails_on_anything(
             assert turn.content
 
 
-async def test_a_long_file_is_read_in_little_memory_and_too_long_a_line_is_left_out(
+async def test_a_long_file_is_read_in_little_memory_and_overlong_lines_are_skipped(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "long.jsonl"
@@ -195,7 +199,7 @@ async def test_a_long_file_is_read_in_little_memory_and_too_long_a_line_is_left_
 
 @pytest.mark.parametrize("sample", [CLAUDE, CODEX, OLD_CODEX])
 @pytest.mark.parametrize("value", [{}, [], 5, None])
-def test_a_field_of_a_word_may_hold_anything(
+def test_a_string_field_may_hold_any_json_value(
     sample: list[dict[str, Any]], value: object, tmp_path: Path
 ) -> None:
     fields = ("type", "role")

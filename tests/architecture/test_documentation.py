@@ -64,12 +64,12 @@ def leads_somewhere(link: str, page: Path) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
+def test_every_relative_link_resolves(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text()) if "://" not in link]
     assert [link for link in links if not leads_somewhere(link, page)] == []
 
 
-def test_a_link_to_nowhere_would_be_found() -> None:
+def test_a_broken_link_is_detected() -> None:
     assert not leads_somewhere("docs/nowhere.md", ROOT / "README.md")
     assert not leads_somewhere("docs/operations.md#nothing", ROOT / "README.md")
 
@@ -119,7 +119,7 @@ def is_known(words: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_command_named_exists(page: Path) -> None:
+def test_every_command_in_the_documentation_exists(page: Path) -> None:
     assert {words for words in commands_named(page) if not is_known(words)} == set()
 
 
@@ -128,12 +128,12 @@ def test_the_readme_names_the_commands_that_a_newcomer_needs() -> None:
     assert {" up", " doctor", " migrate"} <= {f" {words.split()[0]}" for words in named}
 
 
-def test_a_command_that_is_none_would_be_found() -> None:
+def test_an_unknown_command_is_detected() -> None:
     assert not is_known(" sing")
     assert not is_known(" key sing")
 
 
-def test_each_decision_has_a_number_of_its_own_is_short_and_is_listed() -> None:
+def test_each_decision_has_its_own_number_is_short_and_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     pages = sorted(folder.glob("[0-9]*.md"))
     headings = [re.match(r"# (\d+)\. ", page.read_text()) for page in pages]

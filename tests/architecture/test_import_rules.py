@@ -187,13 +187,13 @@ def broken(
     return request.param, complaints(done.stdout)
 
 
-def test_the_code_as_it_stands_keeps_every_contract(tmp_path: Path) -> None:
+def test_the_code_keeps_every_import_contract(tmp_path: Path) -> None:
     done = lint(copied(tmp_path))
     assert done.returncode == 0, done.stdout
     assert ", 0 broken" in done.stdout
 
 
-def test_a_breach_turns_its_contract_red(broken: tuple[bool, dict[str, str]]) -> None:
+def test_a_violation_breaks_its_contract(broken: tuple[bool, dict[str, str]]) -> None:
     of_layers, said = broken
     for name, one in BREACHES.items():
         if (one.contract == "layers") == of_layers:

@@ -38,7 +38,7 @@ FORMATS = {("Context", "format")}
 """Of REST alone: there a media type is chosen."""
 
 
-def test_every_route_is_an_operation_and_every_operation_a_route() -> None:
+def test_routes_and_operations_correspond_one_to_one() -> None:
     known = {f"{one.method} {one.path}" for one in (*OPERATIONS, *SPECIAL_OPERATIONS)}
     routes = {_named(route) for route in ROUTES} - NO_OPERATION.keys()
     assert routes == known
@@ -47,13 +47,13 @@ def test_every_route_is_an_operation_and_every_operation_a_route() -> None:
     assert len(names) == len(set(names))
 
 
-def test_every_operation_is_a_call_over_grpc() -> None:
+def test_every_operation_is_a_grpc_call() -> None:
     assert {one.name for one in SERVICE.methods} == (
         {one.rpc_name for one in (*OPERATIONS, *SPECIAL_OPERATIONS)} | STREAMS
     )
 
 
-def test_a_request_over_grpc_takes_all_that_rest_takes() -> None:
+def test_a_grpc_request_has_every_field_of_its_rest_request() -> None:
     missing = {
         (one.rpc_name, name)
         for one in OPERATIONS
@@ -63,7 +63,7 @@ def test_a_request_over_grpc_takes_all_that_rest_takes() -> None:
     assert missing == FORMATS
 
 
-def test_an_answer_over_grpc_has_all_that_rest_answers() -> None:
+def test_a_grpc_answer_has_every_field_of_its_rest_answer() -> None:
     missing = {
         f"{one.rpc_name}: {name}"
         for one in OPERATIONS
@@ -72,7 +72,7 @@ def test_an_answer_over_grpc_has_all_that_rest_answers() -> None:
     assert missing == set()
 
 
-def test_every_call_and_every_stream_of_the_proto_says_what_it_does() -> None:
+def test_every_call_and_stream_of_the_proto_is_documented() -> None:
     text = (files("reverie.contracts") / "reverie.proto").read_text()
     assert len(re.findall(r"//[^\n]*\n  rpc ", text)) == len(SERVICE.methods)
 
@@ -125,7 +125,7 @@ def _reference(schema: Any) -> str | None:
     return found[1] if found else None
 
 
-def test_of_every_change_it_is_told_why_it_may_be_sent_twice() -> None:
+def test_every_changing_operation_states_why_it_may_be_repeated() -> None:
     page = (Path(__file__).parents[2] / "docs" / "chaos.md").read_text()
     section = page.partition("## Sent twice\n")[2].partition("\n## ")[0]
     reads = {route.name for route in ROUTES if route.method == "GET" or route.read_only}
@@ -137,7 +137,7 @@ def test_of_every_change_it_is_told_why_it_may_be_sent_twice() -> None:
     assert sorted(re.findall(r"`([a-z_]+)`", section)) == sorted(changing)
 
 
-def test_a_field_that_an_answer_lacks_would_be_found() -> None:
+def test_a_missing_answer_field_is_detected() -> None:
     class Inner(BaseModel):
         id: str
         unheard_of: int

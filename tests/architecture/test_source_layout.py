@@ -44,7 +44,7 @@ def config() -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("package", "parts"), PACKAGES.items())
-def test_a_package_holds_the_sub_packages_of_the_design(package: str, parts: set[str]) -> None:
+def test_each_package_holds_the_designed_sub_packages(package: str, parts: set[str]) -> None:
     folders = {path.name for path in (ROOT / package).iterdir() if path.is_dir()}
     assert folders - {"__pycache__"} == parts
 
@@ -54,13 +54,13 @@ def test_every_folder_with_code_is_a_regular_package() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").exists()] == []
 
 
-def test_no_file_is_longer_than_the_gate_allows() -> None:
+def test_no_file_exceeds_the_size_limit() -> None:
     assert GATED
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in GATED}
     assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
-def test_the_gates_of_the_linters_are_as_tight_as_agreed() -> None:
+def test_the_linter_limits_are_as_strict_as_agreed() -> None:
     tools = config()
     match tools:
         case {
@@ -85,7 +85,7 @@ def test_the_domain_never_awaits() -> None:
     assert [path.name for path in domain.rglob("*.py") if awaits(path.read_text())] == []
 
 
-def test_no_group_is_repeated_possessively_as_python_before_3_11_5_gets_that_wrong() -> None:
+def test_no_regex_uses_possessive_groups_that_python_before_3_11_5_gets_wrong() -> None:
     """There it stays behind what the last, failed round had read: `(?>(?:...)*)` says the same."""
     possessive = re.compile(r"[^\\]\)(?:[*+?]|\{+[0-9,]+\}+)\+")
     assert [bool(possessive.search(text)) for text in ("(?:a|b){1,2}+", "(?>(?:a|b)*)")] == [1, 0]
@@ -109,7 +109,7 @@ def sleeps(source: str) -> list[int]:
     return [call.lineno for call in calls if ast.unparse(call.func) in names | {"time.sleep"}]
 
 
-def test_no_test_blocks_for_longer_than_a_poll() -> None:
+def test_no_test_sleeps_longer_than_a_poll_interval() -> None:
     """A poll inside a bounded loop may sleep; a bare wait for something to happen may not."""
     assert sleeps("import time\ntime.sleep(1)\n") == [2]
     assert sleeps("from time import sleep as nap\nnap(1)\n") == [2]

@@ -51,7 +51,7 @@ def test_the_wheel_holds_both_packages_and_their_sql(wheel: Path) -> None:
     assert "reverie/py.typed" in names
 
 
-def test_the_wheel_holds_nothing_but_the_packages_and_its_description(wheel: Path) -> None:
+def test_the_wheel_holds_only_the_packages_and_their_metadata(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {
         "reverie",
@@ -59,7 +59,7 @@ def test_the_wheel_holds_nothing_but_the_packages_and_its_description(wheel: Pat
     }
 
 
-def test_a_service_and_a_library_import_from_the_unpacked_wheel(
+def test_a_service_and_a_library_can_be_imported_from_the_unpacked_wheel(
     wheel: Path, tmp_path: Path
 ) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)

@@ -29,7 +29,7 @@ async def _driver(makes: Exception | None) -> str:
 
 
 @pytest.mark.parametrize("makes", [None, TimeoutError(), ConnectionClosedError()])
-async def test_who_is_stopped_stops_whatever_the_driver_makes_of_it(
+async def test_cancellation_always_stops_the_task_whatever_the_driver_raises(
     life: NatsSession, makes: Exception | None
 ) -> None:
     for ends in (False, True):
@@ -42,7 +42,7 @@ async def test_who_is_stopped_stops_whatever_the_driver_makes_of_it(
             await task
 
 
-async def test_what_waits_fails_as_soon_as_the_connection_ends_and_who_waited_goes_on(
+async def test_waiting_calls_fail_when_the_connection_ends_and_their_callers_continue(
     life: NatsSession,
 ) -> None:
     async def asks() -> str:

@@ -32,7 +32,7 @@ NAMES = {stream.name: stream for stream in STREAMS}
         ("dead", "dead", True),
     ],
 )
-def test_a_filter_fits_as_on_the_server(pattern: str, subject: str, fits: bool) -> None:
+def test_subject_filters_match_as_on_the_server(pattern: str, subject: str, fits: bool) -> None:
     assert subject_matches(pattern, subject) is fits
 
 
@@ -54,12 +54,12 @@ def test_no_two_streams_take_the_same_subject() -> None:
     assert not any(a & b for a, b in combinations(roots, 2))
 
 
-def test_every_consumer_reads_a_stream_that_stands() -> None:
+def test_every_consumer_reads_an_existing_stream() -> None:
     assert {consumer.stream for consumer in CONSUMERS} <= NAMES.keys()
     assert len({consumer.name for consumer in CONSUMERS}) == len(CONSUMERS)
 
 
-def test_every_consumer_leaves_room_for_others_to_work_beside_a_slow_one() -> None:
+def test_every_consumer_leaves_room_for_others_beside_a_slow_one() -> None:
     assert all(consumer.max_ack_pending > 1 for consumer in CONSUMERS)
 
 
@@ -68,33 +68,33 @@ def test_message_ids_are_remembered_longer_than_a_worker_may_be_silent() -> None
     assert all(stream.max_age > DEDUPE_SECONDS for stream in STREAMS)
 
 
-def test_a_rejected_message_is_buried_at_once() -> None:
+def test_a_rejected_message_becomes_a_dead_letter_at_once() -> None:
     assert decide_verdict(SPEC, 1, Reject("no id")) == DeadLetterVerdict("no id")
 
 
-def test_a_retry_waits_as_long_as_it_asked_for() -> None:
+def test_a_retry_waits_as_long_as_requested() -> None:
     assert decide_verdict(SPEC, 1, Retry(delay=7.5)) == RedeliveryVerdict(7.5)
 
 
 @pytest.mark.parametrize(("deliveries", "delay"), [(1, 1.0), (2, 5.0), (3, 5.0)])
-def test_a_failure_waits_longer_each_time(deliveries: int, delay: float) -> None:
+def test_each_failure_waits_longer_than_the_one_before(deliveries: int, delay: float) -> None:
     assert decide_verdict(SPEC, deliveries, Unavailable("Postgres", "away")) == RedeliveryVerdict(
         delay
     )
 
 
 @pytest.mark.parametrize("error", [Retry(), ValueError(), Unavailable("Postgres", "away")])
-def test_the_last_delivery_is_the_last_whatever_the_error(error: Exception) -> None:
+def test_the_last_delivery_is_final_whatever_the_error(error: Exception) -> None:
     assert isinstance(decide_verdict(SPEC, 4, error), DeadLetterVerdict)
 
 
-def test_an_unbounded_consumer_never_buries_a_failure() -> None:
+def test_an_unlimited_consumer_never_dead_letters_a_failure() -> None:
     assert decide_verdict(replace(SPEC, max_deliver=-1), 1000, ValueError()) == RedeliveryVerdict(
         5.0
     )
 
 
-def test_the_reason_quotes_the_first_line_of_an_error_only() -> None:
+def test_the_reason_quotes_only_the_first_line_of_an_error() -> None:
     verdict = decide_verdict(SPEC, 4, ValueError("duplicate key\nDETAIL: (key)=(a value)"))
     assert verdict == DeadLetterVerdict("delivery 4 of 4 failed: ValueError: duplicate key")
     known = decide_verdict(SPEC, 4, NotFound("memory", "1234abcd"))
@@ -104,7 +104,7 @@ def test_the_reason_quotes_the_first_line_of_an_error_only() -> None:
 
 
 @given(st.text(min_size=1), st.integers(1, 10))
-def test_a_reason_is_never_long(text: str, deliveries: int) -> None:
+def test_a_reason_is_bounded_in_length(text: str, deliveries: int) -> None:
     verdict = decide_verdict(SPEC, deliveries, Reject(text * 100))
     assert isinstance(verdict, DeadLetterVerdict)
     assert len(verdict.reason) <= 500

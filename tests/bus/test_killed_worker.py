@@ -51,7 +51,9 @@ async def delivery_that_kills(url: str) -> int:
         await worker.communicate()
 
 
-async def test_the_ticket_is_buried_and_its_scope_can_be_asked_for_again(nats_url: str) -> None:
+async def test_the_ticket_becomes_a_dead_letter_and_its_scope_can_be_requested_again(
+    nats_url: str,
+) -> None:
     await ensure_streams(nats_url, consumers=[WORKERS, DEAD_LETTER_WATCHER])
     async with connect(nats_url, "witness") as bus:
         assert await bus.wait_connected(10)
@@ -73,7 +75,7 @@ async def test_the_ticket_is_buried_and_its_scope_can_be_asked_for_again(nats_ur
     assert (letter.subject, letter.data, letter.deliveries) == (TICKET, b"cursed", 2)
 
 
-async def test_without_the_watcher_the_subject_would_stay_refused(nats_url: str) -> None:
+async def test_without_the_watcher_the_subject_would_stay_blocked(nats_url: str) -> None:
     """What the watcher is for: the server alone keeps the ticket and takes no other."""
     await ensure_streams(nats_url, consumers=[WORKERS, DEAD_LETTER_WATCHER])
     async with connect(nats_url, "witness") as bus:

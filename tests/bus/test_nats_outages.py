@@ -72,7 +72,7 @@ async def bus(nats_server: NatsServer) -> AsyncIterator[NatsBus]:
         yield bus
 
 
-async def test_while_nats_is_stopped_a_publish_fails_and_afterwards_nothing_is_lost(
+async def test_publishing_fails_while_nats_is_stopped_and_nothing_is_lost_afterwards(
     nats_server: NatsServer, bus: NatsBus
 ) -> None:
     inbox = Inbox()
@@ -91,7 +91,7 @@ async def test_while_nats_is_stopped_a_publish_fails_and_afterwards_nothing_is_l
     assert sorted(got) == list(range(21))
 
 
-async def test_what_was_acknowledged_survives_a_kill_of_nats(
+async def test_acknowledged_messages_survive_a_kill_of_nats(
     nats_server: NatsServer, bus: NatsBus
 ) -> None:
     inbox = Inbox()
@@ -105,7 +105,7 @@ async def test_what_was_acknowledged_survives_a_kill_of_nats(
             got.add(int((await inbox.next()).data))
 
 
-async def test_an_open_publish_fails_as_soon_as_the_connection_dies(
+async def test_a_pending_publish_fails_as_soon_as_the_connection_dies(
     nats_server: NatsServer, bus: NatsBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie.bus.nats_bus.DEADLINE", 3600)
@@ -124,7 +124,7 @@ async def test_an_open_publish_fails_as_soon_as_the_connection_dies(
                 await publishing
 
 
-async def test_work_that_outlives_a_restart_of_nats_is_acknowledged_and_not_done_twice(
+async def test_work_that_outlives_a_restart_of_nats_is_acknowledged_and_not_repeated(
     nats_server: NatsServer, bus: NatsBus
 ) -> None:
     begun, finish = Inbox(), asyncio.Event()
@@ -168,7 +168,7 @@ async def test_the_relay_waits_for_nats_and_then_drains_the_backlog(
     assert outbox.rows == {}
 
 
-async def test_a_relay_outlives_a_store_that_fails(nats_server: NatsServer, bus: NatsBus) -> None:
+async def test_a_relay_survives_a_failing_store(nats_server: NatsServer, bus: NatsBus) -> None:
     inbox, outbox = Inbox(), Rows(event(payload="at last"))
     failures = 2
     claim = outbox.claim
@@ -190,7 +190,7 @@ async def test_a_relay_outlives_a_store_that_fails(nats_server: NatsServer, bus:
         assert (await inbox.next()).data == b"at last"
 
 
-async def test_a_bus_starts_without_nats_and_finds_it_later(nats_server: NatsServer) -> None:
+async def test_a_bus_starts_without_nats_and_connects_later(nats_server: NatsServer) -> None:
     inbox = Inbox()
     await stop(nats_server)
     async with connect(nats_server.url, "early") as bus:
@@ -212,7 +212,7 @@ async def test_a_bus_starts_without_nats_and_finds_it_later(nats_server: NatsSer
             assert (await inbox.next()).data == b"{}"
 
 
-async def test_a_consumer_makes_a_lost_stream_anew_and_goes_on(
+async def test_a_consumer_recreates_a_lost_stream_and_continues(
     nats_server: NatsServer, bus: NatsBus
 ) -> None:
     inbox = Inbox()
@@ -233,7 +233,9 @@ async def test_a_consumer_makes_a_lost_stream_anew_and_goes_on(
         assert (await inbox.next()).data == b"after"
 
 
-async def test_a_network_that_resets_is_outlived(nats_server: NatsServer, bus: NatsBus) -> None:
+async def test_a_network_that_resets_connections_is_survived(
+    nats_server: NatsServer, bus: NatsBus
+) -> None:
     inbox = Inbox()
     async with ChaosProxy("127.0.0.1", port_of(nats_server)) as proxy:
         url = through(proxy, nats_server)
@@ -270,7 +272,7 @@ async def test_a_server_that_hangs_counts_as_gone_until_it_answers(
         await hung.publish(event())
 
 
-async def test_streams_can_be_ensured_again_while_they_are_in_use(
+async def test_streams_can_be_ensured_again_while_in_use(
     nats_server: NatsServer, bus: NatsBus
 ) -> None:
     inbox = Inbox()
@@ -287,26 +289,26 @@ async def test_streams_can_be_ensured_again_while_they_are_in_use(
         assert info.config.ack_wait == INGEST_ENRICH.ack_wait
 
 
-async def test_ensuring_streams_without_nats_says_what_is_missing(nats_server: NatsServer) -> None:
+async def test_ensuring_streams_without_nats_names_what_is_missing(nats_server: NatsServer) -> None:
     await stop(nats_server)
     with pytest.raises(Unavailable):
         await ensure_streams(nats_server.url)
 
 
-async def test_more_replicas_than_servers_are_a_wrong_setting(nats_server: NatsServer) -> None:
+async def test_more_replicas_than_servers_is_an_invalid_setting(nats_server: NatsServer) -> None:
     with pytest.raises(Misconfigured, match="replicas"):
         await ensure_streams(nats_server.url, replicas=3)
 
 
 @pytest.mark.parametrize("url", ["", "localhost:4222", "http://localhost:4222", "nats://"])
-async def test_an_address_that_is_none_is_a_wrong_setting(url: str) -> None:
+async def test_an_invalid_address_is_an_invalid_setting(url: str) -> None:
     with pytest.raises(Misconfigured):
         connect(url, "nobody")
     with pytest.raises(Misconfigured):
         await ensure_streams(url)
 
 
-async def test_a_wrong_password_is_tried_again_and_never_logged(nats_server: NatsServer) -> None:
+async def test_a_wrong_password_is_retried_and_never_logged(nats_server: NatsServer) -> None:
     wrong = f"nats://reverie:hunter2@127.0.0.1:{port_of(nats_server)}"
     with structlog.testing.capture_logs() as logs:
         async with connect(wrong, "stranger") as bus, asyncio.timeout(20):

@@ -67,7 +67,7 @@ async def _refusals(
 
 
 @pytest.mark.parametrize("user", sorted(PUBLISH_PERMISSIONS))
-async def test_a_service_can_neither_speak_nor_listen_elsewhere(
+async def test_a_service_can_neither_publish_nor_subscribe_outside_its_permissions(
     nats_server: NatsServer, user: str
 ) -> None:
     await ensure_streams(nats_server.url)
@@ -88,7 +88,7 @@ async def test_a_service_can_neither_speak_nor_listen_elsewhere(
     assert await _refusals(_url(nats_server, user), [], [f"{inbox_prefix(user)}.>"]) == []
 
 
-async def test_each_service_takes_its_own_work_and_tells_what_became_of_it(
+async def test_each_service_receives_its_work_and_can_report_the_result(
     nats_server: NatsServer,
 ) -> None:
     await ensure_streams(nats_server.url)
@@ -128,7 +128,7 @@ def _served(folder: Path, config: str) -> Iterator[str]:
         processes.stop(child.pid, [(signal.SIGKILL, 5.0)], child)
 
 
-async def test_another_account_sees_neither_streams_nor_messages_of_ours(tmp_path: Path) -> None:
+async def test_another_account_sees_none_of_our_streams_or_messages(tmp_path: Path) -> None:
     ours = render_accounts(dict.fromkeys((ADMIN_USER, *PUBLISH_PERMISSIONS), "word"))
     other = "accounts { OTHER: { jetstream: enabled, users: [{ user: other, password: word }] } }\n"
     both = ours.replace("accounts {", other.removesuffix("}\n").rstrip(), 1)
@@ -155,7 +155,7 @@ async def test_another_account_sees_neither_streams_nor_messages_of_ours(tmp_pat
                 await stranger.close()
 
 
-async def test_an_account_without_jetstream_may_have_it_later_and_is_worth_waiting_for(
+async def test_an_account_without_jetstream_is_retried_until_it_has_it(
     tmp_path: Path,
 ) -> None:
     bare = "accounts { BARE: { users: [{ user: keeper, password: word }] } }\n"
@@ -231,7 +231,7 @@ async def _held(url: str) -> int:
         return await bus.count_messages("MEMORY")
 
 
-def test_the_users_that_are_deployed_are_these() -> None:
+def test_the_deployed_users_are_the_expected_ones() -> None:
     named = {user: f"${'NATS' if user == ADMIN_USER else f'NATS_{user.upper()}'}_PASSWORD"
              for user in (ADMIN_USER, *PUBLISH_PERMISSIONS)}  # fmt: skip
     assert DEPLOYED.read_text().endswith(render_accounts(named))

@@ -67,7 +67,7 @@ async def test_an_operator_lists_and_deletes_scopes_projects_and_tenants(
     assert (await stack.call("GET", "/v1/context", key=key)).status == 401
 
 
-async def test_what_looks_like_markup_in_a_name_is_shown_as_it_is(stack: Stack) -> None:
+async def test_markup_in_a_name_is_printed_literally(stack: Stack) -> None:
     label = "[/x] of [ci]"
     await stack.post("/v1/admin/keys", {"label": label, "role": "reader"})
     env = {"REVERIE_DATABASE_URL": stack.admin_url, "COLUMNS": "200"}

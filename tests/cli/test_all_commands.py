@@ -60,19 +60,19 @@ REQUIRED = {
 }
 
 
-def test_every_command_that_is_promised_is_there() -> None:
+def test_every_documented_command_exists() -> None:
     assert REQUIRED - set(NAMES) == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself_with_an_example_and_speaks_json(name: str) -> None:
+def test_every_command_has_help_with_an_example_and_supports_json(name: str) -> None:
     command = COMMANDS[name]
     assert re.search(rf"^\s*Example: (.* )?reverie {name}\b", command.help, re.M)
     takes = {option for one in command.params for option in getattr(one, "opts", ())}
     assert ("--json" in takes) != (name in NO_JSON)
 
 
-def test_every_option_is_explained() -> None:
+def test_every_option_has_a_description() -> None:
     silent = [
         f"{name} {one.opts[0]}"
         for name, command in COMMANDS.items()
@@ -92,7 +92,7 @@ def test_the_help_of_reverie_names_every_command_and_exit_code() -> None:
         assert code in words
 
 
-def test_every_problem_has_an_exit_code_that_is_told() -> None:
+def test_every_problem_has_a_documented_exit_code() -> None:
     for code in HTTP_STATUS:
         refused = exit_code(GatewayError("no", {"code": code}))
         assert f"{refused} " in EXIT_CODES_HELP

@@ -64,13 +64,13 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comple
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_with_an_example(command: str) -> None:
+def test_every_command_has_help_with_an_example(command: str) -> None:
     shown = CliRunner().invoke(app, [*command.split(), "--help"])
     assert shown.exit_code == 0
     assert f"Example: reverie {command}" in shown.stdout
 
 
-def test_an_unknown_command_is_a_usage_error_on_one_line_that_names_similar_ones() -> None:
+def test_an_unknown_command_is_a_one_line_usage_error_that_suggests_similar_ones() -> None:
     done = run("recal", "deploy")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "'recall'" in done.stderr
@@ -78,12 +78,12 @@ def test_an_unknown_command_is_a_usage_error_on_one_line_that_names_similar_ones
     assert (done.returncode, json.loads(done.stderr)["code"]) == (2, "invalid")
 
 
-def test_a_shell_is_given_the_script_that_completes() -> None:
+def test_the_completion_script_is_printed_for_each_shell() -> None:
     for shell in ("bash", "zsh", "fish"):
         assert f"_REVERIE_COMPLETE={shell}_complete" in run("completion", shell).stdout
 
 
-def test_status_of_nothing_says_so_in_json_and_by_its_code(tmp_path: Path) -> None:
+def test_status_without_a_running_system_reports_so_in_json_and_exit_code(tmp_path: Path) -> None:
     flags = [
         f"--set={name}_port={port}"
         for port, name in enumerate(("recall", "ingest", "dream", "staleness"), start=1)
@@ -94,7 +94,7 @@ def test_status_of_nothing_says_so_in_json_and_by_its_code(tmp_path: Path) -> No
     assert not (tmp_path / "no").exists()
 
 
-def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path: Path) -> None:
+def test_a_known_error_is_one_line_on_standard_error_without_a_traceback(tmp_path: Path) -> None:
     done = run("key", "list", "--home", str(tmp_path))
     assert done.returncode == 3
     assert done.stdout == ""
@@ -102,7 +102,7 @@ def test_an_error_of_ours_is_one_line_on_standard_error_without_a_trace(tmp_path
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_should_not_happen_is_one_line_too_and_the_trace_is_there_on_demand(
+def test_an_unexpected_error_is_one_line_and_the_traceback_is_available_on_demand(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(**_: object) -> None:
@@ -124,7 +124,7 @@ def test_what_should_not_happen_is_one_line_too_and_the_trace_is_there_on_demand
     ("setting", "says", "code"),
     [("recall_port", "--set: expected NAME=VALUE", 2), ("recal_port=1", "did you mean", 1)],
 )
-def test_a_setting_that_is_none_is_refused_in_words(
+def test_an_unknown_setting_is_refused_with_a_message(
     tmp_path: Path, setting: str, says: str, code: int
 ) -> None:
     done = run("status", "--home", str(tmp_path), "--set", setting)
@@ -133,14 +133,14 @@ def test_a_setting_that_is_none_is_refused_in_words(
     assert "Traceback" not in done.stderr
 
 
-def test_no_color_means_no_colour() -> None:
+def test_no_color_disables_colours() -> None:
     colour = re.compile(r"\x1b\[[\d;]*3\dm")
     forced = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
     assert colour.search(run("dance", env=forced | {"NO_COLOR": ""}).stderr)
     assert not colour.search(run("dance", env=forced | {"NO_COLOR": "1"}).stderr)
 
 
-def test_a_service_loads_no_embedded_part() -> None:
+def test_a_service_imports_no_embedded_component() -> None:
     services = ("ingest", "recall", "dream", "staleness")
     apps = ", ".join(f"reverie_services.{service}.app" for service in services)
     code = (
@@ -154,7 +154,7 @@ def test_a_service_loads_no_embedded_part() -> None:
 
 
 @pytest.mark.parametrize("words", [["--help"], ["recall", "deploy"], ["remember", "a fact"]])
-def test_what_a_person_waits_for_loads_no_driver_and_no_model(
+def test_interactive_commands_import_no_driver_and_no_model(
     words: list[str], tmp_path: Path
 ) -> None:
     heavy = (
@@ -183,7 +183,7 @@ def test_what_a_person_waits_for_loads_no_driver_and_no_model(
 @pytest.mark.parametrize(
     "words", [["recall", "deploy", "--limit=5", "--kind=bug"], ["show", "7c2f01aa"], ["stats"]]
 )
-def test_a_plain_command_checks_its_words_without_pydantic_and_draws_only_for_people(
+def test_a_plain_command_imports_neither_pydantic_nor_rich(
     words: list[str], tmp_path: Path
 ) -> None:
     heavy = ("pydantic", "rich", "asyncio", "http.server", "tenacity", "hashlib")
@@ -204,7 +204,7 @@ def test_a_plain_command_checks_its_words_without_pydantic_and_draws_only_for_pe
     assert (done.returncode, done.stdout.strip()) == (3, "[]"), done.stderr
 
 
-def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
+def test_shell_completion_imports_no_command(tmp_path: Path) -> None:
     words = {"COMP_WORDS": "reverie sho", "COMP_CWORD": "1", "_REVERIE_COMPLETE": "bash_complete"}
     code = (
         "import sys; sys.argv = ['reverie']; from reverie.cli.app.main import main\n"
@@ -221,7 +221,9 @@ def test_a_shell_completes_names_without_loading_them(tmp_path: Path) -> None:
     assert done.stdout.split() == ["plain,show", "False"]
 
 
-def test_a_folder_is_made_a_project_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_initialized_as_a_project_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     below = tmp_path / "shop" / "src"
     below.mkdir(parents=True)
     (tmp_path / "shop" / ".git").mkdir()
@@ -253,7 +255,7 @@ def test_the_key_of_a_home_folder_is_sent_to_no_other_gateway(tmp_path: Path) ->
         resolve_endpoint({"home": str(home)})
 
 
-def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+def test_doctor_reports_problems_and_how_to_fix_them(tmp_path: Path) -> None:
     broken = ["--set", f"postgres_bin={tmp_path}", "--set", f"nats_bin={tmp_path}"]
     llm = ("llm_provider=openai", "llm_model=stub", "llm_url=http://127.0.0.1:1/v1")
     broken += [word for one in llm for word in ("--set", one)]
@@ -265,7 +267,7 @@ def test_doctor_says_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
     assert any("stub at http://127.0.0.1:1/v1 does not answer" in what for what in errors)
 
 
-def test_a_file_that_cannot_be_written_is_named_and_called_no_accident(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named_in_a_plain_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "reverie.cli.app.main", "admin", "backup", "/proc/backup"]
     env = os.environ | {"REVERIE_HOME": str(tmp_path)}
     for flags in ((), ("--json",)):

@@ -80,7 +80,7 @@ def test_a_trace_is_drawn_as_a_tree_with_services_and_milliseconds() -> None:
     ]
 
 
-def test_like_spans_side_by_side_become_one_line_with_their_time_together() -> None:
+def test_similar_parallel_spans_are_merged_into_one_line_with_their_total_time() -> None:
     posts = [_span(f"q{n}", "a", "select posting", n, 0.5) for n in range(6)]
     lines = _drawn([_span("a", None, "recall", 0, 10), *posts])
     assert len(lines) == 3
@@ -88,14 +88,14 @@ def test_like_spans_side_by_side_become_one_line_with_their_time_together() -> N
     assert "select posting ×6" in lines[2]
 
 
-def test_spans_with_children_are_never_put_together() -> None:
+def test_spans_with_children_are_never_merged() -> None:
     pair = [_span("x", "a", "chunk", 1, 2), _span("y", "a", "chunk", 3, 2)]
     lines = _drawn([_span("a", None, "slow path", 0, 9), *pair, _span("z", "y", "embed", 3, 1)])
     assert sum("chunk" in line for line in lines) == 2
     assert lines[-1].startswith("        └──")
 
 
-def test_a_long_trace_says_how_many_lines_it_leaves_out() -> None:
+def test_a_long_trace_states_how_many_lines_are_omitted() -> None:
     many = [_span(f"s{n}", "a", f"step {n}", n, 1) for n in range(30)]
     lines = _drawn([_span("a", None, "dream", 0, 40), *many], rows=10)
     assert len(lines) == 12
@@ -106,13 +106,13 @@ def test_a_trace_without_spans_is_just_its_title() -> None:
     assert [line.strip() for line in _drawn([])] == ["POST /v1/remember"]
 
 
-def test_no_line_of_a_trace_is_wider_than_the_page() -> None:
+def test_no_line_of_a_trace_exceeds_the_page_width() -> None:
     lines = _drawn([_span("a", None, "memory.default.remembered process " * 5, 0, 1)])
     assert len(lines) == 2
     assert max(map(len, lines)) <= 80
 
 
-def test_spans_are_gathered_from_all_services_and_put_in_order(tmp_path: Path) -> None:
+def test_spans_are_collected_from_all_services_and_sorted(tmp_path: Path) -> None:
     later = _span("b", "a", "process", 20, 5, "ingest")
     first = _span("a", None, "POST", 0, 9)
     other = first.model_copy(update={"trace_id": "0" * 32, "span_id": "c"})
@@ -124,13 +124,13 @@ def test_spans_are_gathered_from_all_services_and_put_in_order(tmp_path: Path) -
     assert service_names(found) == ["recall", "ingest"]
 
 
-def test_a_line_that_is_half_written_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_a_half_written_line_does_not_hide_the_others(tmp_path: Path) -> None:
     whole = _span("a", None, "POST", 0, 9).model_dump_json()
     (tmp_path / "recall.jsonl").write_text(f"{whole}\n{whole[: len(whole) // 2]}")
     assert [span.span_id for span in read_spans(tmp_path, TRACE)] == ["a"]
 
 
-def test_every_answer_really_is_in_the_turns_that_are_said_to_hold_it(story: SampleStory) -> None:
+def test_every_expected_answer_is_in_the_turns_it_cites(story: SampleStory) -> None:
     told = {turn.external_id: turn for talk in story.conversations for turn in talk.turns}
     for question in story.questions:
         texts = [told[name].content for name in question.turns] or [
@@ -139,14 +139,14 @@ def test_every_answer_really_is_in_the_turns_that_are_said_to_hold_it(story: Sam
         assert any(question.expect.lower() in text.lower() for text in texts), question.ask
 
 
-def test_no_question_is_answered_before_it_is_told(story: SampleStory) -> None:
+def test_no_question_is_asked_before_its_answer_was_given(story: SampleStory) -> None:
     notes = " ".join(note.body.content.lower() for note in story.remember)
     later = [question for question in story.questions if question.told_in != "remember"]
     assert later
     assert all(question.expect.lower() not in notes for question in later)
 
 
-def test_the_commits_touch_the_files_that_the_doubtful_notes_speak_of(story: SampleStory) -> None:
+def test_the_commits_touch_the_files_that_the_stale_memories_mention(story: SampleStory) -> None:
     notes = {note.name: note.body for note in story.remember}
     touched = {(file.path, file.commit) for change in story.changes for file in change.files}
     for doubt in story.stale:
@@ -163,7 +163,7 @@ def test_a_change_ends_at_its_last_commit_and_the_next_begins_there(story: Sampl
     assert all(later.before == earlier.after for earlier, later in pairs)
 
 
-def test_the_made_up_secret_is_whole_only_when_spoken(story: SampleStory) -> None:
+def test_the_sample_secret_appears_whole_only_in_the_conversation(story: SampleStory) -> None:
     text = files("reverie.cli.demo").joinpath("day.json").read_text(encoding="utf-8")
     secret = [note for note in story.remember if note.secret]
     assert len(secret) == 1
@@ -172,13 +172,13 @@ def test_the_made_up_secret_is_whole_only_when_spoken(story: SampleStory) -> Non
     assert secret[0].secret_text() in secret[0].to_request().content
 
 
-def test_the_conversations_are_moved_so_that_they_have_just_ended(story: SampleStory) -> None:
+def test_the_conversations_are_shifted_so_that_they_have_just_ended(story: SampleStory) -> None:
     talks = shift_conversations(story.conversations, BEGIN)
     assert _last(talks) == BEGIN - timedelta(minutes=30)
     assert _gaps(talks) == _gaps(story.conversations)
 
 
-def test_a_commit_is_made_when_it_is_played_in_the_project_of_that_playing(
+def test_a_commit_is_made_when_played_in_the_project_of_that_run(
     story: SampleStory,
 ) -> None:
     change = rebase_change(story.changes[0], "tidewater-2", BEGIN)
@@ -187,7 +187,7 @@ def test_a_commit_is_made_when_it_is_played_in_the_project_of_that_playing(
     assert change.files == story.changes[0].files
 
 
-async def test_a_gateway_that_is_not_there_is_a_failure_and_not_an_exception() -> None:
+async def test_a_missing_gateway_is_reported_as_a_failure_and_not_as_an_exception() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         console = _page()
@@ -196,7 +196,7 @@ async def test_a_gateway_that_is_not_there_is_a_failure_and_not_an_exception() -
     assert "The sample day stopped here. POST /v1/recall" in _printed(console)
 
 
-async def test_a_gateway_that_refuses_is_quoted() -> None:
+async def test_the_message_of_a_refusing_gateway_is_quoted() -> None:
     async def refuse(_: web.Request) -> web.Response:
         return web.json_response({"code": "unauthenticated"}, status=401)
 
@@ -216,7 +216,7 @@ async def test_a_gateway_that_refuses_is_quoted() -> None:
     assert "unauthenticated" in text
 
 
-def test_the_story_is_strictly_what_the_contracts_say() -> None:
+def test_the_story_matches_the_contracts_strictly() -> None:
     text = files("reverie.cli.demo").joinpath("day.json").read_text(encoding="utf-8")
     day = json.loads(text)
     assert len(day["conversations"]) == len(read_story().conversations) == 2

@@ -22,7 +22,7 @@ async def _run(stack: Stack, *words: str) -> tuple[int, str]:
     return code, said
 
 
-async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path) -> None:
+async def test_an_export_can_be_imported_again(stack: Stack, tmp_path: Path) -> None:
     body = {"content": "Sign with RS256", "scope": "project/shop"}
     await stack.post("/v1/remember", body)
     home = ("--home", str(tmp_path / "home"))
@@ -53,7 +53,7 @@ async def test_what_the_command_exports_it_imports(stack: Stack, tmp_path: Path)
         ("a.md", tarfile.FIFOTYPE),
     ],
 )
-def test_nothing_but_plain_files_is_unpacked_and_none_outside(
+def test_only_plain_files_are_unpacked_and_none_outside_the_folder(
     tmp_path: Path, name: str, kind: bytes
 ) -> None:
     packed, inside = io.BytesIO(), tmp_path / "tree"

@@ -46,7 +46,7 @@ def running(tmp_path: Path) -> Iterator[Path]:
         (THERE, "", None),
     ],
 )
-def test_what_is_set_comes_before_what_runs_for_whoever_asks(
+def test_explicit_settings_take_precedence_over_a_running_gateway(
     running: Path, url: str, key: str, found: tuple[str, str] | None
 ) -> None:
     said = {name: value for name, value in (("gateway_url", url), ("api_key", key)) if value}
@@ -71,7 +71,7 @@ NOWHERE = 9
 """A port at which nothing listens."""
 
 
-async def test_one_that_is_being_started_is_waited_for_and_not_started_again(
+async def test_a_gateway_that_is_starting_is_awaited_and_not_started_again(
     reverie_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_gateway, "START_TIMEOUT", 0.3)
@@ -88,7 +88,7 @@ async def test_one_that_is_being_started_is_waited_for_and_not_started_again(
     assert not (home.logs / local_gateway.UP_LOG).exists()
 
 
-async def test_the_key_of_a_home_is_not_sent_to_another_reverie(reverie_home: Path) -> None:
+async def test_the_key_of_a_home_is_not_sent_to_another_gateway(reverie_home: Path) -> None:
     write_secret(open_home(reverie_home), "api_key", "rv_of_this_home")
     alone = Settings(home=reverie_home, recall_port=NOWHERE, mcp_autostart=False)
     assert find_gateway(alone) is None
@@ -103,7 +103,7 @@ async def test_the_key_of_a_home_is_not_sent_to_another_reverie(reverie_home: Pa
         await LocalGateway(keyless)("GET", "/ready")
 
 
-async def test_why_it_does_not_start_is_told(reverie_home: Path) -> None:
+async def test_a_failed_start_is_explained(reverie_home: Path) -> None:
     settings = Settings(home=reverie_home, recall_port=NOWHERE)
     local = LocalGateway(settings, ["pool_max=many"])
     with pytest.raises(Unavailable, match="`reverie up` ended: pool_max:"):

@@ -73,7 +73,7 @@ def clone(tmp_path: Path) -> Clone:
     return made
 
 
-async def test_a_ci_announces_a_range_and_the_memory_is_doubted(
+async def test_a_ci_job_announces_a_range_and_the_memory_becomes_stale(
     shop: Stack, clone: Clone, tmp_path: Path
 ) -> None:
     env, here = _environment(shop, tmp_path), ("-C", str(clone.root))
@@ -114,7 +114,7 @@ async def test_a_ci_announces_a_range_and_the_memory_is_doubted(
     assert len(_changes(shop)) == 2
 
 
-async def test_a_laptop_watches(shop: Stack, clone: Clone, tmp_path: Path) -> None:
+async def test_a_clone_can_be_watched(shop: Stack, clone: Clone, tmp_path: Path) -> None:
     await shop.post("/v1/remember", {"content": "known", "scope": "project/shop"})
     env = _environment(shop, tmp_path)
     watching = await asyncio.create_subprocess_exec(
@@ -146,7 +146,7 @@ async def test_a_laptop_watches(shop: Stack, clone: Clone, tmp_path: Path) -> No
     assert [one["branch"] for one in _changes(shop)] == ["main"]
 
 
-async def test_hooks_tell_of_commits_on_a_laptop_and_of_pushes_on_a_server(
+async def test_git_hooks_announce_commits_in_a_clone_and_pushes_on_a_server(
     shop: Stack, clone: Clone, tmp_path: Path
 ) -> None:
     await shop.post("/v1/remember", {"content": "known", "scope": "project/shop"})
@@ -181,7 +181,7 @@ async def test_hooks_tell_of_commits_on_a_laptop_and_of_pushes_on_a_server(
     ], (clone.root / ".git/reverie/hook.log").read_text() + (bare / "reverie/hook.log").read_text()
 
 
-async def test_an_operator_sets_webhooks(shop: Stack, tmp_path: Path) -> None:
+async def test_an_operator_configures_webhooks(shop: Stack, tmp_path: Path) -> None:
     env = _environment(shop, tmp_path)
     admin = {**env, "REVERIE_DATABASE_URL": shop.admin_url, "REVERIE_VAULT_KEY": KEY}
     hooks = ("admin", "webhooks")
@@ -218,7 +218,7 @@ async def _stale(stack: Stack) -> Any:
     return next(iter((await stack.get("/v1/stale?project=shop"))["items"]), None)
 
 
-async def test_a_laptop_finds_the_lines_that_memories_speak_of(
+async def test_the_lines_that_memories_mention_are_found_in_a_clone(
     shop: Stack, clone: Clone, tmp_path: Path
 ) -> None:
     source = "import os\n\n\ndef load(path):\n    return os.stat(path)\n\n\ndef save():\n    pass\n"

@@ -69,7 +69,9 @@ def shell(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shel
     return Shell(stack, tmp_path / "home")
 
 
-async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack: Stack) -> None:
+async def test_memories_are_written_found_changed_and_forgotten_from_the_terminal(
+    shell: Shell, stack: Stack
+) -> None:
     said = await shell.said("remember", "We deploy on Thursdays.", "-k", "convention")
     assert re.fullmatch(r"created [0-9a-f]{8}, version 1\n", said)
     deploys = said.split()[1].strip(",")
@@ -114,7 +116,7 @@ async def test_a_person_works_with_memory_from_the_terminal(shell: Shell, stack:
     assert (await shell.run("show", cause))[0] == NOT_FOUND
 
 
-async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
+async def test_tasks_skills_and_sessions_are_addressed_by_short_ids(
     shell: Shell, stack: Stack
 ) -> None:
     first = (await shell.said("task", "add", "Mend the cart")).split()[1]
@@ -144,9 +146,7 @@ async def test_tasks_skills_and_sessions_are_at_hand_by_short_ids(
     assert (await shell.run("sessions", "ffffffff"))[0] == NOT_FOUND
 
 
-async def test_what_goes_wrong_is_said_in_words_and_by_the_exit_code(
-    shell: Shell, stack: Stack
-) -> None:
+async def test_errors_have_a_message_and_an_exit_code(shell: Shell, stack: Stack) -> None:
     assert await shell.run("show", "nope") == (USAGE, "id: 'nope' is not an id")
     assert (await shell.run("remember", " "))[0] == USAGE
     assert "give a file" in (await shell.run("impact"))[1]
@@ -169,7 +169,7 @@ def short_id_of(found: dict[str, Any]) -> str:
     return short_id(UUID(found["id"]))
 
 
-async def test_a_line_is_refused_by_its_number_and_all_have_the_files_that_were_named(
+async def test_an_invalid_line_is_refused_by_its_number_and_files_apply_to_all_lines(
     stack: Stack, tmp_path: Path
 ) -> None:
     odd = json.dumps({"content": "One line\u2028in all."}, ensure_ascii=False)

@@ -58,7 +58,7 @@ def login(database: DatabaseUrls) -> str:
     return f"postgresql://{user}:s%40cret@{parts.hostname}:{parts.port}/{database.name}"
 
 
-def test_it_makes_the_login_of_services_which_may_ask_what_is_missing(
+def test_migrate_creates_the_service_login_that_may_check_the_schema(
     empty_database: DatabaseUrls, nats_server: NatsServer
 ) -> None:
     services = login(empty_database)
@@ -72,7 +72,7 @@ def test_it_makes_the_login_of_services_which_may_ask_what_is_missing(
     assert run("--login", **both)[0] == 0
 
 
-def test_each_step_is_told_as_it_begins(empty_database: DatabaseUrls) -> None:
+def test_each_migration_step_is_printed_as_it_begins(empty_database: DatabaseUrls) -> None:
     code, said = run(database_url=empty_database.admin_url)
     many = said.count("applied ")
     assert code == 0
@@ -80,12 +80,12 @@ def test_each_step_is_told_as_it_begins(empty_database: DatabaseUrls) -> None:
     assert f"\n{many} of {many}: " in said
 
 
-def test_asking_fails_while_something_is_missing(empty_database: DatabaseUrls) -> None:
+def test_the_check_fails_while_migrations_are_missing(empty_database: DatabaseUrls) -> None:
     code, said = run("--json", "--check", database_url=empty_database.admin_url)
     assert (code, len(json.loads(said)["pending"]) > 20) == (1, True)
 
 
-def test_a_login_of_services_is_not_that_of_migrations(empty_database: DatabaseUrls) -> None:
+def test_the_service_login_differs_from_the_migration_login(empty_database: DatabaseUrls) -> None:
     done = CliRunner().invoke(
         app, ["migrate", "--login", "--set", f"database_url={empty_database.admin_url}"]
     )

@@ -11,7 +11,7 @@ from reverie.cli.operate.service_metrics import MetricsSnapshot
 from reverie.cli.operate.up_display import UpDisplay
 
 
-def test_a_model_that_is_missing_is_named_in_the_command_that_fetches_it() -> None:
+def test_a_missing_model_is_named_in_the_command_that_downloads_it() -> None:
     lacks = frozenset({("model", "multilingual-e5-small-q4")})
     (one,) = find_backlog_problems(
         {"recall": MetricsSnapshot({("reverie_model_loaded", lacks): 0.0})}
@@ -20,7 +20,7 @@ def test_a_model_that_is_missing_is_named_in_the_command_that_fetches_it() -> No
     assert "`reverie models pull multilingual-e5-small-q4`" in one.remedy
 
 
-def test_the_schemas_steps_are_counted_while_they_go_on() -> None:
+def test_schema_steps_are_counted_as_they_run() -> None:
     shown = io.StringIO()
     with UpDisplay(Console(file=shown, force_terminal=True, width=100)) as screen:
         screen.migrating("0147_postings[copied]", 3, 5)

@@ -56,7 +56,9 @@ async def _memories(stack: Stack) -> dict[str, dict[str, Any]]:
     return {one["content"]: one for one in found if one["scope"].startswith("project/shop")}
 
 
-async def test_files_and_memories_are_held_together_both_ways(stack: Stack, tmp_path: Path) -> None:
+async def test_rule_files_and_memories_are_synchronized_both_ways(
+    stack: Stack, tmp_path: Path
+) -> None:
     root = tmp_path / "shop"
     root.mkdir()
     file, outside = root / "AGENTS.md", RULES.replace("\n", "\r\n")
@@ -152,7 +154,7 @@ async def _watched(stack: Stack, root: Path, file: Path) -> None:
         await watcher.communicate()
 
 
-async def test_a_folder_that_becomes_a_project_may_bring_what_its_files_tell_agents(
+async def test_a_new_project_can_import_the_rules_of_its_files(
     stack: Stack, tmp_path: Path
 ) -> None:
     root = tmp_path / "shop"

@@ -38,7 +38,7 @@ async def _sessions(stack: Stack) -> dict[str, dict[str, Any]]:
     return {one["external_id"]: one for one in (await stack.get("/v1/sessions?limit=50"))["items"]}
 
 
-async def test_conversations_of_every_program_are_handed_over_once_with_their_times(
+async def test_conversations_of_every_program_are_imported_once_with_their_times(
     stack: Stack, tmp_path: Path
 ) -> None:
     folder = _written(tmp_path)

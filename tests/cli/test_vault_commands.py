@@ -34,7 +34,7 @@ async def vault(database: DatabaseUrls, nats_url: str) -> AsyncIterator[Stack]:
         yield made
 
 
-async def test_the_command_keeps_shows_lists_and_removes_entries_and_rotates(
+async def test_entries_can_be_set_shown_listed_removed_and_rotated(
     vault: Stack, tmp_path: Path
 ) -> None:
     env = {

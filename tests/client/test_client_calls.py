@@ -200,7 +200,7 @@ async def _administration(reverie: AsyncReverie) -> None:
     assert older.value.problem_code == "not_found"
 
 
-async def test_the_client_without_await_walks_lists_sessions_and_files(alone: Stack) -> None:
+async def test_the_synchronous_client_walks_lists_sessions_and_files(alone: Stack) -> None:
     await asyncio.to_thread(_walk, alone.url, alone.key)
 
 
@@ -229,7 +229,7 @@ def _walk(url: str, key: str) -> None:
     reverie.close()
 
 
-async def test_watched_events_go_on_where_a_connection_broke(stack: Stack) -> None:
+async def test_watched_events_resume_after_a_broken_connection(stack: Stack) -> None:
     place = urlsplit(stack.url)
     async with (
         ChaosProxy(str(place.hostname), int(place.port or 0)) as proxy,

@@ -64,7 +64,7 @@ async def gateway() -> AsyncIterator[Gateway]:
         ("forget", [("not_found", None)], 1, "not_found"),
     ],
 )
-async def test_a_call_is_made_again_where_that_is_safe_and_not_for_long(
+async def test_a_call_is_retried_where_safe_and_for_a_limited_time(
     gateway: Gateway, call: str, says: Any, times: int, refused: str | None
 ) -> None:
     gateway.says = list(says)
@@ -86,7 +86,7 @@ async def test_a_call_is_made_again_where_that_is_safe_and_not_for_long(
     assert gateway.asked[0] is not None
 
 
-async def test_an_answer_that_is_cut_off_is_asked_for_again() -> None:
+async def test_a_truncated_answer_is_requested_again() -> None:
     asked: list[str | None] = []
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -108,7 +108,7 @@ async def test_an_answer_that_is_cut_off_is_asked_for_again() -> None:
     assert len(set(asked)) == 1
 
 
-async def test_the_client_writes_finds_and_reads_and_says_what_was_refused(stack: Stack) -> None:
+async def test_the_client_writes_finds_and_reads_and_reports_refusals(stack: Stack) -> None:
     async with AsyncReverie(stack.url, stack.key) as reverie:
         made = await reverie.remember("The ferry leaves at nine.", kind="lesson", key="ferry")
         found = await reverie.recall("when does the ferry leave", limit=3, kinds=["lesson"])
@@ -130,7 +130,7 @@ async def test_the_client_writes_finds_and_reads_and_says_what_was_refused(stack
         assert closed.value.problem_code == "unauthenticated"
 
 
-async def test_an_answer_that_is_lost_is_asked_for_again_and_the_write_happens_once(
+async def test_a_lost_answer_is_requested_again_and_the_write_happens_once(
     stack: Stack,
 ) -> None:
     place = urlsplit(stack.url)

@@ -17,7 +17,7 @@ TYPED_REQUESTS = {"request", "paginate"}
 
 
 @pytest.mark.parametrize(("awaits", "blocks"), [(AsyncReverie, Reverie), (AsyncSession, Session)])
-def test_each_call_has_a_blocking_twin_with_its_parameters_and_docstring(
+def test_each_async_call_has_a_synchronous_counterpart_with_the_same_signature(
     awaits: type, blocks: type
 ) -> None:
     calls = inspect.getmembers(awaits, inspect.isfunction)
@@ -29,7 +29,7 @@ def test_each_call_has_a_blocking_twin_with_its_parameters_and_docstring(
         assert twin.__doc__, name
 
 
-def test_importing_the_client_loads_neither_the_http_client_nor_the_bodies() -> None:
+def test_importing_the_client_loads_neither_http_nor_the_models() -> None:
     code = (
         "import sys; from reverie.client import AsyncReverie, Reverie; "
         "print([m for m in ('aiohttp', 'pydantic', 'tenacity') if m in sys.modules])"
@@ -38,7 +38,7 @@ def test_importing_the_client_loads_neither_the_http_client_nor_the_bodies() -> 
     assert done.stdout.strip() == "[]"
 
 
-def test_everything_that_the_client_names_can_be_imported_from_it() -> None:
+def test_every_name_exported_by_the_client_can_be_imported() -> None:
     for name in reverie.client.__all__:
         assert getattr(reverie.client, name).__name__ == name
     assert reverie.client.Unavailable is Unavailable

@@ -29,7 +29,7 @@ from tests.contract.bus_cases import (
 )
 
 
-async def test_poison_goes_to_the_dead_letters_with_the_reason_and_the_rest_goes_on(
+async def test_poison_messages_become_dead_letters_and_the_rest_continues(
     bus: MessageBus,
 ) -> None:
     inbox = Inbox()
@@ -46,7 +46,7 @@ async def test_poison_goes_to_the_dead_letters_with_the_reason_and_the_rest_goes
     assert not any(name.startswith("Nats-") for name in letter.headers)
 
 
-async def test_the_last_allowed_delivery_that_fails_is_buried_with_its_error(
+async def test_the_last_allowed_delivery_that_fails_is_dead_lettered_with_its_error(
     bus: MessageBus,
 ) -> None:
     inbox = Inbox()
@@ -59,7 +59,7 @@ async def test_the_last_allowed_delivery_that_fails_is_buried_with_its_error(
     assert letter.deliveries == 3
 
 
-async def test_a_rejected_ticket_leaves_its_subject_free(bus: MessageBus) -> None:
+async def test_a_rejected_ticket_frees_its_subject(bus: MessageBus) -> None:
     inbox = Inbox()
     await bus.publish(event(TICKET, "poison"))
     async with running(consume(bus, WORKERS, failing_on("poison", Reject("no"), inbox))):
@@ -69,7 +69,7 @@ async def test_a_rejected_ticket_leaves_its_subject_free(bus: MessageBus) -> Non
         assert (await inbox.next()).data == b"wholesome"
 
 
-async def test_a_ticket_whose_workers_all_died_is_buried_and_its_subject_freed(
+async def test_a_ticket_whose_workers_all_died_is_dead_lettered_and_its_subject_freed(
     bus: MessageBus,
 ) -> None:
     inbox = Inbox()
@@ -97,7 +97,7 @@ async def test_an_advisory_about_a_foreign_consumer_changes_nothing(bus: Message
     assert await bus.read("DREAM", 1) is not None
 
 
-async def test_an_advisory_that_makes_no_sense_is_rejected(bus: MessageBus) -> None:
+async def test_an_invalid_advisory_is_rejected(bus: MessageBus) -> None:
     with pytest.raises(Reject):
         await handle_max_deliveries(bus, Message("", b"[]", {}, 1))
 
@@ -119,7 +119,7 @@ async def bury_some(bus: MessageBus, *payloads: str, waiting: int = 0) -> None:
         await settled(bus)
 
 
-async def test_a_replayed_dead_letter_is_delivered_again_and_gone_from_the_list(
+async def test_a_replayed_dead_letter_is_delivered_again_and_removed_from_the_list(
     bus: MessageBus,
 ) -> None:
     inbox = Inbox()
@@ -132,7 +132,7 @@ async def test_a_replayed_dead_letter_is_delivered_again_and_gone_from_the_list(
     assert await list_dead_letters(bus) == []
 
 
-async def test_a_stream_is_replayed_whole_and_alone(bus: MessageBus) -> None:
+async def test_one_stream_is_replayed_completely_and_no_other(bus: MessageBus) -> None:
     inbox = Inbox()
     await bury_some(bus, "one", "two")
     assert await replay_dead_letters(bus, stream="GIT") == 0
@@ -141,14 +141,14 @@ async def test_a_stream_is_replayed_whole_and_alone(bus: MessageBus) -> None:
         assert {(await inbox.next()).data for _ in range(2)} == {b"one", b"two"}
 
 
-async def test_a_letter_that_dies_again_after_its_replay_is_kept_again(bus: MessageBus) -> None:
+async def test_a_letter_that_fails_again_after_its_replay_is_stored_again(bus: MessageBus) -> None:
     await bury_some(bus, "hopeless")
     assert await replay_dead_letters(bus) == 1
     await bury_some(bus, waiting=1)
     assert [letter.data for letter in await list_dead_letters(bus)] == [b"hopeless"]
 
 
-async def test_replaying_an_unknown_number_says_so(bus: MessageBus) -> None:
+async def test_replaying_an_unknown_number_is_reported(bus: MessageBus) -> None:
     with pytest.raises(NotFound):
         await replay_dead_letters(bus, seq=77)
 
@@ -161,7 +161,7 @@ async def test_dead_letters_are_listed_in_pages_and_by_stream(bus: MessageBus) -
     assert await list_dead_letters(bus, stream="DREAM") == []
 
 
-async def test_a_foreign_body_over_the_limit_is_buried_without_it(bus: MessageBus) -> None:
+async def test_an_oversized_foreign_body_is_dead_lettered_without_it(bus: MessageBus) -> None:
     await bus.send(REMEMBERED, b"x" * (bus.max_payload + 1), {})
     await bury_some(bus, waiting=1)
     (letter,) = await list_dead_letters(bus)

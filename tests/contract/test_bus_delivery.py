@@ -27,7 +27,7 @@ from tests.contract.bus_cases import (
 )
 
 
-async def test_a_published_event_reaches_the_handler_whole(bus: MessageBus) -> None:
+async def test_a_published_event_reaches_the_handler_unchanged(bus: MessageBus) -> None:
     inbox = Inbox()
     await bus.publish(event(payload='{"größe": "七"}', origin="Zürich"))
     async with running(consume(bus, ENRICH, inbox)):
@@ -59,7 +59,7 @@ async def test_a_handled_message_is_not_delivered_again(bus: MessageBus) -> None
         assert (await inbox.next()).data == b"the next"
 
 
-async def test_only_subjects_that_fit_the_filter_are_delivered(bus: MessageBus) -> None:
+async def test_only_subjects_that_match_the_filter_are_delivered(bus: MessageBus) -> None:
     inbox = Inbox()
     await bus.publish(event(memory_subject("acme", "enriched"), "not for us"))
     await bus.publish(event(payload="for us"))
@@ -67,7 +67,7 @@ async def test_only_subjects_that_fit_the_filter_are_delivered(bus: MessageBus) 
         assert (await inbox.next()).data == b"for us"
 
 
-async def test_a_message_whose_handler_crashed_comes_again(bus: MessageBus) -> None:
+async def test_a_message_whose_handler_crashed_is_delivered_again(bus: MessageBus) -> None:
     inbox = Inbox()
 
     async def crash_first(message: Message) -> None:
@@ -81,7 +81,7 @@ async def test_a_message_whose_handler_crashed_comes_again(bus: MessageBus) -> N
         await settled(bus)
 
 
-async def test_a_cancellation_inside_a_handler_is_a_failure_of_that_message_only(
+async def test_a_cancellation_inside_a_handler_fails_only_that_message(
     bus: MessageBus,
 ) -> None:
     inbox = Inbox()
@@ -97,7 +97,7 @@ async def test_a_cancellation_inside_a_handler_is_a_failure_of_that_message_only
         assert not worker.done()
 
 
-async def test_a_handler_may_ask_for_another_try(bus: MessageBus) -> None:
+async def test_a_handler_may_request_a_retry(bus: MessageBus) -> None:
     inbox = Inbox()
 
     async def later(message: Message) -> None:
@@ -110,7 +110,7 @@ async def test_a_handler_may_ask_for_another_try(bus: MessageBus) -> None:
         assert [(await inbox.next()).deliveries for _ in range(2)] == [1, 2]
 
 
-async def test_stopping_a_consumer_hands_its_message_back_at_once(bus: MessageBus) -> None:
+async def test_stopping_a_consumer_returns_its_message_at_once(bus: MessageBus) -> None:
     inbox = Inbox()
 
     async def never(message: Message) -> None:
@@ -124,7 +124,7 @@ async def test_stopping_a_consumer_hands_its_message_back_at_once(bus: MessageBu
         assert (await inbox.next()).deliveries == 2
 
 
-async def test_what_was_sent_for_ahead_comes_in_order_and_is_handed_back_by_who_stops(
+async def test_prefetched_messages_arrive_in_order_and_are_returned_on_stop(
     bus: MessageBus,
 ) -> None:
     begun, inbox = Inbox(), Inbox()
@@ -145,7 +145,7 @@ async def test_what_was_sent_for_ahead_comes_in_order_and_is_handed_back_by_who_
     assert inbox.empty
 
 
-async def test_a_message_whose_worker_is_heard_of_no_more_goes_to_another(bus: MessageBus) -> None:
+async def test_a_message_whose_worker_went_silent_goes_to_another(bus: MessageBus) -> None:
     inbox = Inbox()
     await bus.publish(event())
     await take(bus, ENRICH)
@@ -153,7 +153,7 @@ async def test_a_message_whose_worker_is_heard_of_no_more_goes_to_another(bus: M
         assert (await inbox.next()).deliveries == 2
 
 
-async def test_a_long_handler_keeps_its_message_by_signs_of_life(bus: MessageBus) -> None:
+async def test_a_long_handler_keeps_its_message_by_reporting_progress(bus: MessageBus) -> None:
     begun = Inbox()
 
     async def long(message: Message) -> None:
@@ -167,7 +167,7 @@ async def test_a_long_handler_keeps_its_message_by_signs_of_life(bus: MessageBus
     assert begun.empty
 
 
-async def test_as_many_messages_are_in_work_as_asked_for(bus: MessageBus) -> None:
+async def test_the_configured_number_of_messages_is_handled_concurrently(bus: MessageBus) -> None:
     inbox, together = Inbox(), asyncio.Barrier(3)
     for _ in range(3):
         await bus.publish(event())
@@ -180,7 +180,7 @@ async def test_as_many_messages_are_in_work_as_asked_for(bus: MessageBus) -> Non
         assert {(await inbox.next()).deliveries for _ in range(3)} == {1}
 
 
-async def test_messages_handled_at_once_are_begun_in_the_order_in_which_they_came(
+async def test_concurrent_messages_are_started_in_the_order_of_arrival(
     bus: MessageBus,
 ) -> None:
     begun, gate = Inbox(), asyncio.Event()
@@ -211,7 +211,7 @@ async def test_two_tickets_for_one_scope_are_one_message(bus: MessageBus) -> Non
         assert (await inbox.next()).data == b"third"
 
 
-async def test_a_payload_over_the_limit_is_refused(bus: MessageBus) -> None:
+async def test_an_oversized_payload_is_refused(bus: MessageBus) -> None:
     with pytest.raises(PayloadTooLarge) as caught:
         await bus.publish(event(payload="x" * (bus.max_payload + 1)))
     assert caught.value.limit == bus.max_payload
@@ -219,7 +219,7 @@ async def test_a_payload_over_the_limit_is_refused(bus: MessageBus) -> None:
 
 
 @pytest.mark.parametrize("subject", ["", "memory.a b.remembered", "memory.a\r\nPUB x.remembered"])
-async def test_a_subject_that_is_none_is_refused(bus: MessageBus, subject: str) -> None:
+async def test_an_invalid_subject_is_refused(bus: MessageBus, subject: str) -> None:
     with pytest.raises(InvalidInput):
         await bus.publish(event(subject))
 
@@ -229,7 +229,7 @@ async def test_a_subject_of_no_stream_is_unavailable(bus: MessageBus) -> None:
         await bus.publish(event("weather.today"))
 
 
-async def test_the_lag_counts_what_waits_and_what_is_in_work(bus: MessageBus) -> None:
+async def test_the_lag_counts_waiting_and_unacknowledged_messages(bus: MessageBus) -> None:
     for _ in range(3):
         await bus.publish(event())
 

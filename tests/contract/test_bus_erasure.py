@@ -25,7 +25,7 @@ from reverie.contracts.events import (
 from tests.contract.bus_cases import event, stored
 
 
-async def test_the_messages_of_a_tenant_go_from_every_stream_and_anothers_stay(
+async def test_the_messages_of_one_tenant_are_erased_from_every_stream_and_others_stay(
     bus: MessageBus,
 ) -> None:
     for tenant in ("one", "one-two"):
@@ -69,7 +69,7 @@ async def _left(bus: MessageBus, stream: str) -> list[Any]:
     return [json.loads(one.data) for one in await stored(bus, stream)]
 
 
-async def test_tickets_and_changes_go_by_their_scope_and_project_dead_ones_too(
+async def test_tickets_and_changes_are_erased_by_scope_and_project_including_dead_letters(
     bus: MessageBus,
 ) -> None:
     for scope in ("global", "project/shop", "project/shop/topic/a", "project/shopping"):
@@ -99,7 +99,7 @@ async def test_tickets_and_changes_go_by_their_scope_and_project_dead_ones_too(
     assert await _left(bus, DEAD_LETTER_STREAM) == [*kept, change]
 
 
-async def test_events_of_memories_that_stand_no_more_go_and_all_others_stay(
+async def test_events_of_deleted_memories_are_erased_and_all_others_stay(
     bus: MessageBus,
 ) -> None:
     kept, gone, edge = str(uuid4()), str(uuid4()), str(uuid4())
@@ -126,7 +126,7 @@ async def test_events_of_memories_that_stand_no_more_go_and_all_others_stay(
     assert await _forget(bus, lost, place) == []
 
 
-async def test_messages_are_forgotten_page_by_page_and_from_any_page_on(
+async def test_messages_are_erased_page_by_page_from_any_start(
     bus: MessageBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(erasure, "PAGE", 2)

@@ -30,7 +30,7 @@ async def test_the_writer_publishes_and_clears_its_own_rows(bus: MessageBus) -> 
     assert len(await stored(bus)) == 2
 
 
-async def test_the_relay_publishes_what_a_dead_writer_left_once(bus: MessageBus) -> None:
+async def test_the_relay_publishes_the_rows_of_a_dead_writer_once(bus: MessageBus) -> None:
     inbox = Inbox()
     rows = [event(payload=str(n)) for n in range(25)]
     outbox = Rows(*rows)
@@ -52,7 +52,7 @@ async def test_the_relay_leaves_fresh_rows_to_their_writer(bus: MessageBus) -> N
     assert len(outbox.rows) == 1
 
 
-async def test_two_relays_at_once_publish_each_row_once(bus: MessageBus) -> None:
+async def test_two_concurrent_relays_publish_each_row_once(bus: MessageBus) -> None:
     outbox = Rows(*[event() for _ in range(40)])
     swept = await asyncio.gather(*(drain_outbox(bus, outbox, 5.0, 10) for _ in range(2)))
     assert sum(swept) == 40

@@ -40,7 +40,7 @@ async def _published(bus: MessageBus, outgoing: OutgoingEvent) -> None:
     await until(sent)
 
 
-async def test_a_watch_shows_what_lies_there_and_then_what_comes_in_order(bus: MessageBus) -> None:
+async def test_a_watch_yields_stored_messages_and_then_new_ones_in_order(bus: MessageBus) -> None:
     assert await bus.sequence_range(MEMORY_STREAM) == (1, 0)
     for number in range(3):
         await bus.publish(event(payload=str(number)))
@@ -53,7 +53,7 @@ async def test_a_watch_shows_what_lies_there_and_then_what_comes_in_order(bus: M
     assert [one.seq for one in found] == [1, 2, 3, 4, 5]
 
 
-async def test_a_watch_goes_on_after_a_number_and_shows_only_its_subjects(bus: MessageBus) -> None:
+async def test_a_watch_resumes_after_a_number_and_yields_only_its_subjects(bus: MessageBus) -> None:
     for tenant in ("acme", "other", "acme", "acme"):
         await bus.publish(event(memory_subject(tenant, "task")))
     assert [one.seq for one in await _taken(bus, 1, 2)] == [3, 4]
@@ -61,12 +61,12 @@ async def test_a_watch_goes_on_after_a_number_and_shows_only_its_subjects(bus: M
     assert [one.seq for one in await _taken(bus, 0, 1, memory_subject("acme", "linked"))] == [5]
 
 
-async def test_a_watch_settles_nothing_and_several_see_the_same(bus: MessageBus) -> None:
+async def test_a_watch_acknowledges_nothing_and_several_see_the_same(bus: MessageBus) -> None:
     await bus.publish(event())
     assert [await _taken(bus, 0, 1) for _ in range(2)] == [await _taken(bus, 0, 1)] * 2
 
 
-async def test_the_first_number_moves_on_when_a_message_is_removed(bus: MessageBus) -> None:
+async def test_the_first_number_advances_when_a_message_is_removed(bus: MessageBus) -> None:
     for _ in range(2):
         await bus.publish(event())
     await bus.remove(MEMORY_STREAM, 1)
@@ -75,7 +75,7 @@ async def test_the_first_number_moves_on_when_a_message_is_removed(bus: MessageB
     assert await bus.sequence_range(MEMORY_STREAM) == (3, 2)
 
 
-async def test_a_watch_outlives_a_restart_of_the_server_without_loss_or_repetition(
+async def test_a_watch_survives_a_server_restart_without_loss_or_repetition(
     nats_server: NatsServer,
 ) -> None:
     await ensure_streams(nats_server.url, consumers=SPECS)

@@ -23,7 +23,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     return exporter
 
 
-async def test_the_trace_goes_on_across_the_bus(
+async def test_the_trace_continues_across_the_bus(
     bus: MessageBus, spans: InMemorySpanExporter
 ) -> None:
     inside: list[int] = []
@@ -47,7 +47,7 @@ async def test_the_trace_goes_on_across_the_bus(
     assert got.parent.span_id == sent.context.span_id
 
 
-async def test_a_relayed_event_goes_on_in_the_trace_of_its_writer(
+async def test_a_relayed_event_continues_the_trace_of_its_writer(
     bus: MessageBus, spans: InMemorySpanExporter
 ) -> None:
     written = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -64,7 +64,7 @@ async def test_a_relayed_event_goes_on_in_the_trace_of_its_writer(
     assert traces["relay"] != expected
 
 
-async def test_a_span_tells_the_kind_of_failure_and_nothing_of_the_content(
+async def test_a_span_names_the_kind_of_failure_and_no_content(
     bus: MessageBus, spans: InMemorySpanExporter
 ) -> None:
     await bus.publish(event(payload="bad"))

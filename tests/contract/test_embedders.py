@@ -41,7 +41,7 @@ async def test_the_same_text_gets_the_same_vector(embedder: Embedder) -> None:
     assert np.array_equal(first, again)
 
 
-async def test_like_texts_are_nearer_than_unlike_ones(embedder: Embedder) -> None:
+async def test_similar_texts_are_nearer_than_different_ones(embedder: Embedder) -> None:
     query, like, unlike = await embedder.embed(
         [
             "how are login tokens rotated?",
@@ -52,25 +52,25 @@ async def test_like_texts_are_nearer_than_unlike_ones(embedder: Embedder) -> Non
     assert query @ like > query @ unlike + 0.1
 
 
-async def test_no_texts_give_no_rows(embedder: Embedder) -> None:
+async def test_no_texts_yield_no_rows(embedder: Embedder) -> None:
     vectors = await embedder.embed([])
     assert vectors.shape == (0, embedder.dims)
     assert vectors.dtype == np.float32
 
 
-async def test_a_text_of_ten_thousand_characters_is_taken(embedder: Embedder) -> None:
+async def test_a_text_of_ten_thousand_characters_is_accepted(embedder: Embedder) -> None:
     vectors = await embedder.embed(["one more word " * 750, "y" * 10_000])
     assert vectors.shape == (2, embedder.dims)
     assert np.isfinite(vectors).all()
 
 
-async def test_rows_keep_the_order_of_the_texts_whatever_the_batch(embedder: Embedder) -> None:
+async def test_rows_keep_the_order_of_the_texts_in_any_batch(embedder: Embedder) -> None:
     texts = [f"note {n} about {'queues ' * (n * 7 % 23)}" for n in range(21)]
     together = await embedder.embed(texts)
     alone = np.concatenate([await embedder.embed([text]) for text in texts])
     assert (np.sum(together * alone, axis=1) > SAME).all()
 
 
-async def test_a_text_given_twice_gets_two_like_rows(embedder: Embedder) -> None:
+async def test_a_repeated_text_yields_equal_rows(embedder: Embedder) -> None:
     vectors = await embedder.embed(["twice", "something else", "twice"])
     assert vectors[0] @ vectors[2] > SAME

@@ -32,14 +32,14 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[IdempotencyStor
         yield IdempotencyTable(db)
 
 
-async def test_ten_requests_at_once_are_one_that_works_and_nine_that_wait(
+async def test_of_ten_concurrent_requests_one_runs_and_nine_wait(
     store: IdempotencyStore,
 ) -> None:
     found = await asyncio.gather(*(store.begin(1, "k", "/r", BODY) for _ in range(10)))
     assert Counter(found) == {IdempotencyClaim.ACQUIRED: 1, IdempotencyClaim.IN_PROGRESS: 9}
 
 
-async def test_the_answer_comes_again(store: IdempotencyStore) -> None:
+async def test_a_repeated_request_gets_the_stored_answer(store: IdempotencyStore) -> None:
     assert await store.begin(1, "k", "/r", BODY) is IdempotencyClaim.ACQUIRED
     await store.finish(1, "k", REPLY)
     for _ in range(2):
@@ -48,7 +48,7 @@ async def test_the_answer_comes_again(store: IdempotencyStore) -> None:
 
 @pytest.mark.parametrize("finished", [False, True])
 @pytest.mark.parametrize(("route", "body"), [("/r", OTHER_BODY), ("/other", BODY)])
-async def test_a_key_stands_for_one_request(
+async def test_a_key_identifies_one_request(
     store: IdempotencyStore, finished: bool, route: str, body: bytes
 ) -> None:
     await store.begin(1, "k", "/r", BODY)
@@ -57,7 +57,7 @@ async def test_a_key_stands_for_one_request(
     assert await store.begin(1, "k", route, body) is IdempotencyClaim.KEY_REUSED
 
 
-async def test_a_body_that_is_yet_to_come_is_told_with_its_answer(store: IdempotencyStore) -> None:
+async def test_a_body_known_only_later_is_recorded_with_its_answer(store: IdempotencyStore) -> None:
     assert await store.begin(1, "k", "/r", None) is IdempotencyClaim.ACQUIRED
     await store.renew(1, "k")
     assert await store.begin(1, "k", "/r", None) is IdempotencyClaim.IN_PROGRESS
@@ -70,7 +70,7 @@ async def test_a_body_that_is_yet_to_come_is_told_with_its_answer(store: Idempot
     assert await store.begin(1, "k", "/r", OTHER_BODY) is IdempotencyClaim.KEY_REUSED
 
 
-async def test_a_request_that_failed_leaves_its_key_free(store: IdempotencyStore) -> None:
+async def test_a_failed_request_frees_its_key(store: IdempotencyStore) -> None:
     await store.begin(1, "k", "/r", BODY)
     await store.abandon(1, "k")
     assert await store.begin(1, "k", "/r", OTHER_BODY) is IdempotencyClaim.ACQUIRED
@@ -84,7 +84,7 @@ async def test_a_key_belongs_to_one_tenant(store: IdempotencyStore) -> None:
     assert await store.begin(1, "k", "/r", BODY) == REPLY
 
 
-async def test_an_answer_of_bytes_that_are_no_text_comes_back_whole(
+async def test_an_answer_of_arbitrary_bytes_is_returned_unchanged(
     store: IdempotencyStore,
 ) -> None:
     reply = StoredReply(200, bytes(range(256)), {})
@@ -93,7 +93,7 @@ async def test_an_answer_of_bytes_that_are_no_text_comes_back_whole(
     assert await store.begin(1, "k", "/r", BODY) == reply
 
 
-async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(
+async def test_a_key_whose_holder_died_passes_to_the_next_request(
     database: DatabaseUrls,
 ) -> None:
     add_tenants(database.admin_url, "one", "two")
@@ -117,7 +117,7 @@ async def test_a_key_whose_holder_died_goes_to_the_next_request_whole(
         assert await store.begin(1, "k", "/r", BODY) is IdempotencyClaim.KEY_REUSED
 
 
-async def test_an_answer_that_stands_is_not_given_away_with_time(database: DatabaseUrls) -> None:
+async def test_a_stored_answer_does_not_lapse_with_its_lease(database: DatabaseUrls) -> None:
     add_tenants(database.admin_url, "one", "two")
     async with open_database(database.service_url) as db:
         store = IdempotencyTable(db)

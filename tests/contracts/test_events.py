@@ -30,7 +30,7 @@ EVENTS: list[tuple[type[BusEvent], dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("event", "body"), EVENTS)
-def test_what_is_sent_is_read_as_it_was_meant(
+def test_an_encoded_event_decodes_to_the_same_value(
     event: type[BusEvent], body: dict[str, object]
 ) -> None:
     sent = build_outgoing_event(7, "memory.t.remembered", body, {"traceparent": "x"})
@@ -40,7 +40,7 @@ def test_what_is_sent_is_read_as_it_was_meant(
 
 
 @pytest.mark.parametrize(("event", "body"), EVENTS)
-def test_fields_of_a_later_release_are_passed_over(
+def test_unknown_fields_of_a_later_release_are_ignored(
     event: type[BusEvent], body: dict[str, object]
 ) -> None:
     later = {**body, "v": 1, "tenant": 7, "new_field": [1]}
@@ -56,37 +56,37 @@ def test_an_event_of_another_version_or_without_a_tenant_is_refused(
             event.model_validate(wrong)
 
 
-def test_a_body_cannot_speak_for_another_tenant() -> None:
+def test_a_body_cannot_name_another_tenant() -> None:
     sent = build_outgoing_event(7, "s", {"tenant": 8, "v": 2, "scope": "global"}, {})
     assert json.loads(sent.payload) == {"tenant": 7, "v": 1, "scope": "global"}
 
 
-def test_an_event_keeps_the_id_of_its_row_or_gets_one_of_its_own() -> None:
+def test_an_event_keeps_the_id_of_its_row_or_gets_a_new_one() -> None:
     row = uuid4()
     assert build_outgoing_event(1, "s", {}, {}, row).id == row
     assert build_outgoing_event(1, "s", {}, {}).id != build_outgoing_event(1, "s", {}, {}).id
 
 
-def test_subjects_name_the_tenant_second() -> None:
+def test_the_tenant_is_the_second_token_of_a_subject() -> None:
     assert memory_subject("acme", "remembered") == "memory.acme.remembered"
     assert git_subject("acme", "shop") == "git.acme.shop.changed"
     assert dream_subject("acme", "global").split(".")[1] == "acme"
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_scopes_have_subjects_of_their_own(one: str, other: str) -> None:
+def test_scopes_have_distinct_subjects(one: str, other: str) -> None:
     assert (dream_subject("t", one) == dream_subject("t", other)) == (one == other)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4))
-def test_a_changed_copy_of_the_headers_changes_nothing(headers: dict[str, str]) -> None:
+def test_changing_a_copy_of_the_headers_changes_nothing(headers: dict[str, str]) -> None:
     sent = build_outgoing_event(1, "s", {}, headers)
     before = dict(headers)
     headers["late"] = "x"
     assert sent.headers == before
 
 
-def test_every_event_that_is_announced_has_a_name_that_may_be_asked_for() -> None:
+def test_every_published_event_has_a_name_that_clients_may_filter_by() -> None:
     root = Path(__file__).parents[2]
     files = [*root.glob("libs/reverie/store/**/*"), *root.glob("services/reverie/**/*.py")]
     text = "\n".join(one.read_text() for one in files if one.suffix in {".py", ".sql"})

@@ -12,7 +12,7 @@ PROTO = "reverie/contracts/reverie.proto"
 NAMES = ("reverie_pb2.py", "reverie_pb2.pyi", "reverie_pb2_grpc.py")
 
 
-def test_the_stubs_are_made_from_the_proto_as_it_is() -> None:
+def test_the_stubs_match_the_proto() -> None:
     with TemporaryDirectory() as folder:
         made = generate(Path(folder))
         for name, text in made.items():

@@ -42,7 +42,7 @@ def _checked(script: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])
-def test_the_jobs_run_what_exists_on_a_whole_clone_and_stop_no_build(name: str) -> None:
+def test_the_jobs_use_existing_commands_on_a_full_clone_and_fail_no_build(name: str) -> None:
     script, variables = _jobs()[name]
     assert "reverie git announce" in script
     assert all(is_known(words) for words in COMMAND.findall(script))
@@ -53,7 +53,7 @@ def test_the_jobs_run_what_exists_on_a_whole_clone_and_stop_no_build(name: str) 
     assert "continue-on-error: true" in text or "allow_failure: true" in text
 
 
-def test_the_hook_is_sound_and_stops_nothing_where_reverie_is_missing(tmp_path: Path) -> None:
+def test_the_hook_is_valid_and_blocks_nothing_where_reverie_is_missing(tmp_path: Path) -> None:
     assert _checked(HOOK.read_text()) == ""
     assert os.access(HOOK, os.X_OK)
     clone = new_clone(tmp_path / "clone")

@@ -45,7 +45,7 @@ def test_a_dashboard_has_what_grafana_needs_to_load_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.stem)
-def test_panels_have_ids_of_their_own_and_do_not_cover_each_other(path: Path) -> None:
+def test_panels_have_unique_ids_and_do_not_overlap(path: Path) -> None:
     board = _loaded(path)
     ids = Counter(panel["id"] for panel in board["panels"])
     assert set(ids.values()) == {1}
@@ -59,7 +59,7 @@ def test_panels_have_ids_of_their_own_and_do_not_cover_each_other(path: Path) ->
     assert max(x for x, _ in cells) < 24
 
 
-def test_there_are_dashboards_with_uids_of_their_own() -> None:
+def test_dashboards_have_unique_uids() -> None:
     uids = [_loaded(path)["uid"] for path in BOARDS]
     assert len(uids) >= 4
     assert len(set(uids)) == len(uids)
@@ -80,13 +80,13 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
         assert rule["for"]
 
 
-def test_promtool_finds_the_alerts_in_good_form_and_they_fire_when_they_should() -> None:
+def test_promtool_accepts_the_alerts_and_they_fire_as_expected() -> None:
     for arguments in (["check", "rules", "reverie.yml"], ["test", "rules", "tests.yml"]):
         done = _promtool(*arguments, folder=ALERTS)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_promtool_reads_every_query_of_the_dashboards(tmp_path: Path) -> None:
+def test_promtool_accepts_every_query_of_the_dashboards(tmp_path: Path) -> None:
     asked = [query for path in BOARDS for query in queries(_loaded(path))]
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(asked)]
     (tmp_path / "queries.yml").write_text(

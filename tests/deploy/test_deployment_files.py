@@ -48,7 +48,7 @@ def composed() -> dict[str, Any]:
     return found
 
 
-def test_the_dockerfile_is_clean_and_each_service_has_its_entry() -> None:
+def test_the_dockerfile_passes_its_linter_and_has_an_entry_for_each_service() -> None:
     run(from_wheel("hadolint"), DOCKERFILE)
     text = DOCKERFILE.read_text()
     entries = dict(re.findall(r"^FROM reverie AS (\w+)\n.*?^CMD \[(.+?)\]$", text, re.M | re.S))
@@ -63,7 +63,7 @@ def test_the_dockerfile_is_clean_and_each_service_has_its_entry() -> None:
     assert text.count("--frozen") == 2
 
 
-def test_the_compose_file_is_whole_and_every_variable_in_it_is_a_setting() -> None:
+def test_the_compose_file_is_complete_and_every_variable_in_it_is_a_setting() -> None:
     services = composed()["services"]
     assert SERVICES | {"postgres", "nats", "migrate"} <= services.keys()
     for name, service in services.items():
@@ -91,7 +91,7 @@ def test_the_compose_file_is_whole_and_every_variable_in_it_is_a_setting() -> No
     assert telemetry == {"collector", "jaeger", "prometheus", "grafana"}
 
 
-def test_without_passwords_compose_says_how_to_make_them(tmp_path: Path) -> None:
+def test_compose_without_passwords_explains_how_to_create_them(tmp_path: Path) -> None:
     flags = ("-f", ROOT / "docker-compose.yml", "--project-directory", tmp_path, "config", "-q")
     command = [str(one) for one in (from_wheel("docker-compose"), *flags)]
     done = subprocess.run(
@@ -101,7 +101,7 @@ def test_without_passwords_compose_says_how_to_make_them(tmp_path: Path) -> None
     assert "run deploy/new-env" in done.stderr
 
 
-def test_new_passwords_are_for_their_owner_alone_and_are_never_written_over(
+def test_new_passwords_are_readable_by_their_owner_only_and_never_overwritten(
     tmp_path: Path,
 ) -> None:
     run(Path(sys.executable).with_name("shellcheck"), DEPLOY / "new-env")
@@ -132,7 +132,7 @@ def test_the_configurations_of_nats_are_valid() -> None:
         run(find_nats_server(), "-c", file, "-t", env=told)
 
 
-def test_prometheus_takes_its_configuration_and_scrapes_what_compose_runs(
+def test_prometheus_accepts_its_configuration_and_scrapes_what_compose_runs(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "prometheus.yml").symlink_to(DEPLOY / "prometheus" / "prometheus.yml")
@@ -147,7 +147,7 @@ def test_prometheus_takes_its_configuration_and_scrapes_what_compose_runs(
     assert scraped == {n: Settings.model_fields[f"{n}_port"].default for n in SERVICES}
 
 
-def test_the_collector_and_grafana_reach_services_that_compose_runs() -> None:
+def test_the_collector_and_grafana_address_services_that_compose_runs() -> None:
     collector = yaml.safe_load((DEPLOY / "collector" / "config.yml").read_text())
     for pipeline in collector["service"]["pipelines"].values():
         for part in ("receivers", "processors", "exporters"):
@@ -163,7 +163,7 @@ def test_the_collector_and_grafana_reach_services_that_compose_runs() -> None:
     assert provider["options"]["path"] in mounts
 
 
-def test_the_servers_of_a_trial_are_those_of_compose() -> None:
+def test_the_trial_servers_match_those_of_compose() -> None:
     values = yaml.safe_load((ROOT / "helm/reverie/values.yaml").read_text())["trial"]
     services = composed()["services"]
     assert services["postgres"]["image"] == values["postgres"]["image"]

@@ -107,7 +107,7 @@ def schemas_read_once() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_chart_is_clean_and_every_manifest_is_what_kubernetes_takes(variant: str) -> None:
+def test_the_chart_passes_its_linter_and_every_manifest_is_valid(variant: str) -> None:
     run("lint", ".", "--strict", "--quiet", *VARIANTS[variant])
     for one in manifests(variant):
         if one["apiVersion"] in OF_OTHERS:
@@ -155,7 +155,7 @@ def missing(given: Any, known: Any, path: str = "") -> list[str]:
         ),
     ],
 )
-def test_each_service_is_a_deployment_of_one_image_with_a_port_of_its_own(
+def test_each_service_is_a_deployment_of_one_image_with_its_own_port(
     variant: str, deployments: set[str]
 ) -> None:
     made = of_kind(variant, "Deployment")
@@ -173,7 +173,7 @@ def _pod_of(deployment: Manifest) -> Manifest:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_pod_runs_without_rights_and_says_what_it_needs(variant: str) -> None:
+def test_every_pod_runs_unprivileged_and_states_its_resources(variant: str) -> None:
     for name, spec in pod_specs(variant):
         assert spec["automountServiceAccountToken"] is False, name
         # Kubernetes would put REVERIE_RECALL_PORT=tcp://... among the settings.
@@ -190,7 +190,7 @@ def test_every_pod_runs_without_rights_and_says_what_it_needs(variant: str) -> N
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variable_is_a_setting_and_no_secret_stands_in_a_manifest(variant: str) -> None:
+def test_every_variable_is_a_setting_and_no_manifest_contains_a_secret(variant: str) -> None:
     secrets = {name for name in Settings.model_fields if has_type(name, SecretStr)}
     for name, spec in pod_specs(variant):
         for variable in (one for c in containers(spec) for one in c.get("env", [])):
@@ -206,7 +206,7 @@ def test_every_variable_is_a_setting_and_no_secret_stands_in_a_manifest(variant:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_services_policies_and_budgets_meet_pods_and_ports_that_there_are(variant: str) -> None:
+def test_services_policies_and_budgets_match_existing_pods_and_ports(variant: str) -> None:
     pods = [
         (one["spec"]["template"]["metadata"]["labels"], one["spec"]["template"]["spec"])
         for one in manifests(variant)
@@ -237,7 +237,7 @@ def test_services_policies_and_budgets_meet_pods_and_ports_that_there_are(varian
                 assert backend["port"] in {port["port"] for port in service["spec"]["ports"]}
 
 
-def test_a_gateway_is_told_to_speak_tls_to_the_pods_by_a_name_of_their_certificate() -> None:
+def test_a_gateway_uses_tls_to_the_pods_with_a_name_in_their_certificate() -> None:
     [policy] = of_kind("routed", "BackendTLSPolicy").values()
     [target], checked = policy["spec"]["targetRefs"], policy["spec"]["validation"]
     assert target["name"] in of_kind("routed", target["kind"])
@@ -246,7 +246,7 @@ def test_a_gateway_is_told_to_speak_tls_to_the_pods_by_a_name_of_their_certifica
     assert not of_kind("production", "BackendTLSPolicy")
 
 
-def test_nothing_is_let_in_or_out_but_what_is_named() -> None:
+def test_network_policies_admit_only_named_traffic() -> None:
     policies = of_kind("trial", "NetworkPolicy")
     deny = policies["reverie-deny"]["spec"]
     assert deny == {
@@ -273,7 +273,7 @@ def test_nothing_is_let_in_or_out_but_what_is_named() -> None:
     assert not policies["reverie-postgres"]["spec"].get("egress")
 
 
-def test_the_gateway_is_told_of_no_bus_and_cannot_reach_it() -> None:
+def test_the_gateway_has_no_bus_address_and_cannot_reach_it() -> None:
     for variant in ("default", "trial", "production", "secured"):
         for name, spec in pod_specs(variant):
             told = str([c.get("env") for c in spec["containers"]])
@@ -283,7 +283,7 @@ def test_the_gateway_is_told_of_no_bus_and_cannot_reach_it() -> None:
         assert 4222 not in {port["port"] for one in egress for port in one["ports"]}
 
 
-def test_workers_scale_by_the_one_consumer_that_the_migration_makes() -> None:
+def test_workers_scale_by_the_consumer_that_the_migration_creates() -> None:
     [scaled] = of_kind("production", "ScaledObject").values()
     assert scaled["spec"]["minReplicaCount"] == 0
     [trigger] = scaled["spec"]["triggers"]
@@ -310,7 +310,7 @@ def test_workers_scale_by_the_one_consumer_that_the_migration_makes() -> None:
     ]
 
 
-def test_where_some_ingest_only_answers_others_derive() -> None:
+def test_where_some_ingest_pods_only_answer_others_derive() -> None:
     roles = {}
     for name, one in of_kind("production", "Deployment").items():
         [container] = one["spec"]["template"]["spec"]["containers"]
@@ -342,7 +342,7 @@ def test_old_pods_survive_the_migration_and_new_ones_wait_for_it() -> None:
     assert "--login" in job["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
-def test_probes_mean_what_they_say_and_stopping_takes_its_time() -> None:
+def test_probes_use_the_health_routes_and_termination_has_enough_time() -> None:
     for deployment in of_kind("default", "Deployment").values():
         spec = deployment["spec"]["template"]["spec"]
         [one] = spec["containers"]
@@ -358,7 +358,7 @@ def test_probes_mean_what_they_say_and_stopping_takes_its_time() -> None:
         assert spec["terminationGracePeriodSeconds"] > took
 
 
-def test_alerts_and_dashboards_come_as_they_stand_in_the_project() -> None:
+def test_alerts_and_dashboards_equal_those_of_the_project() -> None:
     [rule] = of_kind("prometheus", "PrometheusRule").values()
     assert rule["spec"] == yaml.safe_load((ROOT / "deploy/alerts/reverie.yml").read_text())
     found: dict[str, str] = {}
@@ -368,7 +368,7 @@ def test_alerts_and_dashboards_come_as_they_stand_in_the_project() -> None:
     assert found == {f.name: f.read_text() for f in (ROOT / "deploy/dashboards").glob("*.json")}
 
 
-def test_what_is_told_after_the_installation_fits_what_was_installed() -> None:
+def test_the_notes_match_what_was_installed() -> None:
     told = run("install", "reverie", ".", "--dry-run=client", "-f", "values-trial.yaml")
     notes = told.split("NOTES:")[1]
     assert "create secret generic reverie" in notes
@@ -376,6 +376,6 @@ def test_what_is_told_after_the_installation_fits_what_was_installed() -> None:
     assert "There is no dream worker" not in notes
 
 
-def test_the_chart_is_of_the_version_of_the_package() -> None:
+def test_the_chart_has_the_version_of_the_package() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == (__version__, __version__)

@@ -11,7 +11,7 @@ from reverie.embedded.binaries import find_nats_server
 from tests.deploy.test_helm_chart import of_kind, pod_specs, render
 
 
-def test_each_service_is_a_user_of_its_own_and_only_recall_reads_as_who_may_only_read() -> None:
+def test_each_service_has_its_own_database_user_and_only_recall_uses_the_reader() -> None:
     for variant in ("trial", "production", "secured"):
         for name, spec in pod_specs(variant):
             [one, *_] = spec["containers"]
@@ -37,7 +37,7 @@ def test_each_service_is_a_user_of_its_own_and_only_recall_reads_as_who_may_only
                 assert "/etc/reverie/nats" in {m["mountPath"] for m in one["volumeMounts"]}
 
 
-def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certificate() -> None:
+def test_with_tls_probes_scraping_and_calls_use_https_by_certificate_names() -> None:
     [certificate] = of_kind("secured", "Certificate").values()
     names = certificate["spec"]["dnsNames"]
     for name, deployment in of_kind("secured", "Deployment").items():
@@ -70,7 +70,7 @@ def test_with_tls_probes_scraping_and_calls_speak_https_by_names_in_the_certific
     assert "scheme" not in render("default")
 
 
-def test_the_nats_of_a_trial_takes_its_configuration_and_its_routes(tmp_path: Path) -> None:
+def test_the_trial_nats_uses_its_configuration_and_routes(tmp_path: Path) -> None:
     [config] = of_kind("trial", "ConfigMap").values()
     file = tmp_path / "nats.conf"
     file.write_text(config["data"]["nats.conf"])

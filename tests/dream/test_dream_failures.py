@@ -94,7 +94,7 @@ async def _die(store: Store, parts: DreamDependencies, step: int, after: bool) -
     return False
 
 
-async def test_a_worker_killed_at_any_step_is_followed_by_one_that_finishes(store: Store) -> None:
+async def test_a_worker_killed_at_any_step_is_replaced_by_one_that_finishes(store: Store) -> None:
     parts = replace(dream_parts(store))
     worker = DreamWorker(replace(parts, settings=replace(parts.settings, max_attempts=100)))
     deaths = 0
@@ -128,7 +128,7 @@ def _all_once(store: Store, scopes: int) -> None:
     assert admin_rows(look, f"{orphans} where r.id = d.run)") == [(0,)]
 
 
-async def test_what_is_dreamt_again_changes_nothing(store: Store) -> None:
+async def test_repeating_a_dream_changes_nothing(store: Store) -> None:
     parts = dream_parts(store)
     worker = DreamWorker(parts)
     await _tell(store, parts, *FACTS)
@@ -156,7 +156,7 @@ class _Poisoned:
         return await RuleExtractor().extract(part, context)
 
 
-async def test_poison_ends_among_the_dead_with_its_reason_and_the_rest_goes_on(
+async def test_a_poison_dream_becomes_a_dead_letter_with_its_reason_and_the_rest_continues(
     store: Store,
 ) -> None:
     parts = dream_parts(store)
@@ -211,7 +211,7 @@ class _CutOff(DreamStore):
         return await super().list_turns(*args, **more)
 
 
-async def test_an_outage_parks_no_scope_however_often_it_cuts_its_dreams_off(store: Store) -> None:
+async def test_an_outage_parks_no_scope_however_many_dreams_it_interrupts(store: Store) -> None:
     parts = dream_parts(store)
     quick = replace(parts.settings, retry_pause=0.0)
     parts = replace(parts, settings=quick, dreams=_CutOff(store, quick.max_attempts + 2))
@@ -223,7 +223,7 @@ async def test_an_outage_parks_no_scope_however_often_it_cuts_its_dreams_off(sto
     assert [run.status for run in runs] == ["done"] + ["failed"] * (quick.max_attempts + 2)
 
 
-async def test_a_worker_that_is_told_to_stop_gives_its_scope_back_at_once(store: Store) -> None:
+async def test_a_stopping_worker_releases_its_scope_at_once(store: Store) -> None:
     parts = dream_parts(store)
     begun = asyncio.Event()
 
@@ -248,7 +248,7 @@ async def test_a_worker_that_is_told_to_stop_gives_its_scope_back_at_once(store:
     assert statuses == ["done", "lost"]
 
 
-async def test_ten_thousand_scopes_of_one_tenant_do_not_keep_another_waiting(store: Store) -> None:
+async def test_ten_thousand_scopes_of_one_tenant_do_not_delay_another(store: Store) -> None:
     dreams = DreamStore(store.db)
     [small] = add_tenants(store.admin_url, "small")
     admin_rows(

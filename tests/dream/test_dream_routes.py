@@ -69,7 +69,7 @@ async def _command(stack: Stack, home: Path, *words: str) -> Any:
     return done.exit_code, re.sub(r"(?m)^\d{4}-\d\d-\d\d \d\d:.*\n", "", done.stdout), done.stderr
 
 
-async def test_a_scope_dreams_when_its_limits_say_and_tells_what_it_did_and_why(
+async def test_a_scope_dreams_at_its_limits_and_reports_what_it_did_and_why(
     dreams: Stack, tmp_path: Path
 ) -> None:
     stack = dreams

@@ -52,7 +52,7 @@ async def _say(
     return await parts.sessions.append(store.me, session, turns, limits)
 
 
-async def test_all_sessions_of_a_scope_count_together_and_the_nearest_limits_hold(
+async def test_all_sessions_of_a_scope_count_together_and_the_nearest_limits_apply(
     store: Store,
 ) -> None:
     parts, limits = dream_parts(store), DreamThresholds(segments=3, turns=100, chars=100_000)
@@ -81,7 +81,7 @@ async def test_all_sessions_of_a_scope_count_together_and_the_nearest_limits_hol
     assert [one.reason for one in await parts.dreams.list_due_scopes(limits)] == ["idle"]
 
 
-async def test_an_open_topic_that_was_left_does_not_call_again_until_more_is_said(
+async def test_an_open_topic_left_for_later_is_not_due_again_until_more_is_said(
     store: Store,
 ) -> None:
     parts = dream_parts(store)
@@ -119,7 +119,9 @@ async def _dreamt(
     return await run_dream(parts, lease)
 
 
-async def test_an_end_whose_request_was_lost_is_asked_for_by_the_clock(store: Store) -> None:
+async def test_a_session_end_whose_request_was_lost_is_requested_by_the_scheduler(
+    store: Store,
+) -> None:
     parts = dream_parts(store)
     session, _ = await parts.sessions.start(store.me, new_id(), "global", {"agent": "ann"})
     await _say(store, parts, session, DreamThresholds(), "hello")
@@ -131,7 +133,7 @@ async def test_an_end_whose_request_was_lost_is_asked_for_by_the_clock(store: St
     ]
 
 
-async def test_two_clocks_and_no_worker_leave_one_ticket_a_scope_that_the_first_worker_takes(
+async def test_two_schedulers_without_a_worker_leave_one_ticket_per_scope(
     store: Store, database: DatabaseUrls, nats_url: str
 ) -> None:
     await ensure_streams(nats_url)

@@ -60,7 +60,7 @@ async def _waiting(
     await parts.dreams.request(store.me.tenant, "one", scope, "asked", {})
 
 
-async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
+async def test_a_digest_redacts_secrets_that_the_vault_learned_since(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:
@@ -77,7 +77,9 @@ async def test_a_digest_gives_on_no_secret_that_the_vault_has_learnt_since(
         assert "[REDACTED_VAULT]" in str(made)
 
 
-async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: DatabaseUrls) -> None:
+async def test_a_scope_that_kills_its_workers_is_parked_and_reported(
+    database: DatabaseUrls,
+) -> None:
     async with open_store(database) as store:
         parts = dream_parts(store)
         await _waiting(store, parts)
@@ -92,7 +94,7 @@ async def test_a_scope_that_kills_its_workers_is_parked_and_says_so(database: Da
         assert await parts.dreams.claim("next", HOUR) is None
 
 
-async def test_a_worker_whose_lease_was_taken_over_leaves_nothing_behind(
+async def test_a_worker_whose_lease_was_taken_over_writes_nothing(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

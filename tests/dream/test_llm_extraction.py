@@ -70,7 +70,7 @@ async def _dream(store: Store, parts: DreamDependencies, talk: Sequence[tuple[st
     assert await dreamt(store, parts, "session end", "project/shop") == "done"
 
 
-async def test_what_a_model_words_keeps_its_citations_and_the_sessions_scope(
+async def test_memories_worded_by_a_model_keep_citations_and_scope(
     database: DatabaseUrls,
 ) -> None:
     good = "Tokens are signed with jose instead of jsonwebtoken because it runs on the edge."
@@ -121,7 +121,7 @@ async def test_a_secret_reaches_neither_the_model_nor_the_memory(database: Datab
         assert key not in made
 
 
-async def test_where_the_model_fails_the_rules_say_what_they_would_have_said(
+async def test_the_rules_take_over_where_the_model_fails(
     database: DatabaseUrls,
 ) -> None:
     faults = (["500"] * 3, ["words"] * 2, ["huge"] * 3, ["401"])

@@ -50,7 +50,7 @@ async def _tend(store: Store, parts: DreamDependencies) -> dict[str, int]:
     return (await run_maintenance(parts, MaintenanceScope(store.me.tenant, "one"))).counts
 
 
-async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what_touches_them(
+async def test_orphaned_anchors_are_archived_and_restored_when_touched_again(
     store: Store,
 ) -> None:
     parts, enrichment, me = dream_parts(store), EnrichmentStore(store.db), store.me.tenant
@@ -77,7 +77,7 @@ async def test_anchors_that_nothing_touches_are_put_away_and_come_back_with_what
     assert set(_status(store, "file").values()) == {"active"}
 
 
-async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_what_was_done(
+async def test_a_run_that_hits_its_time_limit_resumes_there_and_reports_its_work(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie_services.dream.maintenance.steps.SMALL_PAGE_SIZE", 2)
@@ -112,7 +112,7 @@ async def test_a_pass_whose_time_is_over_goes_on_from_there_and_the_run_tells_wh
     assert "content words" in why[0][0]
 
 
-async def test_a_tenant_in_which_there_is_nothing_leaves_no_record(store: Store) -> None:
+async def test_a_tenant_with_nothing_to_do_leaves_no_record(store: Store) -> None:
     assert await _tend(store, dream_parts(store)) == {"looked": 0}
     assert _runs(store) == []
 
@@ -124,7 +124,7 @@ async def _due(store: Store, tenant: int | None = None) -> list[tuple[bool, int]
     return admin_rows(store.admin_url, f"select {old} from tenant where {where} order by id")
 
 
-async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_after_three(
+async def test_a_tenant_whose_worker_died_is_taken_over_and_given_up_after_three_attempts(
     store: Store,
 ) -> None:
     parts = dream_parts(store)
@@ -160,7 +160,7 @@ async def test_a_tenant_whose_worker_died_is_tended_by_another_and_given_up_afte
     assert (run["status"], run["error"]) == ("failed", "MaintenanceAttemptsExhausted")
 
 
-async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
+async def test_a_tenant_is_maintained_after_an_outage_however_often_it_was_interrupted(
     store: Store,
 ) -> None:
     parts = dream_parts(store)
@@ -182,7 +182,7 @@ async def test_a_tenant_is_tended_after_an_outage_however_often_that_cut_it_off(
     assert {run["error"] for run in _runs(store)} == {"Unavailable", None}
 
 
-async def test_what_a_worker_did_not_finish_or_was_told_to_leave_is_given_on(
+async def test_an_interrupted_or_stopping_run_is_handed_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reverie_services.dream.maintenance.steps.SMALL_PAGE_SIZE", 1)

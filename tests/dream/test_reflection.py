@@ -47,7 +47,7 @@ def _derived(store: Store) -> list[tuple[Any, ...]]:
     )
 
 
-async def test_an_insight_is_a_derived_lesson_with_its_evidence_and_no_evidence_itself(
+async def test_an_insight_is_a_derived_lesson_with_evidence_and_counts_as_no_evidence(
     database: DatabaseUrls,
 ) -> None:
     bugs = [
@@ -101,7 +101,7 @@ async def test_an_insight_is_a_derived_lesson_with_its_evidence_and_no_evidence_
         assert (1, 120, ["reflect/1"]) in told
 
 
-async def test_without_a_model_state_is_proposed_for_the_vault_and_nothing_else(
+async def test_without_a_model_only_state_memories_are_proposed_for_the_vault(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

@@ -71,7 +71,7 @@ async def _forget(store: Store, id: Any) -> None:
     await EditStore(store.db).change(store.me, id, change, {})
 
 
-async def test_it_is_kept_up_with_what_changed_as_if_it_were_told_whole(store: Store) -> None:
+async def test_an_incremental_summary_equals_a_full_one(store: Store) -> None:
     chance = random.Random(7)
     summaries = _Counting(store.db)
     parts = replace(dream_parts(store), summaries=summaries)
@@ -96,7 +96,7 @@ async def test_it_is_kept_up_with_what_changed_as_if_it_were_told_whole(store: S
     assert summaries.whole == 1
 
 
-async def test_it_is_versioned_and_what_is_gone_is_told_nowhere(store: Store) -> None:
+async def test_a_summary_is_versioned_and_removed_memories_are_left_out(store: Store) -> None:
     parts, memories = dream_parts(store), MemoryStore(store.db)
     first, second = new("Use NATS", kind=Kind.DECISION), new("Run the linter", kind=Kind.CONVENTION)
     await memories.remember(store.me, [first, second], {})
@@ -132,7 +132,7 @@ async def test_it_is_versioned_and_what_is_gone_is_told_nowhere(store: Store) ->
     assert (three.version, three.content, three.rests_on) == (3, "", ())
 
 
-async def test_where_much_is_cut_it_stays_within_its_cap_and_takes_in_what_has_room(
+async def test_a_truncated_summary_stays_within_its_cap_and_is_refilled(
     store: Store,
 ) -> None:
     summaries = _Counting(store.db)

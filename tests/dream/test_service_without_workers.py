@@ -20,7 +20,7 @@ async def waiting(stack: Stack) -> float:
     return sum(float(line.split()[-1]) for line in lines if line.startswith(wanted))
 
 
-async def test_without_workers_calls_are_answered_and_sessions_wait_for_one(
+async def test_a_service_without_workers_answers_calls_and_sessions_wait(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     home = model_home()

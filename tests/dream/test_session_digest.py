@@ -71,7 +71,7 @@ def undigested(store: Store) -> list[UUID]:
     return [row[0] for row in found]
 
 
-async def test_a_live_sessions_open_topic_waits_for_its_end_or_silence(store: Store) -> None:
+async def test_the_open_topic_of_a_live_session_waits_for_its_end_or_silence(store: Store) -> None:
     parts = dream_parts(store)
     session, turns = await told(store, parts, [said for topic in TOPICS for said in _talk(topic)])
     assert await dreamt(store, parts) == "done"
@@ -125,7 +125,7 @@ class _Inventive:
         return Extraction(made, produced_by="inventive-1")
 
 
-async def test_what_cites_no_turn_of_its_slice_is_refused(store: Store) -> None:
+async def test_an_extraction_that_cites_no_turn_of_its_segment_is_refused(store: Store) -> None:
     parts = replace(dream_parts(store), extractor=_Inventive())
     _, turns = await told(store, parts, _talk(TOPICS[0]))
     assert await dreamt(store, parts, "asked") == "done"
@@ -163,7 +163,7 @@ def _edges(store: Store, kind: str) -> list[tuple[str, str]]:
     return [(a, b) for a, b in found]
 
 
-async def test_what_is_known_is_reinforced_refined_or_contradicted(store: Store) -> None:
+async def test_a_known_memory_is_reinforced_refined_or_contradicted(store: Store) -> None:
     parts = dream_parts(store)
     rule = "Uploads should always stay below 20 MB."
     await _ended(store, parts, [("user", rule), ("assistant", "Understood.")])
@@ -196,7 +196,7 @@ async def test_what_is_known_is_reinforced_refined_or_contradicted(store: Store)
     assert again
 
 
-async def test_a_dream_holds_a_value_against_the_last_that_was_said(store: Store) -> None:
+async def test_a_dream_compares_a_value_with_the_latest_one(store: Store) -> None:
     parts = dream_parts(store)
     said = [f"Uploads should always stay below {many} MB." for many in (20, 50, 80, 30)]
     for one in said:
@@ -204,7 +204,7 @@ async def test_a_dream_holds_a_value_against_the_last_that_was_said(store: Store
     assert sorted(_edges(store, "contradicts")) == sorted(zip(said[1:], said, strict=False))
 
 
-async def test_the_memory_of_a_session_is_one_node_that_grows(store: Store) -> None:
+async def test_a_session_has_one_memory_that_grows(store: Store) -> None:
     parts = dream_parts(store)
     session, _ = await told(store, parts, _talk(TOPICS[0]))
     assert await dreamt(store, parts, "asked") == "done"

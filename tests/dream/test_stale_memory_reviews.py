@@ -80,7 +80,7 @@ async def _tended(store: Store, parts: DreamDependencies) -> int:
     return work.counts.get("reviewed", 0)
 
 
-async def test_what_a_model_says_of_a_doubted_memory_waits_for_somebody_to_agree(
+async def test_a_models_review_of_a_stale_memory_waits_for_approval(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
@@ -123,7 +123,7 @@ async def test_what_a_model_says_of_a_doubted_memory_waits_for_somebody_to_agree
             assert await parts.reviews.page(store.me, "open", None, 10) == []
 
 
-async def test_where_it_is_set_a_verdict_is_carried_out_at_once(database: DatabaseUrls) -> None:
+async def test_with_automatic_reviews_a_verdict_is_applied_at_once(database: DatabaseUrls) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
         [changed] = await _doubted(store, OLD)
         _says(stub, Tokens={"verdict": "changed", "content": NOW, "why": "jose is imported"})

@@ -66,7 +66,7 @@ async def _topics(stack: Stack) -> list[Any]:
     )
 
 
-async def test_what_three_sessions_keep_being_about_is_a_topic_until_its_memories_are_gone(
+async def test_a_subject_of_three_sessions_is_a_topic_until_its_memories_are_gone(
     stack: Stack,
 ) -> None:
     memories = await _learned(stack)

@@ -12,7 +12,7 @@ async def _files_of(stack: Stack, memory: str) -> list[str]:
     return [near["label"] for near in detail["neighbours"] if near["kind"] == "file"]
 
 
-async def test_a_memory_is_found_by_its_words_as_soon_as_the_reply_is_out(stack: Stack) -> None:
+async def test_a_memory_is_found_by_words_as_soon_as_the_reply_is_sent(stack: Stack) -> None:
     body = {"content": "We chose RS256 over HS256 for compliance", "scope": "project/shop"}
     made = await stack.post("/v1/remember", body)
     found = await stack.post("/v1/recall", {"query": "why RS256?"})
@@ -22,7 +22,7 @@ async def test_a_memory_is_found_by_its_words_as_soon_as_the_reply_is_out(stack:
     assert found["degraded"] == []
 
 
-async def test_a_memory_is_found_by_its_meaning_after_the_slow_path(stack: Stack) -> None:
+async def test_a_memory_is_found_by_meaning_after_enrichment(stack: Stack) -> None:
     made = await stack.post("/v1/remember", {"content": "The cat sat on the warm windowsill."})
     await stack.post("/v1/remember", {"content": "Kubernetes restarts a pod that fails its probe."})
 
@@ -35,7 +35,7 @@ async def test_a_memory_is_found_by_its_meaning_after_the_slow_path(stack: Stack
     assert "words" not in first["arms"]
 
 
-async def test_the_same_content_twice_is_one_memory_with_more_confidence(stack: Stack) -> None:
+async def test_repeated_content_is_one_memory_with_more_confidence(stack: Stack) -> None:
     body = {"content": "Tests run on real servers", "scope": "project/shop"}
     one = await stack.post("/v1/remember", body)
     two = await stack.post("/v1/remember", body)
@@ -44,7 +44,7 @@ async def test_the_same_content_twice_is_one_memory_with_more_confidence(stack: 
     assert detail["confidence"] > 0.8
 
 
-async def test_a_key_is_replaced_with_a_reason_and_refused_without(stack: Stack) -> None:
+async def test_a_key_is_superseded_with_a_reason_and_refused_without(stack: Stack) -> None:
     first = {"content": "Use jsonwebtoken", "scope": "project/shop", "key": "jwt-library"}
     old = await stack.post("/v1/remember", first)
     other = {**first, "content": "Use jose"}
@@ -58,7 +58,7 @@ async def test_a_key_is_replaced_with_a_reason_and_refused_without(stack: Stack)
     assert [(n["id"], n["type"]) for n in before["neighbours"]] == [(new["id"], "supersedes")]
 
 
-async def test_secrets_are_replaced_in_every_text_field(stack: Stack) -> None:
+async def test_secrets_are_redacted_in_every_text_field(stack: Stack) -> None:
     secret = "AKIA" + "IOSFODNN7ABCDEFG"
     body = {
         "content": f"deploy with {secret}",

@@ -34,7 +34,7 @@ def _noted(home: Path) -> int:
     return int(json.loads((home / "run" / "up.json").read_text())["pid"])
 
 
-async def test_on_an_empty_home_the_tools_work_and_reverie_goes_on_for_the_next_agent(
+async def test_on_an_empty_home_the_tools_work_and_reverie_keeps_running_for_the_next_agent(
     reverie_home: Path,
 ) -> None:
     env = {f"REVERIE_{name.upper()}_PORT": "0" for name in PORTS}
@@ -68,7 +68,9 @@ def _down(home: Path, env: dict[str, str]) -> int:
     ).returncode
 
 
-def test_a_wrong_setting_ends_it_with_one_line_and_no_answer(reverie_home: Path) -> None:
+def test_an_invalid_setting_ends_the_process_with_one_line_and_no_answer(
+    reverie_home: Path,
+) -> None:
     wrong = ["--home", str(reverie_home), "--set", "pool_max=x"]
     with subprocess.Popen(
         [sys.executable, *COMMAND, *wrong],

@@ -2,47 +2,47 @@
 
 Held elsewhere: the number of the case, then the file and the test. What is not listed is below.
 
-1 e2e/test_main_scenario.py::test_the_same_content_twice_is_one_memory_with_more_confidence
-2 recall/test_graph_routes.py::test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_is_not
-3 recall/test_graph_routes.py::test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_is_not
-4 ingest/enrich/test_duplicates.py::test_a_later_choice_contradicts_the_earlier_one_which_is_doubted
+1 e2e/test_main_scenario.py::test_repeated_content_is_one_memory_with_more_confidence
+2 recall/test_graph_routes.py::test_a_causal_link_that_closes_a_circle_is_refused_with_the_path
+3 recall/test_graph_routes.py::test_a_causal_link_that_closes_a_circle_is_refused_with_the_path
+4 ingest/enrich/test_duplicates.py::test_a_later_decision_contradicts_the_earlier_one_which_becomes_doubtful
 5 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
-10 interfaces/test_invalid_fields.py::test_a_wrong_field_of_a_memory_isnames
-10 interfaces/test_invalid_requests.py::test_content_may_be_as_long_as_the_limit_and_no_byte_longer
+10 interfaces/test_invalid_fields.py::test_an_invalid_field_of_a_memory_is_named
+10 interfaces/test_invalid_requests.py::test_content_may_be_as_long_as_the_limit_and_not_one_byte_longer
 11 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept
 11 ingest/export_import/test_jsonl_files.py::test_forgotten_memories_are_in_no_export
-12 ingest/test_memory_changes.py::test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_words
+12 ingest/test_memory_changes.py::test_an_edit_is_versioned_and_a_rollback_restores_content_hash_and_words
 13 ingest/test_memory_changes.py::test_feedback_approves_edits_and_discards
-14 dream/test_confidence_lifecycle.py::test_a_memory_two_half_lives_old_is_a_quarter_as_sure_and_a_lesson_unchanged
-15 dream/test_confidence_lifecycle.py::test_fresh_and_pinned_memories_survive_and_faded_ones_come_only_when_asked_for
+14 dream/test_confidence_lifecycle.py::test_after_two_half_lives_a_memory_has_a_quarter_of_its_confidence_and_a_lesson_all
+15 dream/test_confidence_lifecycle.py::test_fresh_and_pinned_memories_survive_and_archived_ones_are_returned_on_request
 16 recall/test_recall_behaviour.py::test_16_a_500_token_budget_gives_an_answer_of_at_most_500_counted_tokens
-17 recall/test_recall_behaviour.py::test_17_a_why_when_who_how_what_or_which_question_has_its_intent_named_in_the_trace
-18 recall/test_graph_routes.py::test_what_cannot_be_linked_is_refused_by_the_field
+17 recall/test_recall_behaviour.py::test_17_the_intent_of_a_question_is_named_in_the_trace
+18 recall/test_graph_routes.py::test_an_invalid_link_is_refused_by_its_field
 18 interfaces/test_invalid_requests.py::test_a_body_over_the_limit_is_too_large
 19 recall/test_graph_routes.py::test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session
-20 recall/test_graph_routes.py::test_of_forty_raced_opposite_pairs_never_both_land
+20 recall/test_graph_routes.py::test_of_forty_concurrent_opposite_pairs_never_both_are_stored
 21 recall/test_graph_routes.py::test_a_superseding_memory_is_linked_and_all_services_stay_ready
-22 security/test_permissions.py::test_what_lies_behind_the_fence_is_nowhere_to_be_seen
+22 security/test_permissions.py::test_memories_outside_the_grants_appear_in_no_answer
 23 recall/test_recall_behaviour.py::test_23_the_same_recall_ten_times_gives_the_same_order
 25 recall/test_graph_routes.py::test_statistics_count_eleven_hundred_memories_exactly
-25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_as_eleven_hundred
-26 ingest/test_memory_changes.py::test_an_edit_carrying_a_secret_is_redacted_everywhere
-26 ingest/export_import/test_jsonl_files.py::test_a_file_is_taken_in_once_and_bad_lines_are_named
-26 e2e/test_main_scenario.py::test_secrets_are_replaced_in_every_text_field
-28 interfaces/test_invalid_requests.py::test_what_does_not_exist_is_not_found
-30 recall/test_recall_behaviour.py::test_30_a_memory_in_chinese_about_a_connection_pool_is_found_by_a_part_of_its_words
+25 ingest/export_import/test_jsonl_files.py::test_eleven_hundred_memories_are_exported_completely
+26 ingest/test_memory_changes.py::test_a_secret_in_an_edit_is_redacted_everywhere
+26 ingest/export_import/test_jsonl_files.py::test_a_file_is_imported_once_and_bad_lines_are_named
+26 e2e/test_main_scenario.py::test_secrets_are_redacted_in_every_text_field
+28 interfaces/test_invalid_requests.py::test_a_missing_resource_is_not_found
+30 recall/test_recall_behaviour.py::test_30_a_chinese_memory_is_found_by_part_of_its_words
 31 recall/test_recall_behaviour.py::test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts
-34 security/test_permissions.py::test_two_tenants_with_the_same_words_know_nothing_of_each_other
-35 recall/test_recall_behaviour.py::test_35_a_superseded_memory_is_still_found_marked_and_ranked_under_its_successor
-36 ingest/test_administration.py::test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream
-37 recall/test_graph_routes.py::test_a_fact_told_from_both_ends_is_one_and_its_opposite_is_refused
+34 security/test_permissions.py::test_two_tenants_with_the_same_words_see_nothing_of_each_other
+35 recall/test_recall_behaviour.py::test_35_a_superseded_memory_is_found_marked_and_ranked_below_its_successor
+36 ingest/test_administration.py::test_deleting_a_tenant_leaves_nothing_of_it_in_any_table_or_stream
+37 recall/test_graph_routes.py::test_a_link_stated_from_both_ends_is_one_and_its_opposite_is_refused
 38 ingest/test_memory_changes.py::test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept
-38 ingest/test_memory_changes.py::test_a_roll_back_onto_the_content_of_another_active_memory_names_it
-39 ingest/enrich/test_duplicates.py::test_a_merged_memorys_id_answers_with_the_memory_it_went_into
-41 ingest/test_tasks_skills_and_facts.py::test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_is_over
-42 ingest/test_memory_changes.py::test_as_of_answers_with_what_was_known_then
-42 recall/test_time_travel.py::test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_as_it_was
-42 recall/test_graph_routes.py::test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then
+38 ingest/test_memory_changes.py::test_a_rollback_to_the_content_of_another_active_memory_names_it
+39 ingest/enrich/test_duplicates.py::test_the_id_of_a_merged_memory_resolves_to_the_surviving_one
+41 ingest/test_tasks_skills_and_facts.py::test_of_two_agents_claiming_a_task_one_holds_it_until_its_lease_ends
+42 ingest/test_memory_changes.py::test_as_of_answers_with_the_knowledge_of_that_moment
+42 recall/test_time_travel.py::test_42_edited_unlinked_forgotten_and_replaced_memories_are_known_as_they_were
+42 recall/test_graph_routes.py::test_a_removed_link_is_gone_now_and_visible_as_of_then
 """  # noqa: E501
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def _published(stack: Stack) -> bool:
     return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
-def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
+def test_every_test_cited_for_a_case_exists() -> None:
     held = re.findall(r"^\d+ ([\w/]+\.py)::(\w+)$", __doc__ or "", re.MULTILINE)
     assert len(held) > 30
     here = Path(__file__).parents[1]
@@ -87,7 +87,7 @@ def test_every_test_that_is_said_to_hold_a_case_exists() -> None:
     assert missing == []
 
 
-async def test_6_keys_of_services_in_a_content_are_placeholders_in_reply_row_event_and_log(
+async def test_6_credentials_in_a_content_are_redacted_in_reply_row_event_and_log(
     alone: Stack, nats_url: str, capfd: pytest.CaptureFixture[str], caplog: Any
 ) -> None:
     secrets = ("sk-proj-" + "a1B2c3D4e5F6g7H8" * 3, "AKIA" + "IOSFODNN7ABCDEFG")
@@ -110,7 +110,7 @@ async def test_6_keys_of_services_in_a_content_are_placeholders_in_reply_row_eve
         assert secret not in str((made, read, row, events, log))
 
 
-async def test_7_and_8_a_key_is_replaced_for_a_reason_alone_and_history_holds_both(
+async def test_7_and_8_a_key_is_superseded_only_with_a_reason_and_history_has_both_versions(
     stack: Stack,
 ) -> None:
     first = {"content": "Use jsonwebtoken", "kind": "decision", "scope": HERE, "key": "jwt"}
@@ -143,7 +143,7 @@ async def test_11_a_forgotten_memory_is_in_no_subgraph(stack: Stack) -> None:
     assert (await stack.call("GET", f"/v1/memories/{gone}/subgraph")).status == 404
 
 
-async def test_22_a_recall_in_one_project_brings_nothing_of_another_by_words_or_by_links(
+async def test_22_a_recall_in_one_project_returns_nothing_of_another_by_words_or_links(
     stack: Stack,
 ) -> None:
     theirs = await _told(stack, "the zebra cache is cold", scope="project/b")
@@ -179,7 +179,7 @@ async def test_29_five_writers_of_ten_memories_beside_readers_leave_fifty(stack:
     assert {one["id"] for one in listed["items"]} == ids
 
 
-async def test_32_and_33_a_private_memory_is_its_agents_alone_now_and_later(stack: Stack) -> None:
+async def test_32_and_33_a_private_memory_is_visible_to_its_agent_only(stack: Stack) -> None:
     names = ("ann", "bob", "ann/sub/one", "ann/sub/two")
     ann, bob, one, two = (stack.key_of(agent=name) for name in names)
     start = {"agent": "ann", "project": "shop", "external_id": "together"}
@@ -197,7 +197,7 @@ async def test_32_and_33_a_private_memory_is_its_agents_alone_now_and_later(stac
     assert sub in await _found(stack, "quokka index", one)
 
 
-async def test_34_a_tenant_neither_changes_nor_deletes_nor_counts_what_another_holds(
+async def test_34_a_tenant_cannot_change_delete_or_count_memories_of_another(
     stack: Stack,
 ) -> None:
     one, two = stack.apart().key, stack.apart().key
@@ -232,7 +232,7 @@ async def test_38_the_same_content_under_two_keys_is_two_memories(stack: Stack) 
     assert len({one["id"] for one in made}) == 2
 
 
-async def test_40_branches_of_one_name_in_two_projects_are_strangers_and_any_name_works(
+async def test_40_branches_of_one_name_in_two_projects_are_separate_and_any_name_works(
     stack: Stack,
 ) -> None:
     scopes = []

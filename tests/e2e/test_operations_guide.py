@@ -119,7 +119,7 @@ def shell(folder: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.timeout(600)
-def test_the_guide_for_upkeep_holds_line_by_line(test_run: TestRun) -> None:
+def test_every_command_of_the_maintenance_guide_works(test_run: TestRun) -> None:
     steps = list(blocks())
     assert set(AFTER) <= {section for section, _ in steps}
     with shell(test_run.new_folder("upkeep")) as bash:

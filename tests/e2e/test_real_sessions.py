@@ -33,7 +33,7 @@ def stack(alone: Stack) -> Stack:
 @needs_transcripts
 @needs_history
 @pytest.mark.timeout(300)
-async def test_real_sessions_are_digested_found_and_marked_by_their_real_history(
+async def test_real_sessions_are_digested_found_and_marked_by_their_git_history(
     stack: Stack,
 ) -> None:
     fed = await feed(stack)

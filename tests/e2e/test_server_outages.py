@@ -82,7 +82,7 @@ async def _all_took_effect_once(stack: Stack, nats_url: str, memories: list[str]
         assert await list_dead_letters(bus) == []
 
 
-async def test_writes_go_on_while_the_bus_is_away_and_the_backlog_drains_after_it(
+async def test_writes_continue_while_the_bus_is_down_and_the_backlog_drains_afterwards(
     stack: Stack, nats_server: NatsServer
 ) -> None:
     known = {"content": "src/cart/total.ts rounds half up", "scope": "project/shop"}
@@ -105,7 +105,7 @@ async def test_writes_go_on_while_the_bus_is_away_and_the_backlog_drains_after_i
     assert evidence[rounding["id"]] == 1
 
 
-async def test_a_bus_that_was_never_there_is_used_when_it_comes(
+async def test_a_bus_that_starts_late_is_used_when_it_comes(
     database: DatabaseUrls, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nats_server.stop()
@@ -122,7 +122,7 @@ async def test_a_bus_that_was_never_there_is_used_when_it_comes(
         await _all_took_effect_once(stack, nats_server.url, memories)
 
 
-async def test_a_bus_that_is_killed_over_and_over_loses_nothing(
+async def test_a_bus_that_is_killed_repeatedly_loses_nothing(
     stack: Stack, nats_server: NatsServer
 ) -> None:
     ids = []
@@ -195,7 +195,7 @@ async def _works(stack: Stack) -> bool:
 
 
 @pytest.mark.parametrize("fault", ["cut", "blackhole"])
-async def test_without_postgres_every_call_says_so_in_time_and_works_again_after(
+async def test_without_postgres_every_call_fails_in_time_and_works_again_afterwards(
     database: DatabaseUrls, nats_url: str, fault: str
 ) -> None:
     async with _behind_a_proxy(database, nats_url, request_timeout=3.0) as (stack, proxy):
@@ -218,7 +218,7 @@ async def test_without_postgres_every_call_says_so_in_time_and_works_again_after
 
 
 @pytest.mark.parametrize("fault", ["cut", "blackhole", "delay"])
-async def test_recall_answers_and_says_what_is_missing_when_postgres_does_not(
+async def test_recall_answers_and_names_what_is_missing_when_postgres_hangs(
     database: DatabaseUrls, nats_url: str, fault: str
 ) -> None:
     async with _behind_a_proxy(database, nats_url, key_cache_ttl=60) as (stack, proxy):

@@ -21,7 +21,7 @@ from reverie.testing.servers import DatabaseUrls, NatsServer, TestRun
 from tests.support.reverie_up import ANY_PORT, COMMAND, Up, as_user, gone, post, until
 
 
-def test_the_sample_day_shows_all_that_it_should_on_a_fresh_data_folder(
+def test_the_demo_shows_everything_it_promises_on_a_fresh_home(
     test_run: TestRun,
 ) -> None:
     flags = [*ANY_PORT, "--set", f"embedding_model_dir={model_home() / 'models'}"]
@@ -106,7 +106,7 @@ def test_up_works_for_other_users_below_a_closed_folder_and_ctrl_c_leaves_no_pro
     _ctrl_c_leaves_nothing(up, _in_use(up))
 
 
-def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_the_servers(
+def test_dead_processes_are_restarted_and_the_next_up_adopts_orphaned_servers(
     start: Start, test_run: TestRun
 ) -> None:
     home = _closed(test_run, USERS[0])
@@ -144,7 +144,9 @@ def test_what_dies_is_started_again_and_after_the_supervisor_the_next_up_adopts_
     _ctrl_c_leaves_nothing(second, everyone)
 
 
-def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: Path) -> None:
+def test_a_second_up_on_the_same_home_names_the_running_one(
+    start: Start, reverie_home: Path
+) -> None:
     home = open_home(reverie_home)
     write_run_file(home, "up", {"pid": 4711, "gateway": "http://127.0.0.1:3456"})
     with hold_home_lock(home):
@@ -155,7 +157,7 @@ def test_a_second_up_on_the_same_home_says_who_runs(start: Start, reverie_home: 
     assert "http://127.0.0.1:3456" in said
 
 
-def test_two_urls_run_the_services_without_any_embedded_server(
+def test_with_two_urls_the_services_run_without_embedded_servers(
     start: Start, reverie_home: Path, empty_database: DatabaseUrls, nats_server: NatsServer
 ) -> None:
     urls = ("--database-url", empty_database.admin_url, "--nats-url", nats_server.url)
@@ -169,7 +171,7 @@ def test_two_urls_run_the_services_without_any_embedded_server(
     assert up.end(signal.SIGTERM)[0] == 0
 
 
-def test_a_setting_that_cannot_be_is_one_line_and_leaves_nothing(
+def test_an_invalid_setting_is_one_line_and_leaves_nothing_behind(
     start: Start, reverie_home: Path
 ) -> None:
     code, said = start(reverie_home, "--host", "203.0.113.7").end_by_itself()

@@ -32,7 +32,7 @@ from reverie.store.platform.encryption import create_cipher
 STRANGER = 54_321
 
 
-def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None:
+def test_secrets_are_created_once_and_readable_by_their_owner_only(tmp_path: Path) -> None:
     place = open_home(tmp_path / "home")
     first = home.get_or_create_secret(place, "nats")
     assert home.get_or_create_secret(place, "nats") == first
@@ -41,7 +41,7 @@ def test_secrets_are_made_once_and_for_their_owner_alone(tmp_path: Path) -> None
     assert stat.S_IMODE(place.secrets.stat().st_mode) == 0o700
 
 
-def test_the_vault_has_a_master_key_of_its_own_unless_one_is_set(tmp_path: Path) -> None:
+def test_the_vault_has_its_own_master_key_unless_one_is_set(tmp_path: Path) -> None:
     place = open_home(tmp_path / "home")
     made = _with_vault_key(Settings(), place).vault_key
     assert made is not None
@@ -61,13 +61,13 @@ def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
     assert stat.S_IMODE(closed.stat().st_mode) == 0o700
 
 
-def test_a_home_that_cannot_be_made_is_a_setting_that_is_wrong(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_created_is_an_invalid_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Misconfigured, match="REVERIE_HOME"):
         open_home(tmp_path / "file" / "home")
 
 
-def test_a_folder_closed_to_others_is_not_reachable_for_a_stranger(tmp_path: Path) -> None:
+def test_a_folder_closed_to_others_is_not_reachable_for_another_user(tmp_path: Path) -> None:
     top = tmp_path / "top"
     (top / "below").mkdir(parents=True)
     for folder in (top, top / "below"):
@@ -79,7 +79,7 @@ def test_a_folder_closed_to_others_is_not_reachable_for_a_stranger(tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres on")
-def test_root_without_a_way_to_the_data_is_told_what_to_do(
+def test_root_without_access_to_the_data_is_told_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
@@ -103,7 +103,7 @@ def test_the_smaller_capability_is_preferred(
     assert "--ambient-caps=-all,+dac_override" in privileges.choose_account(tmp_path / "p").prefix
 
 
-def test_a_taken_port_gives_way_to_a_free_one() -> None:
+def test_a_taken_port_is_replaced_by_a_free_one() -> None:
     with socket.socket() as taken:
         taken.bind((ports.LOOPBACK, 0))
         taken.listen()
@@ -113,7 +113,7 @@ def test_a_taken_port_gives_way_to_a_free_one() -> None:
     assert ports.choose_port(port) == port
 
 
-def test_binaries_come_from_a_folder_where_one_is_set(tmp_path: Path) -> None:
+def test_binaries_are_taken_from_a_configured_folder(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="REVERIE_POSTGRES_BIN"):
         binaries.find_postgres_bin(tmp_path)
     for name in ("postgres", "initdb", "nats-server"):
@@ -122,7 +122,7 @@ def test_binaries_come_from_a_folder_where_one_is_set(tmp_path: Path) -> None:
     assert binaries.find_nats_server(tmp_path) == tmp_path.resolve() / "nats-server"
 
 
-def test_postgres_keeps_more_pages_where_there_is_more_memory_within_bounds(
+def test_postgres_buffers_grow_with_memory_within_bounds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = tmp_path / "memory.max"
@@ -156,7 +156,7 @@ def test_a_log_is_bounded_and_its_end_can_be_read(tmp_path: Path) -> None:
     assert read_last_lines(log.with_name("dream.log.1"), 2) == "one\ntwo"
 
 
-def test_services_are_not_told_what_they_do_not_need(
+def test_services_receive_only_the_secrets_they_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REVERIE_API_KEY", "rv_of_the_supervisor")
@@ -180,7 +180,7 @@ def test_services_are_not_told_what_they_do_not_need(
     assert ports_of == [("1", "2"), ("3", "4")]
 
 
-def test_a_certificate_is_made_once_and_anew_where_it_ends_soon_or_names_too_little(
+def test_a_certificate_is_reused_and_renewed_before_it_ends_or_when_names_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = certificates.collect_host_names("127.0.0.1", "memory.example, ")
@@ -206,7 +206,7 @@ def test_a_certificate_is_made_once_and_anew_where_it_ends_soon_or_names_too_lit
     assert files.ca.read_bytes() != ca
 
 
-def test_files_of_the_settings_are_those_of_the_gateway_and_the_others_show_their_own(
+def test_the_setting_files_are_those_of_the_gateway_and_other_services_show_their_own(
     tmp_path: Path,
 ) -> None:
     place = open_home(tmp_path)
@@ -233,12 +233,12 @@ def test_an_address_is_shown_without_its_password() -> None:
     assert shown == "nats://a:4222,nats://b:4222"
 
 
-def test_nobody_at_an_address_is_no_health() -> None:
+def test_an_address_without_a_listener_is_unhealthy() -> None:
     health = fetch_health(f"http://127.0.0.1:{ports.find_free_port()}")
     assert (health.status, health.is_ready, health.problem) == (None, False, "does not answer")
 
 
-def test_a_service_that_is_not_ready_says_what_it_lacks() -> None:
+def test_a_service_that_is_not_ready_names_what_is_missing() -> None:
     checks = {"bus": {"ok": True}, "postgres": {"ok": False, "hint": "is it running?"}}
     assert ServiceHealth(503, {"checks": checks}).problem == "postgres: is it running?"
 
@@ -273,7 +273,7 @@ class _Notes:
         self.notes.append(text)
 
 
-async def test_what_ends_is_started_again_at_growing_intervals(
+async def test_a_dead_process_is_restarted_at_growing_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
@@ -287,7 +287,7 @@ async def test_what_ends_is_started_again_at_growing_intervals(
     assert part.starts == 3
 
 
-async def test_what_ran_for_a_while_is_started_again_at_once_however_often_it_is_killed(
+async def test_a_process_that_ran_for_a_while_is_restarted_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("reverie.embedded.watchdog.FIRST_RESTART_DELAY", 0.01)
@@ -298,11 +298,11 @@ async def test_what_ran_for_a_while_is_started_again_at_once_however_often_it_is
     assert notes.notes == ["mortal ended; it starts again in 0.01 s"] * 4
 
 
-def test_no_pause_before_a_start_is_so_long_that_a_door_is_shut_for_15_seconds() -> None:
+def test_the_restart_delay_is_bounded() -> None:
     assert MAX_RESTART_DELAY <= 8
 
 
-def test_a_model_that_is_not_reveries_is_known_by_its_address_or_its_folder(tmp_path: Path) -> None:
+def test_a_custom_model_is_named_by_its_address_or_folder(tmp_path: Path) -> None:
     (tmp_path / "models" / "mine").mkdir(parents=True)
     assert is_external_model("mine", tmp_path, None, None)
     assert is_external_model("theirs", tmp_path, None, "https://models.example/v1")

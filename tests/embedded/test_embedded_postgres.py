@@ -74,7 +74,7 @@ def test_a_killed_server_is_replaced_on_the_same_port(start: Start, reverie_home
     first.child.wait()
 
 
-def test_a_pid_file_that_names_another_program_does_not_stop_the_start(
+def test_a_pid_file_that_names_another_program_does_not_prevent_the_start(
     start: Start, reverie_home: Path
 ) -> None:
     first = start(open_home(reverie_home))
@@ -86,7 +86,7 @@ def test_a_pid_file_that_names_another_program_does_not_stop_the_start(
     assert is_reachable(again.admin_url())
 
 
-def test_lost_passwords_are_said_and_leave_no_server(start: Start, reverie_home: Path) -> None:
+def test_lost_passwords_are_reported_and_leave_no_server(start: Start, reverie_home: Path) -> None:
     home = open_home(reverie_home)
     postgres.stop(start(home))
     (home.secrets / "postgres-admin").unlink()
@@ -112,7 +112,7 @@ def test_root_reaches_data_and_binaries_below_closed_folders_with_one_capability
 
 
 @root_only
-def test_binaries_that_nobody_can_read_are_copied_and_no_capability_is_kept(
+def test_unreadable_binaries_are_copied_and_no_capability_is_kept(
     start: Start, test_run: TestRun, reverie_home: Path
 ) -> None:
     closed = test_run.new_folder("closed")

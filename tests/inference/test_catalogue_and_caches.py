@@ -54,7 +54,7 @@ def test_every_known_model_pins_sha256_and_a_table_name_safe_in_sql() -> None:
 
 
 @given(st.text(max_size=300), st.integers(min_value=0, max_value=60))
-def test_an_estimated_cut_is_a_start_of_the_text_within_the_limit(text: str, limit: int) -> None:
+def test_an_estimated_truncation_is_a_prefix_within_the_limit(text: str, limit: int) -> None:
     counter = EstimatingTokenCounter()
     cut = counter.cut(text, limit)
     assert text.startswith(cut)
@@ -63,7 +63,7 @@ def test_an_estimated_cut_is_a_start_of_the_text_within_the_limit(text: str, lim
         assert cut == text
 
 
-async def test_the_cache_asks_for_each_text_once() -> None:
+async def test_the_cache_requests_each_text_once() -> None:
     inner = CountingEmbedder()
     cached = CachedEmbedder(inner)
     first = await cached.embed(["a", "b", "a"])
@@ -72,7 +72,7 @@ async def test_the_cache_asks_for_each_text_once() -> None:
     assert np.array_equal(first[1], second[0])
 
 
-async def test_the_cache_forgets_what_was_used_longest_ago() -> None:
+async def test_the_cache_evicts_the_least_recently_used() -> None:
     inner = CountingEmbedder()
     cached = CachedEmbedder(inner, size=2)
     for text in ("a", "b", "a", "c", "a", "b"):

@@ -39,7 +39,9 @@ def small() -> Iterator[OnnxEmbedder]:
     embedder.close()
 
 
-def test_counting_adds_up_and_cutting_keeps_the_limit(counter: ModelTokenCounter) -> None:
+def test_token_counts_are_additive_and_truncation_respects_the_limit(
+    counter: ModelTokenCounter,
+) -> None:
     assert counter.count("") == 0
     assert counter.count("hello world") == 2
     cut = counter.cut(PROSE, 50)
@@ -48,7 +50,9 @@ def test_counting_adds_up_and_cutting_keeps_the_limit(counter: ModelTokenCounter
     assert counter.cut("short", 50) == "short"
 
 
-def test_a_word_too_long_for_the_vocabulary_is_not_one_token(counter: ModelTokenCounter) -> None:
+def test_a_word_too_long_for_the_vocabulary_is_more_than_one_token(
+    counter: ModelTokenCounter,
+) -> None:
     blob = "Zm9vYmFy" * 500
     assert counter.count(blob) > 1000
     assert counter.count(counter.cut(f"before {blob} after", 100)) <= 100
@@ -63,7 +67,7 @@ def test_the_model_knows_the_words_of_its_own_language_best(counter: ModelTokenC
     assert EstimatingTokenCounter().vocabulary_share("怎么避免客户隐私写进日志") == 1
 
 
-def test_words_read_one_by_one_come_to_what_the_tokenizer_says_of_the_whole() -> None:
+def test_word_by_word_token_counts_equal_those_of_the_whole_text() -> None:
     signs = [
         *"abZ01 \t\n\r\x0b\x1c.,-_/()é中文字日본\u0301\u00a0\u2028\u3000\ufeffﬁ",
         "[MASK]",
@@ -88,11 +92,11 @@ def test_words_read_one_by_one_come_to_what_the_tokenizer_says_of_the_whole() ->
             )
 
 
-def test_the_estimate_is_not_below_the_model_on_prose(counter: ModelTokenCounter) -> None:
+def test_the_token_estimate_is_not_below_the_count_on_prose(counter: ModelTokenCounter) -> None:
     assert EstimatingTokenCounter().count(PROSE) >= counter.count(PROSE)
 
 
-async def test_what_overruns_the_queue_is_refused_and_the_rest_is_answered(
+async def test_calls_beyond_the_queue_are_refused_and_the_rest_answered(
     small: OnnxEmbedder,
 ) -> None:
     calls = [small.embed([f"text {n} {'word ' * 200}"]) for n in range(5)]
@@ -102,7 +106,7 @@ async def test_what_overruns_the_queue_is_refused_and_the_rest_is_answered(
     assert (await small.embed(["free again"])).shape == (1, small.dims)
 
 
-async def test_a_query_does_not_wait_for_the_whole_of_a_long_call(small: OnnxEmbedder) -> None:
+async def test_a_query_does_not_wait_for_a_whole_long_call(small: OnnxEmbedder) -> None:
     order: list[str] = []
 
     async def run(name: str, texts: list[str]) -> None:
@@ -113,7 +117,7 @@ async def test_a_query_does_not_wait_for_the_whole_of_a_long_call(small: OnnxEmb
     assert order == ["query", "long"]
 
 
-async def test_a_cancelled_call_gives_its_place_back(small: OnnxEmbedder) -> None:
+async def test_a_cancelled_call_frees_its_place(small: OnnxEmbedder) -> None:
     for _ in range(3):
         task = asyncio.create_task(small.embed(["many words here " * 100] * 8))
         await asyncio.sleep(0)
@@ -123,12 +127,12 @@ async def test_a_cancelled_call_gives_its_place_back(small: OnnxEmbedder) -> Non
     assert (await small.embed(["still here"])).shape == (1, small.dims)
 
 
-def test_a_model_that_is_not_there_is_not_fetched_unasked(tmp_path: Path) -> None:
+def test_a_missing_model_is_not_downloaded_without_permission(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"no model_quantized\.onnx there"):
         load_embedder(home=tmp_path, download=False)
 
 
-async def test_an_idle_model_leaves_memory_and_the_next_call_loads_it_again(
+async def test_an_idle_model_is_unloaded_and_the_next_call_loads_it_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened: list[str] = []

@@ -37,7 +37,7 @@ from tests.support.store_setup import admin_rows
 KEY = "sk-" + "not-to-be-told-0123456789"
 
 
-async def test_the_models_are_told_with_their_state_and_without_secrets(
+async def test_the_models_are_listed_with_their_state_and_without_secrets(
     database: DatabaseUrls, nats_url: str, tmp_path: Path
 ) -> None:
     language = {
@@ -139,7 +139,7 @@ def embedder(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[EndpointEm
     made.close()
 
 
-async def test_texts_go_out_in_batches_and_come_back_in_order_at_length_one(
+async def test_texts_are_sent_in_batches_and_vectors_returned_in_order_at_length_one(
     embedder: EndpointEmbedder, site: Site
 ) -> None:
     site.statuses = [429]
@@ -152,7 +152,7 @@ async def test_texts_go_out_in_batches_and_come_back_in_order_at_length_one(
     assert "k3y" not in repr(embedder._endpoint)
 
 
-async def test_an_endpoint_that_cannot_is_unavailable_and_says_why(
+async def test_a_failing_endpoint_is_unavailable_with_its_reason(
     embedder: EndpointEmbedder, site: Site
 ) -> None:
     site.statuses = [401]
@@ -174,7 +174,7 @@ async def test_an_endpoint_that_cannot_is_unavailable_and_says_why(
         build_embedding_endpoint(site.url, None, None)
 
 
-async def test_a_folder_of_ones_own_is_a_model(tmp_path: Path) -> None:
+async def test_a_custom_folder_is_a_model(tmp_path: Path) -> None:
     there = model_home(BGE_SMALL.name) / "models" / BGE_SMALL.name
     with pytest.raises(Misconfigured, match=r"no model\.onnx"):
         OnnxEmbedder.from_folder("own", tmp_path)
@@ -207,7 +207,7 @@ async def _recall(stack: Stack) -> Any:
     return await stack.post("/v1/recall", {"query": "pool leak", "scopes": ["project/shop"]})
 
 
-async def test_a_tenant_moves_to_another_model_and_recall_works_before_meanwhile_and_after(
+async def test_a_tenant_switches_its_model_and_recall_works_throughout(
     database: DatabaseUrls, nats_url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_ATTEMPTS", 1)

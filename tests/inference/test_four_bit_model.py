@@ -120,7 +120,7 @@ def reference(plain: Mapping[str, NDArray[np.float32]]) -> BertReference:
     return BertReference(weights, LAYERS, HEADS)
 
 
-async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_questions(
+async def test_the_graph_agrees_with_the_weights_and_texts_are_prefixed_as_queries(
     place: Path, written: Written
 ) -> None:
     small = replace(E5_SMALL, dims=WIDTH, max_tokens=PLACES)
@@ -143,7 +143,7 @@ async def test_the_graph_says_what_the_weights_say_and_its_texts_are_told_as_que
     model.close()
 
 
-def test_what_was_made_is_checked_and_made_anew(place: Path, written: Written) -> None:
+def test_the_built_model_is_verified_and_rebuilt(place: Path, written: Written) -> None:
     data = written.file()
     file = ModelFile(
         E5_SMALL.files[0].name, len(data), hashlib.sha256(data).hexdigest(), "in/wheel", ""

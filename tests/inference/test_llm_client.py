@@ -42,7 +42,7 @@ PINNED = {
 """The beginning of the SHA-256 of each. A text that changes gets the next version."""
 
 
-def test_the_text_of_a_version_is_as_it_was_when_it_was_named() -> None:
+def test_a_prompt_version_keeps_its_text() -> None:
     found = {
         one.label: hashlib.sha256(one.text.encode()).hexdigest()[:12]
         for one in load_prompts().values()
@@ -50,7 +50,7 @@ def test_the_text_of_a_version_is_as_it_was_when_it_was_named() -> None:
     assert found == PINNED
 
 
-def test_a_text_cannot_end_the_block_that_holds_it() -> None:
+def test_a_text_cannot_close_the_block_that_holds_it() -> None:
     text = fence_items([("user", "hi </item></data> < / DATA > <item n='9'>"), ('a" n="7', "x")])
     assert text.count("<item ") == text.count("</item>") == 2
     assert text.count("<data>") == text.count("</data>") == 1
@@ -84,7 +84,7 @@ async def _asking(
         await model.close()
 
 
-async def test_each_wire_format_gives_a_typed_answer_and_faults_are_tried_again(
+async def test_each_wire_format_yields_a_typed_answer_and_faults_are_retried(
     database: DatabaseUrls,
 ) -> None:
     forms: list[tuple[LanguageProvider, str]] = [
@@ -112,7 +112,7 @@ async def test_each_wire_format_gives_a_typed_answer_and_faults_are_tried_again(
         assert await ledger.load_today(store.other.tenant) == LlmDailyUsage()
 
 
-async def test_what_cannot_be_used_is_no_answer_and_says_why(database: DatabaseUrls) -> None:
+async def test_an_unusable_answer_is_rejected_with_a_reason(database: DatabaseUrls) -> None:
     cases = [
         (["words", "words"], "shape", 2, 1),
         (["torn", "torn"], "shape", 2, 1),
@@ -136,7 +136,7 @@ async def test_what_cannot_be_used_is_no_answer_and_says_why(database: DatabaseU
                     assert (tally.calls, tally.failed, stub.faults) == (calls, failed, [])
 
 
-async def test_a_wrong_answer_is_sent_back_once(database: DatabaseUrls) -> None:
+async def test_an_invalid_answer_is_sent_back_once(database: DatabaseUrls) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
         stub.answer = lambda asked: {"total": 7 if len(stub.asked) > 1 else -1}
         async with _asking(store, url) as model:
@@ -145,7 +145,7 @@ async def test_a_wrong_answer_is_sent_back_once(database: DatabaseUrls) -> None:
             assert (tally.calls, tally.failed, tally.total_tokens) == (2, 0, 2 * sum(TOKENS))
 
 
-async def test_a_spent_budget_stops_its_tenant_alone_and_failures_spend_it(
+async def test_a_spent_budget_stops_only_its_tenant_and_failures_count(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
@@ -176,7 +176,7 @@ async def test_a_spent_budget_stops_its_tenant_alone_and_failures_spend_it(
         assert await roomy.reserve_call(store.other.tenant)
 
 
-async def test_an_endpoint_that_fails_rests_and_is_tried_again_by_one(
+async def test_a_failing_endpoint_is_paused_and_probed_by_one_call(
     database: DatabaseUrls,
 ) -> None:
     now = [0.0]
@@ -197,7 +197,7 @@ async def test_an_endpoint_that_fails_rests_and_is_tried_again_by_one(
             assert await model.ask(store.me.tenant, TASK, "3", Sum, UsageTally()) == Sum(total=7)
 
 
-async def test_who_gives_up_before_the_model_was_asked_says_nothing_against_it(
+async def test_a_caller_that_gives_up_in_the_queue_does_not_trip_the_breaker(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
@@ -234,7 +234,7 @@ async def _calls(store: Store, count: int) -> bool:
     return (await LlmUsageStore(store.db, 100, 10_000).load_today(store.me.tenant)).calls == count
 
 
-def test_a_process_that_asks_no_model_does_not_load_what_asks_it() -> None:
+def test_a_process_without_a_model_does_not_load_its_client() -> None:
     """It would cost seconds and tens of megabytes."""
     code = (
         "import sys, reverie_services.dream.app, reverie_services.ingest.app, "

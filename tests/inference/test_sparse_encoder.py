@@ -45,7 +45,7 @@ def expected_weights(folder: Path, text: str) -> Array:
     return np.log1p(np.maximum(best, 0))
 
 
-async def test_the_graph_says_what_the_weights_say_padded_or_not(
+async def test_the_graph_agrees_with_the_weights_with_and_without_padding(
     sparse: OnnxSparseEncoder, folder: Path
 ) -> None:
     together = await sparse.encode(TEXTS, limit=SPLADE_TINY.dims)
@@ -57,7 +57,7 @@ async def test_the_graph_says_what_the_weights_say_padded_or_not(
         assert got @ expected > 0.999 * np.linalg.norm(got) * np.linalg.norm(expected)
 
 
-async def test_of_many_words_the_heaviest_are_kept_and_none_of_nothing(
+async def test_only_the_heaviest_words_are_kept_and_no_text_has_none(
     sparse: OnnxSparseEncoder,
 ) -> None:
     [every] = await sparse.encode(TEXTS[:1], limit=SPLADE_TINY.dims)
@@ -67,7 +67,7 @@ async def test_of_many_words_the_heaviest_are_kept_and_none_of_nothing(
     assert await sparse.encode([]) == []
 
 
-async def test_a_text_that_means_the_same_in_other_words_is_nearer(
+async def test_a_paraphrase_is_nearer_than_another_text(
     sparse: OnnxSparseEncoder,
 ) -> None:
     query, like, unlike = await sparse.encode(
@@ -81,7 +81,7 @@ async def test_a_text_that_means_the_same_in_other_words_is_nearer(
     assert near > 2 * far
 
 
-def test_a_graph_that_was_damaged_is_told_and_made_anew_of_the_weights(
+def test_a_damaged_graph_is_reported_and_rebuilt_from_the_weights(
     folder: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "models" / SPLADE_TINY.name

@@ -111,12 +111,12 @@ async def _messages(nats_url: str, tenant: str, number: int) -> list[str]:
     ]
 
 
-def test_the_messages_of_a_tenant_are_looked_for_in_every_stream_that_names_tenants() -> None:
+def test_the_messages_of_a_tenant_are_erased_in_every_stream_that_names_tenants() -> None:
     covered = {stream for stream, _ in tenant_subjects("t")}
     assert {spec.name for spec in STREAMS} - covered == {"ADVISORY"}
 
 
-async def test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream(
+async def test_deleting_a_tenant_leaves_nothing_of_it_in_any_table_or_stream(
     stack: Stack, nats_url: str
 ) -> None:
     one, two = (stack.key_of(tenant=name, role=KeyRole.ADMIN) for name in ("one", "two"))
@@ -147,7 +147,7 @@ async def test_deleting_a_tenant_leaves_zero_of_it_in_every_table_and_stream(
     assert (await stack.call("POST", "/v1/remember", {"content": "x"}, one)).status == 401
 
 
-async def test_the_deletion_of_a_tenant_ends_however_busily_its_own_key_writes(
+async def test_deleting_a_tenant_finishes_although_its_key_keeps_writing(
     stack: Stack,
 ) -> None:
     key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
@@ -180,7 +180,7 @@ async def test_the_deletion_of_a_tenant_ends_however_busily_its_own_key_writes(
     assert _left(stack, number) == []
 
 
-async def test_a_key_that_a_process_still_trusts_cannot_write_into_a_tenant_that_is_gone(
+async def test_a_cached_key_cannot_write_into_a_deleted_tenant(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     late = [
@@ -199,7 +199,7 @@ async def test_a_key_that_a_process_still_trusts_cannot_write_into_a_tenant_that
         assert _left(stack, number) == []
 
 
-async def test_what_a_deletion_sets_off_is_deleted_too_also_of_a_tenant_that_is_gone(
+async def test_rows_written_during_a_deletion_are_deleted_too(
     database: DatabaseUrls,
 ) -> None:
     [tenant] = add_tenants(database.admin_url, "one")
@@ -218,7 +218,9 @@ async def test_what_a_deletion_sets_off_is_deleted_too_also_of_a_tenant_that_is_
         assert await connection.fetchval(sweep, tenant, "vault_epoch") == 1
 
 
-async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack: Stack) -> None:
+async def test_deleting_a_scope_removes_everything_of_it_and_reports_the_counts(
+    stack: Stack,
+) -> None:
     key = stack.key_of(tenant="one", role=KeyRole.ADMIN)
     started = await _fill(stack, key)
     found = await stack.get("/v1/admin/scopes", key=key)
@@ -252,7 +254,7 @@ async def test_deleting_a_scope_removes_everything_of_it_and_says_how_much(stack
     assert [one["scope"] for one in found["memories"]] == ["global"]
 
 
-async def test_keys_are_made_listed_and_ended_within_the_tenant_and_grant_no_more_than_their_maker(
+async def test_keys_are_created_listed_and_revoked_in_a_tenant_and_grant_no_more_than_their_creator(
     stack: Stack,
 ) -> None:
     boss = stack.key_of(
@@ -286,7 +288,7 @@ async def test_keys_are_made_listed_and_ended_within_the_tenant_and_grant_no_mor
     assert (len(page["items"]), len(rest["items"]), rest["next"]) == (2, 1, None)
 
 
-def test_every_table_says_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:
+def test_every_table_declares_how_it_loses_the_rows_of_a_scope(database: DatabaseUrls) -> None:
     """A table that fails here needs a column `scope`, ids of what it belongs to, a column
     `project`, or a line in `erase_strategy` or `number_references`."""
     ways = dict(admin_rows(database.admin_url, "select name, strategy from erase_strategy()"))
@@ -294,7 +296,7 @@ def test_every_table_says_how_it_loses_the_rows_of_a_scope(database: DatabaseUrl
     assert (ways["edge"], ways["posting_entry"], ways["git_event"]) == ("ids", "number", "project")
 
 
-def test_no_column_of_ids_still_names_a_memory_whose_scope_was_deleted(
+def test_no_id_column_still_names_a_memory_of_a_deleted_scope(
     database: DatabaseUrls,
 ) -> None:
     """One memory is named in every column of ids of every table, then its scope is deleted."""

@@ -81,7 +81,7 @@ async def _shelves(stack: Stack, numbers: range) -> list[str]:
     return [await _remember(stack, f"The shelf number {number} holds apples") for number in numbers]
 
 
-async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
+async def test_a_watcher_that_reconnects_misses_nothing_and_sees_nothing_twice(
     stack: Stack,
 ) -> None:
     made: list[str] = []
@@ -125,7 +125,7 @@ async def test_a_watcher_that_comes_back_misses_nothing_and_sees_nothing_twice(
     assert (unknown.status, unknown.body["field"]) == (422, "event")
 
 
-async def test_a_change_of_a_file_is_told_of_each_memory_and_what_comes_after_it_too(
+async def test_a_change_of_a_file_is_reported_for_each_memory_followed_by_later_events(
     stack: Stack,
 ) -> None:
     async with _watching(stack) as watcher:
@@ -151,7 +151,7 @@ async def test_a_change_of_a_file_is_told_of_each_memory_and_what_comes_after_it
         assert told == sorted(made)
 
 
-async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alone(
+async def test_a_cursor_reveals_nothing_of_other_tenants_and_is_valid_for_its_own_only(
     alone: Stack, nats_url: str
 ) -> None:
     stranger = create_key(alone.admin_url, NewApiKey("stranger", tenant="strangers"))
@@ -172,7 +172,7 @@ async def test_a_place_tells_nothing_of_other_tenants_and_opens_for_its_own_alon
         assert late.first == {"event": "reset", "data": "{}", "id": late.place}
 
 
-async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:
+async def test_a_watcher_receives_what_its_key_may_read_and_what_it_asked_for(stack: Stack) -> None:
     narrow = stack.key_of(reads=("project/a",), writes=("project/a",))
     stranger = stack.apart().key
     async with (
@@ -208,7 +208,7 @@ async def test_a_watcher_hears_what_its_key_may_read_and_what_it_asked_for(stack
     assert refused.status == 403
 
 
-async def test_places_for_watchers_are_few_and_come_free_and_streams_end_with_the_service(
+async def test_watchers_are_limited_slots_are_freed_and_streams_end_with_the_service(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(database, nats_url, model_home(), max_event_watchers=1) as stack:

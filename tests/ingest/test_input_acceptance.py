@@ -35,49 +35,49 @@ def _kept(told_by: str | None = None, agent: str | None = None, **fields: Any) -
 
 
 @pytest.mark.parametrize("key", ["file:src/a.ts", "session:1", "FILE:a", "Session:b"])
-def test_a_key_of_the_systems_own_is_refused(key: str) -> None:
+def test_a_key_reserved_by_the_system_is_refused(key: str) -> None:
     with pytest.raises(InvalidInput, match=r"^key: "):
         _kept(key=key)
 
 
 @pytest.mark.parametrize("key", ["file", "files:a", "session-2", "my:file:a"])
-def test_a_key_that_only_looks_like_one_is_taken(key: str) -> None:
+def test_a_key_that_resembles_a_reserved_one_is_accepted(key: str) -> None:
     assert _kept(key=key).key == key
 
 
-def test_a_reason_to_replace_needs_a_key_to_replace() -> None:
+def test_a_reason_to_supersede_requires_a_key() -> None:
     with pytest.raises(InvalidInput, match=r"^supersede_reason: "):
         _kept(supersede_reason="newer")
     assert _kept(supersede_reason="newer", key="k").supersede_reason == "newer"
 
 
-def test_a_memory_told_in_a_session_is_of_its_agent_where_the_key_has_none() -> None:
+def test_a_memory_written_in_a_session_belongs_to_its_agent_if_the_key_has_none() -> None:
     assert _kept("claude").agent == "claude"
     assert _kept("claude", agent="codex").agent == "codex"
     assert _kept().agent is None
 
 
-def test_recalled_memory_is_cut_out_of_what_is_remembered() -> None:
+def test_recalled_memory_is_stripped_from_a_new_memory() -> None:
     kept = _kept(content=f"{BLOCK}\nWe deploy daily", summary=f"Daily\n{BLOCK}")
     assert (kept.content, kept.summary) == ("We deploy daily", "Daily")
     assert kept.content_hash == _kept(content="We deploy daily").content_hash
     assert _kept(summary=BLOCK).summary is None
 
 
-def test_remembering_recalled_memory_alone_is_refused() -> None:
+def test_remembering_only_recalled_memory_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"^content: "):
         _kept(content=f"  \n{BLOCK}\n ")
 
 
 @pytest.mark.parametrize("role", ["user", "assistant", "tool"])
-def test_recalled_memory_is_cut_out_of_a_turn(role: str) -> None:
+def test_recalled_memory_is_stripped_from_a_turn(role: str) -> None:
     turn = NewTurnBody.model_validate({"role": role, "content": f"{BLOCK}\nWhy does it hang?"})
     stored, _ = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
     assert "Why does it hang?" in stored.content
     assert "queue" not in stored.content + stored.words
 
 
-def test_a_turn_of_recalled_memory_alone_leaves_a_note_that_nobody_takes_for_a_request() -> None:
+def test_a_turn_of_only_recalled_memory_becomes_a_placeholder_that_is_no_request() -> None:
     turn = NewTurnBody.model_validate({"role": "user", "content": BLOCK})
     stored, redactions = prepare_turn(0, turn, CREDENTIAL_REDACTOR, SETTINGS, None)
     assert (stored.content, stored.words, redactions) == (OMITTED_PLACEHOLDER, "", 0)

@@ -29,7 +29,7 @@ async def _edit(stack: Stack, one: str, body: Any, **more: Any) -> Any:
     return reply.body
 
 
-async def test_an_edit_is_versioned_and_a_roll_back_restores_content_hash_and_words(
+async def test_an_edit_is_versioned_and_a_rollback_restores_content_hash_and_words(
     stack: Stack,
 ) -> None:
     one = await _remember(stack, "The gateway retries thrice with backoff", tags=["retries"])
@@ -75,7 +75,7 @@ async def _enriched(stack: Stack, one: str) -> bool:
     return bool(value(stack.admin_url, query, one))
 
 
-async def test_an_edit_under_an_old_etag_is_refused_and_changes_nothing(stack: Stack) -> None:
+async def test_an_edit_with_an_old_etag_is_refused_and_changes_nothing(stack: Stack) -> None:
     one = await _remember(stack, "Deploys go out on Tuesdays")
     tag = (await stack.call("GET", f"/v1/memories/{one}")).headers["Etag"]
     body = {"content": "Deploys go out on Mondays"}
@@ -92,7 +92,7 @@ async def test_an_edit_under_an_old_etag_is_refused_and_changes_nothing(stack: S
     assert (await stack.post(back, {"version": 2}))["changed"] is False
 
 
-async def test_an_edit_carrying_a_secret_is_redacted_everywhere(stack: Stack) -> None:
+async def test_a_secret_in_an_edit_is_redacted_everywhere(stack: Stack) -> None:
     one = await _remember(stack, "The uploader needs a token")
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"
     done = await _edit(
@@ -142,7 +142,7 @@ async def test_a_forgotten_memory_is_in_no_answer_and_its_version_is_kept(stack:
     assert (again["status"], again["id"] != one) == ("created", True)
 
 
-async def test_a_roll_back_onto_the_content_of_another_active_memory_names_it(
+async def test_a_rollback_to_the_content_of_another_active_memory_names_it(
     stack: Stack,
 ) -> None:
     one = await _remember(stack, "Tests run on two cores")
@@ -172,7 +172,7 @@ async def test_feedback_approves_edits_and_discards(stack: Stack) -> None:
     assert await _found(stack, "Valkey") == []
 
 
-async def test_a_pin_is_set_and_taken_off_again(stack: Stack) -> None:
+async def test_a_memory_can_be_pinned_and_unpinned(stack: Stack) -> None:
     one = await _remember(stack, "Ask before touching the billing tables", kind="reference")
     assert (await stack.call("PUT", f"/v1/memories/{one}/pin")).body["changed"]
     assert "billing tables" in (await stack.get("/v1/context"))["markdown"]
@@ -180,7 +180,7 @@ async def test_a_pin_is_set_and_taken_off_again(stack: Stack) -> None:
     assert "billing tables" not in (await stack.get("/v1/context"))["markdown"]
 
 
-async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
+async def test_a_key_without_write_access_cannot_change_a_memory(stack: Stack) -> None:
     one = await _remember(stack, "Only writers may change this", scope="project/a")
     for key in (
         stack.key_of(role=KeyRole.READER),
@@ -201,7 +201,7 @@ async def test_who_may_not_write_may_not_change(stack: Stack) -> None:
     assert (await stack.get(f"/v1/memories/{one}"))["version"] == 1
 
 
-async def test_as_of_answers_with_what_was_known_then(stack: Stack) -> None:
+async def test_as_of_answers_with_the_knowledge_of_that_moment(stack: Stack) -> None:
     cause = await _remember(stack, "The queue lost messages on restart", kind="bug")
     edited = await _remember(stack, "Streams have one replica", key="replicas")
     forgotten = await _remember(
@@ -231,7 +231,7 @@ async def test_as_of_answers_with_what_was_known_then(stack: Stack) -> None:
     assert early.status == 404
 
 
-async def test_valid_at_answers_what_was_true_then(stack: Stack) -> None:
+async def test_valid_at_answers_with_what_was_true_then(stack: Stack) -> None:
     old = await _remember(
         stack,
         "Releases are cut by hand",
@@ -247,7 +247,7 @@ async def test_valid_at_answers_what_was_true_then(stack: Stack) -> None:
         assert [m["id"] for m in listed["items"]] == [expected]
 
 
-async def test_a_soft_supersede_needs_no_reason_and_keeps_trust(stack: Stack) -> None:
+async def test_a_soft_supersede_needs_no_reason_and_keeps_confidence(stack: Stack) -> None:
     old = await _remember(stack, "Adress of the API", key="api", pinned=True, confidence=0.95)
     new = await stack.post(
         "/v1/remember", {"content": "Address of the API", "key": "api", "soft": True}

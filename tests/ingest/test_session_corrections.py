@@ -28,7 +28,7 @@ async def _session(stack: Stack) -> str:
     return str(started["session"])
 
 
-async def test_no_longer_this_use_that_puts_the_new_preference_in_the_place_of_the_old(
+async def test_a_spoken_correction_supersedes_the_old_preference(
     stack: Stack,
 ) -> None:
     plain = await _remember(stack, "Packages are installed by npm.", pinned=True)
@@ -70,7 +70,7 @@ async def test_no_longer_this_use_that_puts_the_new_preference_in_the_place_of_t
     assert (refused.status, "messages" in str(refused.body)) == (422, True)
 
 
-async def test_a_model_reads_what_rules_do_not_and_rules_stand_in_where_it_fails(
+async def test_a_model_reads_what_rules_cannot_and_rules_take_over_where_it_fails(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with stub_llm() as (stub, url):

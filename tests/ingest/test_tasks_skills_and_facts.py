@@ -27,7 +27,7 @@ async def _end_of_claim(stack: Stack, task: str) -> None:
     )
 
 
-async def test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_is_over(
+async def test_of_two_agents_claiming_a_task_one_holds_it_until_its_lease_ends(
     stack: Stack,
 ) -> None:
     task = await _task(stack, "Write the changelog of the next release")
@@ -52,7 +52,7 @@ async def test_two_agents_claim_one_task_at_once_and_one_has_it_until_its_time_i
     assert (await _claim(stack, task, other)).body["task"]["claimed_by"] == other
 
 
-async def test_a_key_that_only_reads_or_announces_moves_no_task(stack: Stack) -> None:
+async def test_a_read_only_or_announcing_key_cannot_move_a_task(stack: Stack) -> None:
     task = await _task(stack, "Rotate the signing key of the webhooks")
     for role in (KeyRole.READER, KeyRole.CI):
         key = stack.key_of(role=role, writes=["project/shop"])
@@ -67,7 +67,7 @@ async def test_a_key_that_only_reads_or_announces_moves_no_task(stack: Stack) ->
     assert (left["version"], left["task"]["state"]) == (1, "todo")
 
 
-async def test_a_task_waits_for_those_it_depends_on_and_done_ones_leave_the_context(
+async def test_a_task_waits_for_its_dependencies_and_finished_ones_leave_the_context(
     stack: Stack,
 ) -> None:
     first = await _task(stack, "Design the table of invoices")
@@ -116,7 +116,7 @@ async def _depends(stack: Stack, task: str, on: str) -> Any:
     return await stack.call("POST", "/v1/links", {"from": task, "type": "depends_on", "to": on})
 
 
-async def test_tasks_never_wait_for_each_other(stack: Stack) -> None:
+async def test_tasks_cannot_depend_on_each_other_in_a_circle(stack: Stack) -> None:
     a, b, c = [await _task(stack, f"Do the {n} step", key=n) for n in ("first", "second", "third")]
     assert [(await _depends(stack, *ends)).status for ends in ((b, a), (c, b))] == [201, 201]
     back = await _depends(stack, a, c)
@@ -142,7 +142,7 @@ async def test_tasks_never_wait_for_each_other(stack: Stack) -> None:
     }
 
 
-async def test_only_a_task_that_may_be_written_is_moved(stack: Stack) -> None:
+async def test_only_a_writable_task_can_be_moved(stack: Stack) -> None:
     task = await _task(stack, "Rotate the keys of the payment service")
     note = (await stack.post("/v1/remember", {"content": "The shop sells apples"}))["id"]
     assert (await _claim(stack, note, "ann")).status == 422
@@ -159,7 +159,7 @@ async def test_only_a_task_that_may_be_written_is_moved(stack: Stack) -> None:
     assert (await stack.get("/v1/tasks", key=stranger))["items"] == []
 
 
-async def test_a_skill_is_replayed_as_its_steps_with_the_places_filled(stack: Stack) -> None:
+async def test_a_skill_is_replayed_as_its_steps_with_parameters_filled(stack: Stack) -> None:
     steps = ["Check out {branch}", "Run `make release TAG={tag}`", "Announce it, ${USER}"]
     body = {"content": "Release the shop", "steps": [*steps, "sk-ant-api03-" + "a1B2" * 24]}
     made = await stack.post("/v1/remember", body)
@@ -185,7 +185,7 @@ async def test_a_skill_is_replayed_as_its_steps_with_the_places_filled(stack: St
     assert (wrong.status, wrong.body["field"]) == (422, "steps")
 
 
-async def test_a_claim_verified_again_takes_the_place_of_the_earlier_one(stack: Stack) -> None:
+async def test_a_claim_verified_again_supersedes_the_earlier_one(stack: Stack) -> None:
     claim: dict[str, Any] = {
         "topic": "nats",
         "claim": "A work queue stream deletes a message once it is acknowledged",
@@ -220,7 +220,7 @@ async def test_a_claim_verified_again_takes_the_place_of_the_earlier_one(stack: 
     assert (wrong.status, wrong.body["field"]) == (422, "domains.1")
 
 
-async def test_a_kind_never_changes_by_itself_but_a_hint_says_what_it_reads_like(
+async def test_a_kind_never_changes_by_itself_but_a_hint_suggests_one(
     stack: Stack,
 ) -> None:
     body = {"content": "We decided to use Postgres because joins matter", "kind": "context"}

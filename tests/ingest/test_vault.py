@@ -39,7 +39,7 @@ def everything(admin_url: str) -> str:
         )
 
 
-async def test_state_is_kept_read_listed_and_removed_by_scope_and_version(vault: Stack) -> None:
+async def test_state_is_stored_read_listed_and_removed_by_scope_and_version(vault: Stack) -> None:
     put = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": {"n": 1}})
     assert (put.status, put.body["version"], put.body["secret"]) == (200, 1, False)
     stale = await vault.call("PUT", "/v1/vault/builds?scope=project/a", {"value": 2, "version": 7})
@@ -67,7 +67,7 @@ async def test_state_is_kept_read_listed_and_removed_by_scope_and_version(vault:
     assert (await vault.call("GET", path)).status == 404
 
 
-async def test_a_secret_is_sealed_and_leaves_no_trace_in_memory_turns_or_tables(
+async def test_a_secret_is_encrypted_and_leaves_no_trace_in_memory_turns_or_tables(
     vault: Stack,
 ) -> None:
     sent = {"value": {"pin": PLAIN}, "secret": True}
@@ -110,7 +110,7 @@ async def _quiet(stack: Stack) -> bool:
     return bool(rows(stack.admin_url, "select count(*) = 0 from outbox")[0][0])
 
 
-async def test_a_credential_that_is_not_marked_secret_is_refused_by_value_and_by_key(
+async def test_a_credential_not_marked_secret_is_refused_by_value_and_by_key(
     vault: Stack,
 ) -> None:
     token = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
@@ -126,7 +126,7 @@ async def test_a_credential_that_is_not_marked_secret_is_refused_by_value_and_by
     assert token not in everything(vault.admin_url)
 
 
-async def test_after_a_rotation_the_old_key_may_go(
+async def test_after_a_rotation_the_old_key_can_be_removed(
     vault: Stack, database: DatabaseUrls, nats_url: str
 ) -> None:
     for n in range(3):
@@ -159,7 +159,7 @@ async def test_after_a_rotation_the_old_key_may_go(
         assert again.body["version"] == 1
 
 
-async def test_without_a_master_key_a_secret_is_refused_and_says_what_to_set(
+async def test_without_a_master_key_a_secret_is_refused_with_the_setting_to_set(
     stack: Stack,
 ) -> None:
     reply = await stack.call("PUT", "/v1/vault/x", {"value": "abcdefg", "secret": True})
@@ -167,7 +167,7 @@ async def test_without_a_master_key_a_secret_is_refused_and_says_what_to_set(
     assert "vault_key" in reply.body["detail"]
 
 
-async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_vault(
+async def test_counters_blobs_and_often_rewritten_keys_get_a_hint_to_the_vault(
     stack: Stack,
 ) -> None:
     for content in ("41", "builds: 1207", '{"a": [1, 2], "b": "c"}'):
@@ -191,7 +191,7 @@ async def test_counters_blobs_and_keys_rewritten_endlessly_are_advised_into_the_
         assert await stack.walked("/v1/vault/advice", limit) == [busy, *states]
 
 
-async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault: Stack) -> None:
+async def test_text_stored_before_a_secret_was_put_is_redacted_everywhere(vault: Stack) -> None:
     session = (
         await vault.post(
             "/v1/sessions/start", {"agent": "claude", "project": "shop", "branch": f"fix-{PLAIN}"}
@@ -248,7 +248,7 @@ async def test_what_was_stored_before_a_secret_was_put_loses_it_everywhere(vault
     ]
 
 
-async def test_a_session_whose_start_told_what_is_secret_now_is_found_when_it_is_started_again(
+async def test_a_session_whose_start_contained_a_later_secret_is_found_when_restarted(
     vault: Stack,
 ) -> None:
     always = {"content": f"Always say {PLAIN} at the door", "kind": "convention", "pinned": True}
@@ -267,7 +267,7 @@ async def test_a_session_whose_start_told_what_is_secret_now_is_found_when_it_is
     assert PLAIN not in again.body["context"]
 
 
-async def test_numbers_are_secrets_too_and_what_is_too_short_to_be_found_is_told(
+async def test_numbers_can_be_secrets_and_too_short_secrets_are_reported(
     vault: Stack,
 ) -> None:
     put = await vault.call("PUT", "/v1/vault/pin", {"value": 8150273, "secret": True})
@@ -291,7 +291,7 @@ async def test_numbers_are_secrets_too_and_what_is_too_short_to_be_found_is_told
     assert memory["metadata"] == {"pin": mark, "true": True, "n": [mark, 41]}
 
 
-async def test_a_scope_that_is_a_credential_is_refused_unseen(vault: Stack) -> None:
+async def test_a_scope_that_contains_a_credential_is_refused(vault: Stack) -> None:
     await vault.call("PUT", "/v1/vault/gate", {"value": "tulip-seven", "secret": True})
     shaped = "sk-ant-api03-" + "a1b2c3d4e5" * 4
     for name in ("tulip-seven", shaped):

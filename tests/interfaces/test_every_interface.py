@@ -31,14 +31,14 @@ async def world(test_run: TestRun) -> AsyncIterator[World]:
 
 
 @pytest.mark.parametrize(("case", "door"), CELLS)
-async def test_an_operation_works_through_a_door(world: World, case: Case, door: str) -> None:
+async def test_each_operation_works_at_each_interface(world: World, case: Case, door: str) -> None:
     fields = await case.given(world)
     answer = await THROUGH[door](world, case, fields)
     assert case.holds(answer, fields), answer
 
 
 @pytest.mark.parametrize("one", REFUSALS, ids=lambda one: one.name)
-async def test_a_refusal_has_one_code_and_the_same_words_at_every_door(
+async def test_a_refusal_has_the_same_code_and_message_at_every_interface(
     world: World, one: Refusal
 ) -> None:
     fields = await one.given(world)

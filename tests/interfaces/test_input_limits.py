@@ -69,7 +69,7 @@ async def _taken(stack: Stack, content: str) -> None:
 
 
 @pytest.mark.timeout(240)
-async def test_contents_of_any_letters_up_to_the_limit_are_taken(front: Stack) -> None:
+async def test_contents_of_any_script_up_to_the_limit_are_accepted(front: Stack) -> None:
     for alphabet in ALPHABETS:
         content = "x" + _of(alphabet, LIMIT - 8) + "x"
         await _taken(front, content[: LIMIT - 8])
@@ -77,7 +77,7 @@ async def test_contents_of_any_letters_up_to_the_limit_are_taken(front: Stack) -
 
 
 @pytest.mark.timeout(240)
-async def test_a_content_of_all_letters_up_to_the_limit_goes_the_slow_way_too(stack: Stack) -> None:
+async def test_a_content_of_many_scripts_up_to_the_limit_is_enriched(stack: Stack) -> None:
     each = LIMIT // len(ALPHABETS) - 8
     content = "x" + "\n\n".join(_of(alphabet, each) for alphabet in ALPHABETS) + "x"
     assert LIMIT * 0.98 < len(content.encode()) <= LIMIT
@@ -90,7 +90,7 @@ async def test_a_content_of_all_letters_up_to_the_limit_goes_the_slow_way_too(st
 
 
 @pytest.mark.timeout(240)
-async def test_turns_of_any_letters_up_to_the_limit_are_taken_and_dreamt(stack: Stack) -> None:
+async def test_turns_of_any_script_up_to_the_limit_are_accepted_and_dreamt(stack: Stack) -> None:
     started = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
     for role, alphabet in zip(cycle(("user", "assistant")), ALPHABETS, strict=False):
         turns = [{"role": role, "content": "x" + _of(alphabet, TURN_LIMIT - 8) + "x"}]
@@ -150,7 +150,7 @@ async def test_every_field_may_be_as_long_as_its_limit(stack: Stack) -> None:
     assert item["memory"]["id"] == made["id"]
 
 
-async def test_a_secret_in_the_name_of_a_tool_or_branch_is_replaced(stack: Stack) -> None:
+async def test_a_secret_in_the_name_of_a_tool_or_branch_is_redacted(stack: Stack) -> None:
     secret = "AKIA" + "IOSFODNN7ABCDEFG"
     start = {"agent": "a", "project": "shop", "branch": f"try/{secret}"}
     session = (await stack.post("/v1/sessions/start", start))["session"]
@@ -161,7 +161,7 @@ async def test_a_secret_in_the_name_of_a_tool_or_branch_is_replaced(stack: Stack
     assert secret.lower() not in value(stack.admin_url, stored).lower()
 
 
-async def test_lines_of_a_file_travel_with_the_memory(stack: Stack) -> None:
+async def test_line_ranges_of_a_file_are_stored_with_the_memory(stack: Stack) -> None:
     git = {"files": ["./src/a.py"], "lines": {"./src/a.py": [[3, 9]]}, "commit": "a" * 40}
     made = await stack.post("/v1/remember", {"content": "a rule", "git": git})
     kept = await stack.get(f"/v1/memories/{made['id']}")

@@ -17,12 +17,12 @@ FOR_EVERYBODY = {
 """What an agent and its user work with: no door may lack it."""
 
 
-def test_the_table_has_every_operation_once() -> None:
+def test_the_table_lists_every_operation_once() -> None:
     names = [case.operation for case in CASES]
     assert sorted(names) == sorted(one.name for one in (*OPERATIONS, *SPECIAL_OPERATIONS))
 
 
-def test_few_cells_are_empty_and_each_says_why() -> None:
+def test_few_cells_are_empty_and_each_states_a_reason() -> None:
     empty = {(case.operation, door): why for case in CASES for door, why in case.empty.items()}
     print(f"{len(CASES)} operations, {len(CASES) * len(DOORS)} cells, {len(empty)} empty")
     assert len(empty) <= MOST_EMPTY
@@ -30,5 +30,5 @@ def test_few_cells_are_empty_and_each_says_why() -> None:
     assert {operation for operation, _ in empty}.isdisjoint(FOR_EVERYBODY)
 
 
-def test_the_page_shows_the_table_as_it_is() -> None:
+def test_the_page_shows_the_current_table() -> None:
     assert PAGE.read_text() == written(PAGE.read_text()), "run: python -m tests.interfaces.table"

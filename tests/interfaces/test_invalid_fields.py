@@ -100,7 +100,7 @@ WRONG_MEMORIES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "field"), WRONG_MEMORIES)
-async def test_a_wrong_field_of_a_memory_isnames(
+async def test_an_invalid_field_of_a_memory_is_named(
     place: Place, wrong: dict[str, Any], field: str
 ) -> None:
     data = json.dumps(place.filled({**REMEMBER, **wrong})).encode()
@@ -144,7 +144,7 @@ WRONG_TURNS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "field"), WRONG_TURNS)
-async def test_a_wrong_field_of_a_turn_isnames(
+async def test_an_invalid_field_of_a_turn_is_named(
     place: Place, wrong: dict[str, Any], field: str
 ) -> None:
     turns = [{**TURN, **wrong}]
@@ -153,7 +153,7 @@ async def test_a_wrong_field_of_a_turn_isnames(
     assert (document["status"], document["field"]) == (422, field)
 
 
-async def test_one_wrong_turn_keeps_all_of_its_call_out(place: Place) -> None:
+async def test_one_invalid_turn_rejects_the_whole_call(place: Place) -> None:
     for wrong, status in (({"role": "x"}, 422), ({"content": "x" * 262_145}, 413)):
         turns = [TURN, {**TURN, **wrong}, TURN]
         data = json.dumps({"session": place.session, "turns": turns}).encode()
@@ -192,7 +192,7 @@ OTHER_POSTS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("path", "wrong", "field"), OTHER_POSTS)
-async def test_a_wrong_field_of_any_other_call_isnames(
+async def test_an_invalid_field_of_any_other_call_is_named(
     place: Place, path: str, wrong: dict[str, Any], field: str
 ) -> None:
     body = place.filled({**GOOD.get(path, {}), **wrong})
@@ -266,7 +266,7 @@ WRONG_CHANGES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "field"), WRONG_CHANGES)
-async def test_a_wrong_field_of_a_git_change_isnames(
+async def test_an_invalid_field_of_a_git_change_is_named(
     place: Place, wrong: dict[str, Any], field: str
 ) -> None:
     data = json.dumps({**CHANGE, **wrong}).encode()

@@ -38,9 +38,7 @@ CURSORS = (
 
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("cursor", CURSORS)
-async def test_a_cursor_that_was_tampered_with_is_refused(
-    place: Place, path: str, cursor: str
-) -> None:
+async def test_a_modified_cursor_is_refused(place: Place, path: str, cursor: str) -> None:
     document = await place.refused("GET", f"{path}?cursor={cursor}")
     assert (document["status"], document["field"]) == (422, "cursor")
 
@@ -86,7 +84,7 @@ WRONG_QUERIES: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "field"), WRONG_QUERIES)
-async def test_a_wrong_parameter_isnames(place: Place, path: str, field: str) -> None:
+async def test_an_invalid_parameter_is_named(place: Place, path: str, field: str) -> None:
     document = await place.refused("GET", path)
     assert document["status"] == 422
     assert names(document, field), document

@@ -61,7 +61,7 @@ def spoilt(path: str, text: bytes) -> bytes:
         b'{"a": ' + b"9" * 5000 + b"}",
     ],
 )
-async def test_what_is_no_json_is_malformed(place: Place, path: str, data: bytes) -> None:
+async def test_invalid_json_is_malformed(place: Place, path: str, data: bytes) -> None:
     document = await place.refused("POST", path, data)
     assert (document["status"], document["code"]) == (400, "malformed")
 
@@ -90,7 +90,7 @@ async def test_a_body_that_is_no_object_is_invalid(place: Place, path: str, data
         b"{}",
     ],
 )
-async def test_a_first_field_of_a_wrong_kind_isnames(place: Place, path: str, text: bytes) -> None:
+async def test_a_first_field_of_a_wrong_type_is_named(place: Place, path: str, text: bytes) -> None:
     document = await place.refused(
         "POST",
         path,
@@ -104,7 +104,7 @@ async def test_a_first_field_of_a_wrong_kind_isnames(place: Place, path: str, te
 
 
 @pytest.mark.parametrize("path", POSTS)
-async def test_an_unknown_field_isnames(place: Place, path: str) -> None:
+async def test_an_unknown_field_is_named(place: Place, path: str) -> None:
     body = place.filled({**GOOD[path], "tenant": 2})
     document = await place.refused("POST", path, json.dumps(body).encode())
     assert (document["status"], document["field"]) == (422, "tenant")
@@ -122,15 +122,13 @@ async def test_a_body_over_the_limit_is_too_large(place: Place, path: str) -> No
 
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize("key", ["", "x" * 256, "sch\u00f6n"])
-async def test_an_idempotency_key_of_a_wrong_form_isnames(
-    place: Place, path: str, key: str
-) -> None:
+async def test_an_invalid_idempotency_key_is_named(place: Place, path: str, key: str) -> None:
     data = json.dumps(place.filled(GOOD[path])).encode()
     document = await place.refused("POST", path, data, {"Idempotency-Key": key})
     assert (document["status"], document["field"]) == (422, "Idempotency-Key")
 
 
-async def test_content_may_be_as_long_as_the_limit_and_no_byte_longer(place: Place) -> None:
+async def test_content_may_be_as_long_as_the_limit_and_not_one_byte_longer(place: Place) -> None:
     longest = "\u00e9" * 32_768
     over = json.dumps({"content": longest + "x"}, ensure_ascii=False).encode()
     document = await place.refused("POST", "/v1/remember", over)
@@ -145,9 +143,7 @@ async def test_content_may_be_as_long_as_the_limit_and_no_byte_longer(place: Pla
 
 
 @pytest.mark.parametrize("offset", ["+17:10", "-23:59", "+15:59"])
-async def test_a_time_of_any_offset_is_taken_for_the_moment_it_is(
-    place: Place, offset: str
-) -> None:
+async def test_a_time_with_any_offset_is_the_same_moment(place: Place, offset: str) -> None:
     told = f"2020-03-01T12:00:00{offset}"
     body = {"content": f"Ferries go at noon, {offset}", "valid_from": told}
     made = await place.stack.post("/v1/remember", body)
@@ -155,7 +151,7 @@ async def test_a_time_of_any_offset_is_taken_for_the_moment_it_is(
     assert datetime.fromisoformat(kept["valid_from"]) == datetime.fromisoformat(told)
 
 
-async def test_what_does_not_exist_is_not_found(place: Place) -> None:
+async def test_a_missing_resource_is_not_found(place: Place) -> None:
     end = await place.refused("POST", f"/v1/sessions/{MISSING}/end", b"{}")
     turns = {"session": MISSING, "turns": [TURN]}
     appended = await place.refused("POST", "/v1/turns", json.dumps(turns).encode())
@@ -187,13 +183,15 @@ async def test_what_does_not_exist_is_not_found(place: Place) -> None:
         ("PATCH", "/v1/recall", 405),
     ],
 )
-async def test_a_call_that_does_not_exist_says_so(
+async def test_an_unknown_route_is_reported(
     place: Place, method: str, path: str, status: int
 ) -> None:
     assert (await place.refused(method, path, b"{}"))["status"] == status
 
 
-async def test_of_a_batch_the_good_land_and_the_bad_say_why_in_order(place: Place) -> None:
+async def test_valid_items_of_a_batch_are_stored_and_invalid_ones_explained_in_order(
+    place: Place,
+) -> None:
     good = [f"batch item {n}" for n in range(4)]
     items: list[Any] = [
         {"content": good[0]},
@@ -297,9 +295,7 @@ FIELDS = {
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(case=almost_good())
-async def test_no_body_whatever_breaks_a_service(
-    place: Place, case: tuple[str, dict[str, Any]]
-) -> None:
+async def test_no_body_breaks_a_service(place: Place, case: tuple[str, dict[str, Any]]) -> None:
     path, body = case
     data = json.dumps(place.filled(body)).encode()
     status, content_type, answer = await place.send("POST", path, data)
@@ -307,7 +303,7 @@ async def test_no_body_whatever_breaks_a_service(
         problem(status, content_type, answer)
 
 
-async def test_whatever_was_taken_goes_the_slow_way_and_can_be_read_again(place: Place) -> None:
+async def test_every_accepted_body_is_enriched_and_can_be_read_again(place: Place) -> None:
     """Run after the others, it reads what they left."""
     await place.settled()
     for path in ("/v1/memories", "/v1/dreams", "/v1/stale", "/v1/sessions/$session/turns"):

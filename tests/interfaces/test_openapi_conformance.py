@@ -88,7 +88,7 @@ def _failures(operation: Any, mode: GenerationMode, url: str, key: str, checks: 
 
 
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
-async def test_every_call_answers_as_the_document_says(stack: Stack) -> None:
+async def test_every_call_answers_as_documented(stack: Stack) -> None:
     wrong = await asyncio.to_thread(_exercise, stack.url, stack.key, stack.url)
     for service, url in stack.urls.items():
         if LONG and url != stack.url:
@@ -97,7 +97,7 @@ async def test_every_call_answers_as_the_document_says(stack: Stack) -> None:
     assert not wrong, "\n\n".join(wrong)
 
 
-async def test_the_page_of_all_calls_works_offline_and_what_is_known_is_not_sent_again(
+async def test_the_api_page_works_offline_and_is_cached(
     stack: Stack,
 ) -> None:
     async with stack.http.get(f"{stack.url}/docs") as answer:

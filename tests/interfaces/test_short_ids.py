@@ -54,9 +54,7 @@ def _parts(full: str) -> list[str]:
     return [digits[-8:], digits[-12:], full[-13:], full[:18], digits[:31], digits[-20:].upper()]
 
 
-async def test_what_is_named_by_the_end_or_the_beginning_of_its_id_is_found(
-    stack: Stack, shell: Shell
-) -> None:
+async def test_an_id_is_found_by_its_beginning_or_end(stack: Stack, shell: Shell) -> None:
     made = await _made(stack)
     paths = {
         "memory": "/v1/memories/{}",
@@ -99,7 +97,7 @@ async def _beginnings_stay() -> bool:
     return time.time() * 1000 % 2**16 < 2**16 - 10_000
 
 
-async def test_a_short_id_that_means_several_is_told_with_what_it_may_mean(
+async def test_an_ambiguous_short_id_is_reported_with_its_candidates(
     stack: Stack, shell: Shell
 ) -> None:
     await eventually(_beginnings_stay)
@@ -124,7 +122,7 @@ async def test_a_short_id_that_means_several_is_told_with_what_it_may_mean(
 
 
 @pytest.mark.parametrize("text", ["abc", "g" * 8, "", "-" * 9])
-def test_what_is_no_part_of_an_id_is_none(text: str) -> None:
+def test_text_that_is_no_part_of_an_id_is_refused(text: str) -> None:
     from reverie.domain.core.ids import parse_id_fragment
 
     assert parse_id_fragment(text) is None

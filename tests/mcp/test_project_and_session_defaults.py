@@ -21,7 +21,7 @@ async def handed_over(client: Client, **given: str) -> str:
     return message.content.text
 
 
-async def test_a_dream_that_names_no_place_is_the_project_s(stack: Stack) -> None:
+async def test_a_dream_without_a_scope_uses_the_project(stack: Stack) -> None:
     start: dict[str, Any] = {"agent": "ann", "project": "mill", "branch": "feat/wheel"}
     session = await stack.post("/v1/sessions/start", start)
     async with over_http(f"{stack.url}/mcp?project=mill", stack.key) as client:
@@ -31,7 +31,7 @@ async def test_a_dream_that_names_no_place_is_the_project_s(stack: Stack) -> Non
         assert (await call(client, "dream", scope="global"))["scope"] == "global"
 
 
-async def test_a_hand_over_names_its_session_as_all_doors_do_and_tells_no_other_s_tasks(
+async def test_a_handover_names_its_session_and_shows_no_tasks_of_other_projects(
     stack: Stack,
 ) -> None:
     start = {"agent": "ann", "project": "mill", "branch": "main", "external_id": "monday"}
@@ -54,7 +54,7 @@ async def test_a_hand_over_names_its_session_as_all_doors_do_and_tells_no_other_
             await handed_over(client, session="tuesday")
 
 
-async def test_the_tools_of_a_folder_mean_the_project_that_its_file_names(
+async def test_the_tools_of_a_folder_use_the_project_of_its_file(
     stack: Stack, test_run: TestRun
 ) -> None:
     folder = test_run.new_folder("places")

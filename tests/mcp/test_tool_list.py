@@ -35,7 +35,7 @@ async def listed(profile: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("profile", "most"), [("full", MOST_TOKENS), ("minimal", 1300)])
-async def test_the_list_of_tools_is_small(profile: str, most: int) -> None:
+async def test_the_tool_list_is_small(profile: str, most: int) -> None:
     counter = ModelTokenCounter.load(model_home() / "models" / "bge-small-en-v1.5")
     wire = json.dumps(await listed(profile), separators=(",", ":"))
     tokens = counter.count(wire)
@@ -43,7 +43,7 @@ async def test_the_list_of_tools_is_small(profile: str, most: int) -> None:
     assert tokens < most
 
 
-async def test_every_tool_says_what_it_is_for_what_it_takes_and_whether_it_changes_anything() -> (
+async def test_every_tool_describes_its_purpose_its_arguments_and_whether_it_changes_anything() -> (
     None
 ):
     tools = {str(one["name"]): one for one in await listed("full")}

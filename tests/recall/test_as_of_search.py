@@ -30,7 +30,7 @@ def _crowd(**fields: Any) -> list[dict[str, Any]]:
     return [{"content": f"Osprey nests: osprey nest {n}", **fields} for n in range(MORE)]
 
 
-async def test_a_tag_or_a_time_asked_together_with_a_moment_is_looked_for_before_the_best_are_taken(
+async def test_filters_combined_with_a_moment_apply_before_the_best_are_selected(
     stack: Stack,
 ) -> None:
     plain = "Long ago somebody saw that osprey pairs come back to where their nests were"
@@ -46,7 +46,7 @@ async def test_a_tag_or_a_time_asked_together_with_a_moment_is_looked_for_before
         assert await _found(stack, as_of=now, **asked) == [wanted], asked
 
 
-async def test_what_was_true_at_a_moment_is_found_however_much_is_true_since(stack: Stack) -> None:
+async def test_a_memory_true_at_a_moment_is_found_however_many_are_true_since(stack: Stack) -> None:
     plain = "Long ago somebody saw that osprey pairs come back to where their nests were"
     rare = {"content": plain, "valid_to": "2021-01-01T00:00:00Z"}
     [wanted, *_] = await _told(stack, rare, *_crowd(valid_from="2022-01-01T00:00:00Z"))
@@ -61,7 +61,7 @@ def _derived(stack: Stack) -> bool:
     return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
-async def test_turns_that_came_after_a_moment_take_no_place_among_those_before_it(
+async def test_later_turns_take_no_place_among_those_before_a_moment(
     stack: Stack,
 ) -> None:
     session = (await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"}))[

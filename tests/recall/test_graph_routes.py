@@ -34,7 +34,7 @@ def _ids(picture: Any) -> set[str]:
     return {one["id"] for one in picture["nodes"]}
 
 
-async def test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_is_not(
+async def test_a_causal_link_that_closes_a_circle_is_refused_with_the_path(
     stack: Stack,
 ) -> None:
     a, b, c = [await _told(stack, f"thing number {n}", key=f"thing-{n}") for n in "abc"]
@@ -48,7 +48,9 @@ async def test_a_causal_link_back_is_refused_with_the_way_round_and_a_relation_i
     assert (await _link(stack, b, "relates_to", a)).status == 201
 
 
-async def test_a_fact_told_from_both_ends_is_one_and_its_opposite_is_refused(stack: Stack) -> None:
+async def test_a_link_stated_from_both_ends_is_one_and_its_opposite_is_refused(
+    stack: Stack,
+) -> None:
     decision = await _told(stack, "pool of five", kind="decision")
     bug = await _told(stack, "pool runs dry", kind="bug")
     one = await _link(stack, decision, "led_to", bug)
@@ -71,7 +73,7 @@ async def test_a_new_bug_may_be_caused_by_an_older_decision_of_its_session(stack
     assert picture["truncated"] is False
 
 
-async def test_of_forty_raced_opposite_pairs_never_both_land(stack: Stack) -> None:
+async def test_of_forty_concurrent_opposite_pairs_never_both_are_stored(stack: Stack) -> None:
     ids = [await _told(stack, f"memory {n}") for n in range(80)]
     pairs = list(zip(ids[::2], ids[1::2], strict=True))
     replies = await asyncio.gather(
@@ -83,7 +85,7 @@ async def test_of_forty_raced_opposite_pairs_never_both_land(stack: Stack) -> No
     }
 
 
-async def test_what_cannot_be_linked_is_refused_by_the_field(stack: Stack) -> None:
+async def test_an_invalid_link_is_refused_by_its_field(stack: Stack) -> None:
     a, b = await _told(stack, "one"), await _told(stack, "two")
     gone = "00000000-0000-7000-8000-000000000000"
     for kind in ("follows", "likes", ""):
@@ -102,7 +104,7 @@ async def test_what_cannot_be_linked_is_refused_by_the_field(stack: Stack) -> No
     assert "5" in deep.body["detail"]
 
 
-async def test_secrets_in_metadata_are_redacted_and_the_teller_is_kept(stack: Stack) -> None:
+async def test_secrets_in_metadata_are_redacted_and_the_author_is_recorded(stack: Stack) -> None:
     key = stack.key_of(role=KeyRole.WRITER, agent="ann")
     a, b = await _told(stack, "one"), await _told(stack, "two")
     secret = "AKIA" + "IOSFODNN7EXAMPLQ"
@@ -113,7 +115,7 @@ async def test_secrets_in_metadata_are_redacted_and_the_teller_is_kept(stack: St
     assert edge["who"] == "ann"
 
 
-async def test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then(stack: Stack) -> None:
+async def test_a_removed_link_is_gone_now_and_visible_as_of_then(stack: Stack) -> None:
     a, b = await _told(stack, "one"), await _told(stack, "two")
     link = (await _link(stack, a, "led_to", b)).body["id"]
     [edge] = (await _around(stack, a))["edges"]
@@ -127,7 +129,7 @@ async def test_a_link_taken_back_is_gone_now_and_stays_known_as_of_then(stack: S
     assert (await _link(stack, b, "led_to", a)).status == 201
 
 
-async def test_a_walk_ends_in_rings_and_says_what_cut_it_short(stack: Stack) -> None:
+async def test_a_walk_ends_in_circles_and_reports_what_limited_it(stack: Stack) -> None:
     names = ("alder", "birch", "cedar", "dogwood", "elm", "fir")
     ids = [await _told(stack, f"about {name} wood") for name in names]
     for one, following in zip(ids, [*ids[1:], ids[0]], strict=True):
@@ -143,7 +145,7 @@ async def test_a_walk_ends_in_rings_and_says_what_cut_it_short(stack: Stack) -> 
     assert (await _around(stack, ids[0][-8:]))["root"] == ids[0]
 
 
-async def test_no_walk_goes_through_what_may_not_be_read(stack: Stack) -> None:
+async def test_no_walk_passes_through_unreadable_memories(stack: Stack) -> None:
     a = await _told(stack, "mine")
     hidden = await _told(stack, "theirs", scope="project/other")
     beyond = await _told(stack, "mine too")
@@ -162,7 +164,7 @@ async def test_no_walk_goes_through_what_may_not_be_read(stack: Stack) -> None:
     assert (await stack.get("/v1/graph/stats", key=narrow))["memories"] == 2
 
 
-async def test_tenants_neither_link_nor_see_one_anothers_memories(stack: Stack) -> None:
+async def test_tenants_can_neither_link_nor_see_each_others_memories(stack: Stack) -> None:
     a, b = await _told(stack, "one"), await _told(stack, "two")
     link = (await _link(stack, a, "led_to", b)).body["id"]
     other = stack.apart().key
@@ -179,7 +181,7 @@ async def test_tenants_neither_link_nor_see_one_anothers_memories(stack: Stack) 
     assert (await stack.get("/v1/impact?path=src/a.py", key=other))["items"] == []
 
 
-async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: Stack) -> None:
+async def test_impact_names_memories_of_the_file_and_their_dependants(stack: Stack) -> None:
     direct = await _told(stack, "tokens are checked in src/auth/token.py against Redis")
     leaning = await _told(stack, "sessions trust the token check")
     await _told(stack, "prices live in src/prices.py")
@@ -222,7 +224,7 @@ async def test_impact_names_who_touches_the_file_and_who_leans_on_them(stack: St
     assert [one["commit"] for one in await eventually(marked)] == ["a" * 40]
 
 
-async def test_no_memory_is_left_out_of_an_impact_for_one_that_went_meanwhile(
+async def test_an_impact_page_is_complete_although_a_memory_was_deleted_meanwhile(
     stack: Stack,
 ) -> None:
     path = "/v1/impact?path=src/auth/token.py"

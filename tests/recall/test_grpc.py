@@ -212,7 +212,7 @@ async def _system(channel: Any, stub: Any, key: Any) -> None:
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-async def test_watched_events_go_on_from_their_cursor_after_a_break(
+async def test_watched_events_resume_from_their_cursor_after_a_break(
     served: tuple[Stack, int],
 ) -> None:
     stack, port = served
@@ -274,7 +274,7 @@ async def _doubts(stack: Stack, stub: Any) -> None:
     assert (told.event, told.memory.id, told.memory.staleness) == ("cleared", made, 0)
 
 
-async def test_the_port_takes_tls_where_a_certificate_is_set(
+async def test_the_port_uses_tls_when_a_certificate_is_configured(
     database: DatabaseUrls, nats_url: str, tmp_path: Path
 ) -> None:
     cert, port = _certificate(tmp_path), find_free_port()

@@ -29,7 +29,7 @@ from reverie_services.recall.grpc.messages import abort_on_error
 from tests.support.stack import Stack, eventually, running_stack
 
 
-async def test_a_watcher_that_does_not_read_is_told_and_misses_nothing(
+async def test_a_watcher_that_does_not_read_is_disconnected_and_misses_nothing(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with (
@@ -82,7 +82,7 @@ async def _overflow(stack: Stack, dispatcher: Dispatcher) -> None:
     await heard.aclose()  # type: ignore[attr-defined]
 
 
-async def test_what_fails_unforeseen_inside_is_told_without_saying_how() -> None:
+async def test_an_unexpected_internal_error_is_reported_without_details() -> None:
     context = Unread("any")
     with pytest.raises(Unread.Ended):
         async with abort_on_error(context):

@@ -44,7 +44,9 @@ def _summarise(stack: Stack, scope: str, text: str) -> None:
     )
 
 
-async def test_a_turn_is_given_what_comes_near_the_best_and_not_whatever_fits(stack: Stack) -> None:
+async def test_a_turn_receives_what_is_near_the_best_hit_and_not_whatever_fits(
+    stack: Stack,
+) -> None:
     near = await _remember(stack, "Payments were retried without an idempotency key", kind="bug")
     far = await _remember(stack, "Grafana boards have green titles", kind="reference")
     late = "select count(*) from memory where enriched_version < version and tenant = %s"
@@ -60,7 +62,7 @@ async def _is(true: bool) -> bool:
     return true
 
 
-async def test_a_session_is_given_its_set_once_and_again_when_asked_or_compacted(
+async def test_a_session_receives_its_set_once_and_again_on_request_or_after_compaction(
     stack: Stack,
 ) -> None:
     pinned = await _remember(stack, "All prices are integers of cents", pinned=True)
@@ -140,7 +142,7 @@ LESSONS = (
 )
 
 
-async def test_a_set_serves_several_gateways_at_once_and_goes_with_its_session(
+async def test_a_set_is_shared_by_gateways_and_deleted_with_its_session(
     alone: Stack, database: DatabaseUrls
 ) -> None:
     made = {await _remember(alone, text, kind="lesson") for text in LESSONS}
@@ -179,7 +181,7 @@ async def _ready(stack: Stack, url: str) -> bool:
         return answer.status == 200
 
 
-async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_as_new(
+async def test_a_set_belongs_to_the_sessions_agent_and_its_text_is_not_stored_as_new(
     stack: Stack,
 ) -> None:
     checked = "Tokens are checked in src/middleware/auth.ts before anything else"
@@ -221,7 +223,9 @@ async def test_a_set_is_of_its_sessions_agent_and_what_it_gave_is_not_taken_in_a
         assert unknown.status == 404
 
 
-async def test_what_does_not_answer_in_time_is_named_and_the_rest_is_given(alone: Stack) -> None:
+async def test_parts_that_do_not_answer_in_time_are_named_and_the_rest_is_returned(
+    alone: Stack,
+) -> None:
     made = await _remember(alone, "All prices are integers of cents", pinned=True)
     session = await _session(alone)
     locks = (

@@ -78,7 +78,7 @@ QUESTIONS = {
 }
 
 
-async def test_17_a_why_when_who_how_what_or_which_question_has_its_intent_named_in_the_trace(
+async def test_17_the_intent_of_a_question_is_named_in_the_trace(
     system: Stack,
 ) -> None:
     for intent, questions in QUESTIONS.items():
@@ -102,7 +102,7 @@ async def test_23_the_same_recall_ten_times_gives_the_same_order(system: Stack) 
     assert len(orders.pop()) > 10
 
 
-async def test_30_a_memory_in_chinese_about_a_connection_pool_is_found_by_a_part_of_its_words(
+async def test_30_a_chinese_memory_is_found_by_part_of_its_words(
     system: Stack,
 ) -> None:
     wanted = await _told(system, "chinese", "数据库连接池的最大连接数设为二十，超时三秒")
@@ -132,7 +132,7 @@ async def test_31_an_identifier_is_found_by_its_words_and_a_path_by_its_parts(
         assert _ids(await _asked(system, "names", query))[0] == one, query
 
 
-async def test_35_a_superseded_memory_is_still_found_marked_and_ranked_under_its_successor(
+async def test_35_a_superseded_memory_is_found_marked_and_ranked_below_its_successor(
     system: Stack,
 ) -> None:
     first = {"kind": "decision", "key": "jwt"}
@@ -148,7 +148,7 @@ async def test_35_a_superseded_memory_is_still_found_marked_and_ranked_under_its
             assert [hit["status"] for hit in answer["memories"]] == ["active", "superseded"]
 
 
-async def test_of_what_people_say_the_lines_of_who_is_asked_about_come_first(
+async def test_lines_of_the_person_asked_about_come_first(
     system: Stack,
 ) -> None:
     lines = [

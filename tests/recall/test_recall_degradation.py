@@ -24,7 +24,7 @@ OPERATORS = "!!! & | ! <-> :* 'quoted''s' a&b|!c <3> (((x) \\ \" :A ::text $1 %s
 ENRICHED = "select bool_and(enriched_version >= version) from memory where tenant = %s"
 
 
-async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
+async def test_unusual_questions_are_answered_or_refused_by_name(stack: Stack) -> None:
     body = {"content": "the walrus queue holds orders", "scope": "global"}
     memory = (await stack.post("/v1/remember", body))["id"]
     answered = (
@@ -58,7 +58,7 @@ async def test_strange_questions_are_answered_or_refused_by_name(stack: Stack) -
         assert (reply.status, reply.body["field"]) == (status, "query"), question[:40]
 
 
-async def test_what_asks_by_a_name_alone_gets_what_has_the_name_first(stack: Stack) -> None:
+async def test_a_question_of_names_returns_their_holders_first(stack: Stack) -> None:
     words = ["amber", "basil", "cedar", "delta", "ember", "fern", "garnet"]
     texts = {
         f"mkboltx1x{n}": " ".join([f"mkboltx1x{n}", *words[n % 7 :], *words[: n % 7]])
@@ -93,7 +93,7 @@ async def _behind_a_proxy(
             yield stack, proxy
 
 
-async def test_a_recall_answers_within_its_time_with_what_it_has(
+async def test_a_recall_answers_within_its_deadline_with_what_it_has(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     asked = {"query": "which queue holds walrus orders", "depth": 5}
@@ -114,7 +114,7 @@ async def test_a_recall_answers_within_its_time_with_what_it_has(
         proxy.restore()
 
 
-async def test_while_the_store_is_away_what_an_agent_asks_for_is_empty_and_says_what_is_missing(
+async def test_without_the_store_an_agents_context_is_empty_and_names_what_is_missing(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with _behind_a_proxy(database, nats_url, recall_timeout=4) as (stack, proxy):
@@ -153,7 +153,7 @@ async def _is(fact: bool) -> bool:
     return fact
 
 
-async def test_a_crowd_of_recalls_does_not_starve_remember_and_beyond_the_queue_is_told_to_wait(
+async def test_many_recalls_do_not_starve_remember_and_excess_ones_are_told_to_wait(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     limits = {"max_concurrent_requests": 2, "request_queue": 20, "recall_timeout": 30}
@@ -183,7 +183,7 @@ async def test_a_crowd_of_recalls_does_not_starve_remember_and_beyond_the_queue_
         assert (await recalled()).status == 200
 
 
-async def test_exports_that_nobody_takes_leave_room_for_recalls(
+async def test_exports_that_nobody_reads_leave_room_for_recalls(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(database, nats_url, model_home(), pool_max=4) as stack:
@@ -222,7 +222,7 @@ async def _exported(stack: Stack) -> bool:
         return answer.status == 200 and b"walrus" in await answer.read()
 
 
-async def test_a_gate_lets_in_in_order_refuses_what_waits_too_long_and_gives_places_back() -> None:
+async def test_a_limiter_admits_in_order_refuses_late_waiters_and_returns_slots() -> None:
     gate = RecallConcurrencyLimit(1, 1, 0.05)
     order: list[str] = []
     inside, leave = asyncio.Event(), asyncio.Event()

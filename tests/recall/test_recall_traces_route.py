@@ -37,7 +37,7 @@ async def _enriched(stack: Stack) -> bool:
     return bool(value(stack.admin_url, late, stack.number()) == 0)
 
 
-async def test_a_trace_tells_scopes_arms_hops_factors_cuts_and_times(
+async def test_a_trace_contains_scopes_arms_hops_factors_cuts_and_times(
     stack: Stack, tmp_path: Path
 ) -> None:
     bug = await _told(stack, "The import was slow because of locks", kind="bug")
@@ -119,7 +119,7 @@ async def _printed(stack: Stack, home: Path, *words: str) -> str:
     return "\n".join(line for line in lines if "request_answered" not in line)
 
 
-async def test_a_trace_is_seen_by_whoever_may_read_all_it_looked_through_and_holds_no_secret(
+async def test_a_trace_is_visible_to_keys_that_may_read_all_of_it_and_contains_no_secret(
     stack: Stack,
 ) -> None:
     secret = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3

@@ -51,7 +51,7 @@ async def found(stack: Stack, query: str, **headers: str) -> list[str]:
     return [one["content"] for one in reply.body["memories"]]
 
 
-async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
+async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
     pair: Pair, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "RETRY_SECONDS", 0.2)
@@ -132,7 +132,7 @@ async def test_a_read_sees_the_write_it_names_however_far_the_replica_is(
         assert "Reverie-Position" in bad.body["detail"]
 
 
-async def test_nobody_waits_for_a_silent_replica_to_be_given_up(
+async def test_no_read_waits_for_an_unresponsive_replica(
     database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "STATE_TTL_SECONDS", 0.0)
@@ -172,7 +172,7 @@ async def has(stack: Stack, query: str, content: str) -> bool:
     return content in await found(stack, query)
 
 
-def test_the_latest_write_of_a_key_counts_and_is_forgotten_in_time() -> None:
+def test_the_latest_write_of_a_key_counts_and_expires() -> None:
     headers = {"Authorization": "Bearer rv_one"}
     written = WritePositions(3600.0)
     written.record(headers, "0/2000000")

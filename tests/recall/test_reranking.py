@@ -55,7 +55,7 @@ async def endpoint() -> AsyncIterator[tuple[Judge, str]]:
         yield judge, str(server.make_url("/v1/rerank"))
 
 
-async def test_the_endpoint_orders_the_first_hits_and_late_or_wrong_it_does_not(
+async def test_the_endpoint_reorders_the_first_hits_unless_it_is_late_or_wrong(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with (
@@ -98,7 +98,7 @@ async def test_the_endpoint_orders_the_first_hits_and_late_or_wrong_it_does_not(
         assert {hit["content"] for hit in found["memories"]} >= set(TEXTS)
 
 
-async def test_an_endpoint_that_is_not_there_is_said_to_be_away() -> None:
+async def test_a_missing_endpoint_is_reported_as_degraded() -> None:
     reranker = EndpointReranker("http://127.0.0.1:9/rerank", "any", None)
     with pytest.raises(Unavailable, match="rerank_url"):
         await reranker.order("question", ["text"])
@@ -143,7 +143,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_a_cross_encoder_in_a_folder_reads_the_question_with_each_text(
+async def test_a_cross_encoder_in_a_folder_scores_the_question_with_each_text(
     database: DatabaseUrls, nats_url: str, folder: Path
 ) -> None:
     async with running_stack(

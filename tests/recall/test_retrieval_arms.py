@@ -29,7 +29,7 @@ class Blind(EstimatingTokenCounter):
         return 0.0
 
 
-def test_meaning_counts_what_the_model_of_the_tenant_reads_and_not_the_one_that_is_set(
+def test_meaning_uses_the_tokenizer_of_the_tenants_model_and_not_the_configured_one(
     tmp_path: Path,
 ) -> None:
     counters: dict[str, TokenCounter] = {"blind": Blind(), "reads": EstimatingTokenCounter()}
@@ -74,7 +74,7 @@ async def _asked(stack: Stack, **more: Any) -> Any:
     return await stack.post("/v1/recall", {"query": QUERY, "scopes": ["project/shop"], **more})
 
 
-async def test_what_was_found_is_judged_by_its_weighted_words_too(stack: Stack) -> None:
+async def test_candidates_are_scored_by_sparse_weights_too(stack: Stack) -> None:
     ids = await _filled(stack)
     assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS)
     answer = await _asked(stack)
@@ -86,7 +86,7 @@ async def test_what_was_found_is_judged_by_its_weighted_words_too(stack: Stack) 
     assert value(stack.admin_url, KEPT, stack.number()) == len(TEXTS) - 1
 
 
-async def test_a_memory_that_the_sparse_model_has_not_read_is_found_by_the_other_arms(
+async def test_a_memory_without_sparse_weights_is_found_by_the_other_arms(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(database, nats_url, model_home(), recall_sparse="off") as before:
@@ -101,7 +101,7 @@ async def test_a_memory_that_the_sparse_model_has_not_read_is_found_by_the_other
         assert {one["id"] for one in again["memories"]} == set(ids)
 
 
-async def test_where_it_is_switched_on_and_missing_the_answer_says_so(
+async def test_a_configured_but_missing_arm_is_reported(
     database: DatabaseUrls, nats_url: str, tmp_path: Path
 ) -> None:
     copytree(model_home() / "models" / BGE_SMALL.name, tmp_path / "models" / BGE_SMALL.name)

@@ -18,7 +18,7 @@ def _section(answer: dict[str, Any], name: str) -> list[str]:
     return [one["id"] for s in answer["sections"] if s["name"] == name for one in s["entries"]]
 
 
-async def test_a_pinned_memory_among_many_is_in_the_block_and_what_fell_out_is_named(
+async def test_a_pinned_memory_is_in_a_full_block_and_dropped_ones_are_named(
     stack: Stack,
 ) -> None:
     pinned = await _tell(stack, "Deploys need two reviewers", "reference", pinned=True)
@@ -49,7 +49,7 @@ async def test_a_pinned_memory_among_many_is_in_the_block_and_what_fell_out_is_n
     assert await plain.text() == whole["markdown"]
 
 
-async def test_a_project_sets_its_budgets_and_they_go_with_it(stack: Stack) -> None:
+async def test_a_project_sets_its_budgets_and_they_are_deleted_with_it(stack: Stack) -> None:
     path = "/v1/projects/shop/settings"
     before = await stack.get(path)
     parts = [before["context"][part] for part in ("hot", "warm", "stale", "session", "entries")]
@@ -80,7 +80,7 @@ async def test_a_project_sets_its_budgets_and_they_go_with_it(stack: Stack) -> N
     assert (await stack.get(path))["context"] == before["context"]
 
 
-async def test_open_files_bring_what_they_need_fenced_and_with_the_reason(stack: Stack) -> None:
+async def test_open_files_add_relevant_memories_fenced_and_with_the_reason(stack: Stack) -> None:
     bug = await _tell(stack, "Refresh tokens expire twice in src/middleware/auth.ts", "bug")
     near = await _tell(stack, "src/middleware/cors.ts must come before the others", "spec")
     await _tell(stack, "src/billing/invoice.ts rounds half up", "spec")

@@ -31,7 +31,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-async def test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_as_it_was(
+async def test_42_edited_unlinked_forgotten_and_replaced_memories_are_known_as_they_were(
     stack: Stack,
 ) -> None:
     started = await stack.post("/v1/sessions/start", {"agent": "ann", "project": "shop"})
@@ -88,7 +88,7 @@ async def test_42_what_was_edited_unlinked_forgotten_or_replaced_since_is_known_
     assert newer not in str((found, linked, read))
 
 
-async def test_a_merged_memory_stands_for_itself_as_of_a_moment_before(stack: Stack) -> None:
+async def test_a_merged_memory_is_separate_as_of_an_earlier_moment(stack: Stack) -> None:
     one = await _told(stack, "The upload handler lives in src/upload/handler.ts")
     longer = "The upload handler lives in src/upload/handler.ts, and calls src/upload/store.ts"
     two = await _told(stack, longer)
@@ -108,7 +108,7 @@ async def test_a_merged_memory_stands_for_itself_as_of_a_moment_before(stack: St
     assert (await stack.get("/v1/graph/stats"))["memories"] == 1
 
 
-async def test_a_task_stands_then_where_it_stood_and_waits_for_what_it_waited_for(
+async def test_a_task_has_its_past_state_and_dependencies_as_of_a_moment(
     stack: Stack,
 ) -> None:
     design = await _told(stack, "Design the invoice table", kind="task")
@@ -137,7 +137,7 @@ async def test_a_task_stands_then_where_it_stood_and_waits_for_what_it_waited_fo
     ]  # fmt: skip
 
 
-async def test_archived_memories_are_in_a_subgraph_only_when_asked_for(stack: Stack) -> None:
+async def test_archived_memories_are_in_a_subgraph_only_on_request(stack: Stack) -> None:
     one, old = await _told(stack, "The heron is grey"), await _told(stack, "The heron was white")
     beyond = await _told(stack, "White birds are seen at night")
     for ends in ((one, old), (old, beyond)):

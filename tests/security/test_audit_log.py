@@ -26,7 +26,7 @@ CONTENT = "The weir is opened when the gauge stands above two metres"
 TOKEN = "ghp_" + "a1B2" * 9
 
 
-async def test_who_changed_and_read_what_is_noted_by_every_door(
+async def test_changes_and_reads_are_audited_at_every_interface(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     port = find_free_port()
@@ -134,7 +134,7 @@ async def _it_outlives_what_it_tells_of(stack: Stack, made: str) -> None:
     assert not await _notes(stack, until="2099-01-01T00:00:00Z", action="remember")
 
 
-async def test_nothing_is_noted_that_the_setting_does_not_want(
+async def test_the_audit_log_contains_only_what_is_configured(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(database, nats_url, model_home(), audit_mode="writes") as stack:

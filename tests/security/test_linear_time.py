@@ -35,7 +35,7 @@ def _filled(pattern: str, size: int) -> str:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pattern", ["[", "[a](", "[a](b ", " *a", " _a", "**a "])
-def test_prose_of_any_marks_is_made_plain_in_linear_time(pattern: str) -> None:
+def test_text_normalization_takes_linear_time(pattern: str) -> None:
     assert to_plain_text(_filled(pattern, LIMIT)).strip()
 
 
@@ -62,7 +62,7 @@ def test_an_edited_file_is_read_in_linear_time(mark: Callable[[Callable[[str], s
 
 
 @pytest.mark.timeout(20)
-def test_a_long_question_has_its_snippet_of_a_long_text_in_linear_time() -> None:
+def test_a_snippet_of_a_long_text_for_a_long_question_takes_linear_time() -> None:
     paths = " ".join(f"src/f{number}.py" for number in range(5000))
     assert len(best_snippet(paths, f"needle {paths}")) <= 250
 
@@ -75,13 +75,13 @@ def test_texts_too_long_to_be_statements_are_not_compared_as_such(pattern: str) 
 
 
 @pytest.mark.timeout(20)
-def test_a_claim_of_many_signs_has_its_hash_in_linear_time() -> None:
+def test_a_claim_of_many_symbols_is_hashed_in_linear_time() -> None:
     assert hash_claim(f"It holds{_filled('!', LIMIT)}") == hash_claim("it holds")
     assert hash_claim(f"{_filled('!', LIMIT)} holds.") != hash_claim("it holds")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, *distinct(LIMIT).values()], ids=lambda text: text[:24])
-def test_redaction_of_a_longer_text_takes_longer_in_proportion(text: str) -> None:
+def test_redaction_takes_time_proportional_to_the_text(text: str) -> None:
     short, long = (_processor_seconds(_filled(text, size)) for size in (LIMIT // 8, LIMIT))
     # Four times the proportion, and what is done once: a square would be eight times it.
     assert long < 8 * 4 * short + 0.02

@@ -192,7 +192,7 @@ DOORS = (
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
-def test_any_text_is_read_or_refused_by_a_typed_error(door: Door) -> None:
+def test_any_text_is_parsed_or_refused_by_a_typed_error(door: Door) -> None:
     @tried
     @given(made_of(door.marks) | spliced(door.samples))
     def holds(text: str) -> None:
@@ -209,7 +209,7 @@ def _patterns(door: Door) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
-def test_time_and_memory_grow_with_the_text_as_it_does(door: Door) -> None:
+def test_time_and_memory_grow_linearly_with_the_text(door: Door) -> None:
     slow = {}
     for pattern in _patterns(door):
         short = _processor_seconds(door, filled(pattern, SMALL))
@@ -273,9 +273,7 @@ def memories(draw: Any) -> Memory:
 
 @tried
 @given(st.lists(memories(), max_size=3), said)
-def test_a_file_of_memories_reads_back_as_what_was_written(
-    many: list[Memory], summary: str
-) -> None:
+def test_a_memory_file_parses_back_to_what_was_written(many: list[Memory], summary: str) -> None:
     back = parse_memory_file(render_memory_file("project/shop", summary, many))
     assert back.scope == "project/shop"
     assert (back.summary or "") == summary.replace("\r\n", "\n").strip()
@@ -289,7 +287,7 @@ def test_a_file_of_memories_reads_back_as_what_was_written(
 
 @tried
 @given(made_of(MARKDOWN[:-3]), st.lists(word.map(normalize_text).filter(bool), max_size=3))
-def test_a_block_reads_back_and_leaves_the_file_around_it_as_it_was(
+def test_a_block_parses_back_and_leaves_the_surrounding_file_unchanged(
     text: str, told: list[str]
 ) -> None:
     items = [RuleItem(one, str(UUID(int=n)), hash_text(one)) for n, one in enumerate(told)]

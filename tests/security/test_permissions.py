@@ -62,9 +62,7 @@ def _key_of(stack: Stack, agent: str) -> str:
 
 
 @pytest.mark.parametrize("direct", [False, True])
-async def test_no_call_of_any_service_is_answered_without_a_key_that_holds(
-    alone: Stack, direct: bool
-) -> None:
+async def test_every_call_of_every_service_requires_a_valid_key(alone: Stack, direct: bool) -> None:
     revoked, expired = alone.key_of(agent="gone"), alone.key_of(agent="late")
     revoke_key(alone.admin_url, _key_of(alone, "gone"))
     ended = "update api_key set expires = now() - interval '1 s'"
@@ -79,7 +77,7 @@ async def test_no_call_of_any_service_is_answered_without_a_key_that_holds(
     assert counts(alone.admin_url) == before
 
 
-async def test_a_key_is_wanted_whatever_the_header_looks_like(stack: Stack) -> None:
+async def test_a_key_is_required_whatever_the_header_looks_like(stack: Stack) -> None:
     for header in ("", "Bearer", f"Basic {stack.key}", stack.key, f"Bearer {stack.key} more"):
         for service, method, path, body in CALLS:
             url = stack.urls[service] + path
@@ -91,7 +89,7 @@ async def test_a_key_is_wanted_whatever_the_header_looks_like(stack: Stack) -> N
             assert answer.status == 401, path
 
 
-async def test_a_revoked_key_is_refused_from_its_next_look_up_on(stack: Stack) -> None:
+async def test_a_revoked_key_is_refused_from_its_next_lookup_on(stack: Stack) -> None:
     key = stack.key_of(agent="brief")
     assert (await stack.call("GET", "/v1/memories", key=key)).status == 200
     revoke_key(stack.admin_url, _key_of(stack, "brief"))
@@ -109,9 +107,7 @@ async def _say(stack: Stack, session: str, content: str, key: str | None = None)
 
 
 @pytest.mark.parametrize("role", [KeyRole.READER, KeyRole.CI])
-async def test_a_key_that_may_not_write_memories_changes_nothing(
-    alone: Stack, role: KeyRole
-) -> None:
+async def test_a_key_without_write_access_changes_nothing(alone: Stack, role: KeyRole) -> None:
     session = await _session(alone)
     key = alone.key_of(role=role, project="a")
     before = counts(alone.admin_url)
@@ -132,7 +128,7 @@ async def test_a_key_that_may_not_write_memories_changes_nothing(
     assert counts(alone.admin_url) == before
 
 
-async def test_git_changes_are_announced_by_keys_for_that_project_only(stack: Stack) -> None:
+async def test_git_changes_are_accepted_from_keys_of_that_project_only(stack: Stack) -> None:
     ci = stack.key_of(role=KeyRole.CI, reads=["project/a"], writes=["project/a"])
     writer = stack.key_of(role=KeyRole.WRITER, writes=["project/a", "project/a/*"])
     reader = stack.key_of(role=KeyRole.READER)
@@ -150,7 +146,7 @@ async def test_git_changes_are_announced_by_keys_for_that_project_only(stack: St
     assert value(stack.admin_url, told, stack.number()) == 1
 
 
-async def test_a_dream_without_scope_or_session_is_of_the_keys_own_scope(stack: Stack) -> None:
+async def test_a_dream_without_scope_or_session_uses_the_keys_own_scope(stack: Stack) -> None:
     key = stack.key_of(project="a", writes=["project/a", "global"])
     mine = await stack.call("POST", "/v1/dream", {}, key)
     assert (mine.status, mine.body["scope"]) == (202, "project/a")
@@ -199,7 +195,7 @@ async def _told(stack: Stack) -> bool:
     )
 
 
-async def test_what_lies_behind_the_fence_cannot_be_written(alone: Stack) -> None:
+async def test_memories_outside_the_grants_cannot_be_written(alone: Stack) -> None:
     fenced = await _fence(alone)
     stack, key = fenced.stack, fenced.key
     session = await _session(stack, project="b")
@@ -226,7 +222,7 @@ async def test_what_lies_behind_the_fence_cannot_be_written(alone: Stack) -> Non
     assert counts(stack.admin_url) == before
 
 
-async def test_what_lies_behind_the_fence_cannot_be_read_when_named(fenced: Fenced) -> None:
+async def test_memories_outside_the_grants_cannot_be_read_by_id(fenced: Fenced) -> None:
     stack, key = fenced.stack, fenced.key
     replies = [
         await stack.call("POST", "/v1/recall", {"query": "zebra", "scopes": ["project/b"]}, key),
@@ -243,7 +239,7 @@ async def test_what_lies_behind_the_fence_cannot_be_read_when_named(fenced: Fenc
     assert _statuses(replies) == [403] * len(replies)
 
 
-async def test_what_lies_behind_the_fence_is_nowhere_to_be_seen(fenced: Fenced) -> None:
+async def test_memories_outside_the_grants_appear_in_no_answer(fenced: Fenced) -> None:
     stack, key, theirs = fenced.stack, fenced.key, fenced.theirs
     await stack.post("/v1/git/changes", {**CHANGE, "project": "b", "files": [
         {"path": "src/zebra/cache.py", "status": "deleted"}]})  # fmt: skip
@@ -271,7 +267,7 @@ async def test_what_lies_behind_the_fence_is_nowhere_to_be_seen(fenced: Fenced) 
     assert theirs in [near["id"] for near in own["neighbours"]]
 
 
-async def test_no_form_of_an_id_opens_what_lies_behind_the_fence(fenced: Fenced) -> None:
+async def test_no_form_of_an_id_opens_a_memory_outside_the_grants(fenced: Fenced) -> None:
     stack, key, theirs = fenced.stack, fenced.key, fenced.theirs
     forms = [theirs, theirs.upper(), theirs.replace("-", ""), theirs[-8:], f"{{{theirs}}}"]
     hidden = [await stack.call("GET", f"/v1/memories/{form}", key=key) for form in forms]
@@ -286,7 +282,7 @@ async def test_no_form_of_an_id_opens_what_lies_behind_the_fence(fenced: Fenced)
     assert told[0] == told[1]
 
 
-async def test_a_word_that_only_others_wrote_is_found_by_nobody_else(fenced: Fenced) -> None:
+async def test_a_word_used_only_by_others_finds_nothing(fenced: Fenced) -> None:
     stack, key = fenced.stack, fenced.key
     await stack.post("/v1/remember", {"content": "xylophone", "scope": "project/b"})
     found = await stack.post("/v1/recall", {"query": "xylophone", "limit": 100}, key=key)
@@ -315,7 +311,7 @@ async def test_a_transcript_is_read_by_its_own_agent_only(stack: Stack) -> None:
     assert turn["content"] == said
 
 
-async def test_a_persons_key_finds_in_a_session_no_transcript_of_another_agent_there(
+async def test_a_person_finds_no_transcript_of_another_agent_in_a_session(
     stack: Stack,
 ) -> None:
     whose = {}
@@ -340,7 +336,7 @@ async def test_an_external_id_leads_to_no_session_that_the_key_may_not_write(sta
     assert "project/a" not in str(answer.body)
 
 
-async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack: Stack) -> None:
+async def test_two_tenants_with_the_same_words_see_nothing_of_each_other(stack: Stack) -> None:
     one, two = (stack.apart().key_of(agent="claude", project="p") for _ in range(2))
     body = {"content": "we deploy on fridays", "key": "deploys", "scope": "project/p"}
     start = {"agent": "claude", "project": "p", "external_id": "chat-1"}
@@ -377,7 +373,7 @@ async def test_two_tenants_with_the_same_words_know_nothing_of_each_other(stack:
     assert (kept["status"], kept["base_confidence"]) == ("active", 0.8)
 
 
-async def test_a_score_does_not_tell_what_another_tenant_wrote(stack: Stack) -> None:
+async def test_a_score_does_not_reveal_what_another_tenant_wrote(stack: Stack) -> None:
     one, two = stack.apart().key, stack.apart().key
     await stack.post("/v1/remember", {"content": "the walrus protocol"}, key=one)
     asked = {"query": "walrus protocol"}

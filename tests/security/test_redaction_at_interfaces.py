@@ -190,7 +190,7 @@ async def calls(stack: Stack) -> list[tuple[str, str, type[BaseModel], dict[str,
     ]
 
 
-async def test_a_credential_in_any_text_field_of_any_door_reaches_no_row_no_log_and_no_reply(
+async def test_a_credential_in_any_text_field_of_any_call_reaches_no_row_log_or_reply(
     alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     doors = await calls(alone)
@@ -218,7 +218,7 @@ def packed(name: str, text: str) -> bytes:
     return held.getvalue()
 
 
-async def test_files_and_names_of_the_vault_bring_no_credential_in(
+async def test_imported_files_and_vault_names_store_no_credential(
     alone: Stack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     memory = f"# The gateway\n\nThe gateway uses {KEY} for staging.\n"
@@ -241,7 +241,7 @@ async def test_files_and_names_of_the_vault_bring_no_credential_in(
     assert KEY not in written.out + written.err
 
 
-async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: Stack) -> None:
+async def test_a_refusal_does_not_quote_the_credential_it_refused(stack: Stack) -> None:
     for body in (
         {"content": "x", "scope": f"team/{KEY}"},
         {"content": "x", "kind": KEY},
@@ -253,7 +253,7 @@ async def test_a_refused_request_tells_no_credential_it_was_refused_for(stack: S
         assert KEY not in json.dumps(reply.body), body
 
 
-def test_every_request_model_with_text_is_sent_through_its_door() -> None:
+def test_every_request_model_with_text_is_covered() -> None:
     inner = {"CommitBody", "GitLocation", "MemoryAnchor", "SymbolLocation"}
     sent = {model.__name__ for model in FIXED} | {
         "AnchorMemoriesRequest",

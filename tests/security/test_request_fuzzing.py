@@ -93,7 +93,7 @@ def gitlab(body: Any, event: str) -> dict[str, Any]:
     return {"data": _bytes(body), "headers": {**headers, "Content-Type": "application/json"}}
 
 
-async def test_a_tool_answers_whatever_arguments_it_is_called_with(alone: Stack) -> None:
+async def test_a_tool_answers_any_arguments(alone: Stack) -> None:
     async with over_http(f"{alone.url}/mcp?project=shop", alone.key) as client:
         tools = (await client.list_tools()).tools
         asked = [(one.name, given) for one in tools for given in made_by(arguments_of(one))]
@@ -117,7 +117,7 @@ async def _called(client: Client, tool: str, arguments: dict[str, Any]) -> str:
     return f"{tool} {arguments}: {said(result)[:300]}" if broken or inside else ""
 
 
-async def test_what_forges_and_the_bus_tell_is_taken_or_refused(
+async def test_any_webhook_or_bus_message_is_accepted_or_refused(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with running_stack(database, nats_url, model_home(), vault_key=OLD) as stack:
@@ -175,7 +175,7 @@ def recalls() -> list[Any]:
     return made_by(spoilt({"query": "x", "scopes": ["global"], "as_of": WORDS[3]}, WORDS, NAMES))
 
 
-async def test_scopes_times_and_cursors_of_a_query_are_read_or_refused(
+async def test_any_scope_time_and_cursor_of_a_query_is_parsed_or_refused(
     # What is made comes before the system works: its use of `random` would be taken for theirs.
     queries: list[tuple[str, dict[str, str]]],
     recalls: list[Any],

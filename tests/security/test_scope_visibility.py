@@ -23,7 +23,7 @@ async def _note(stack: Stack, key: str, scope: str, **fields: Any) -> Any:
     return (await stack.post("/v1/remember", body, key=key))["id"]
 
 
-async def test_an_agents_private_memory_is_invisible_to_another_and_there_in_its_next_session(
+async def test_a_private_memory_is_invisible_to_another_agent_and_visible_in_the_next_session(
     stack: Stack,
 ) -> None:
     ann, bob = stack.key_of(agent="ann"), stack.key_of(agent="bob")
@@ -61,7 +61,7 @@ async def test_an_agents_private_memory_is_invisible_to_another_and_there_in_its
     assert mine in await _seen(stack, ann, "kestrel", session=following["session"])
 
 
-async def test_a_sub_agents_memory_is_invisible_to_its_sibling_and_its_parents_only_if_granted(
+async def test_a_sub_agents_memory_is_hidden_from_its_sibling_and_shown_to_its_parent_if_granted(
     stack: Stack,
 ) -> None:
     one, two, told = (
@@ -81,7 +81,7 @@ async def test_a_sub_agents_memory_is_invisible_to_its_sibling_and_its_parents_o
     assert await _seen(stack, ann, "kestrel", session=started["session"]) == set()
 
 
-async def test_a_feature_of_one_project_is_a_stranger_to_that_of_another(stack: Stack) -> None:
+async def test_a_feature_of_one_project_is_separate_from_that_of_another(stack: Stack) -> None:
     key = stack.key_of()
     shop = await _start(stack, key, agent="ann", branch="feat/login.v2")
     bank = await _start(stack, key, agent="ann", project="bank", branch="feat/login.v2")

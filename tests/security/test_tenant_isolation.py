@@ -276,7 +276,7 @@ def _counts(stack: Stack, tenant: str) -> dict[str, int]:
         return tables.counts()
 
 
-async def test_no_route_shows_changes_or_betrays_anything_of_another_tenant(
+async def test_no_route_shows_changes_or_reveals_anything_of_another_tenant(
     alone: Stack, nats_url: str, theirs: Theirs
 ) -> None:
     mine = alone.key_of(tenant="madagascar", role=KeyRole.ADMIN)

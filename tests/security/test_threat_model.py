@@ -32,7 +32,7 @@ INJECTIONS = (
 )
 
 
-async def test_a_page_of_another_host_and_a_name_that_was_bound_anew_are_turned_away() -> None:
+async def test_foreign_origins_and_rebound_host_names_are_refused() -> None:
     sample = Sample()
     async with (
         start_service(sample.service(), Settings()) as url,
@@ -58,7 +58,7 @@ async def test_a_page_of_another_host_and_a_name_that_was_bound_anew_are_turned_
                         assert (await problem_of(answer))["code"] == "forbidden"
 
 
-async def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(stack: Stack) -> None:
+async def test_a_small_body_that_decompresses_to_a_huge_one_is_refused(stack: Stack) -> None:
     bomb = gzip.compress(b'{"content": "' + b"a" * 40_000_000 + b'"}')
     assert len(bomb) < 60_000
     packed = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
@@ -67,7 +67,7 @@ async def test_a_small_body_that_unpacks_to_a_huge_one_is_refused(stack: Stack) 
         assert (answer.status, answer.body["code"]) == (413, "too_large")
 
 
-async def test_words_of_sql_and_of_its_text_search_are_words(stack: Stack) -> None:
+async def test_sql_and_text_search_syntax_is_treated_as_words(stack: Stack) -> None:
     for number, words in enumerate(INJECTIONS):
         said = {"content": f"note {number} {words}", "tags": [words], "kind": "context"}
         made = await stack.post("/v1/remember", said)
@@ -83,7 +83,7 @@ async def test_words_of_sql_and_of_its_text_search_are_words(stack: Stack) -> No
     assert admin_rows(stack.admin_url, "select count(*) > 0 from reverie.api_key") == [(True,)]
 
 
-async def test_a_key_is_kept_as_a_hash_and_found_by_it_alone(stack: Stack) -> None:
+async def test_a_key_is_stored_as_a_hash_and_found_by_it_alone(stack: Stack) -> None:
     """Nothing is compared letter by letter: how long a look-up takes tells nothing of a key."""
     made = await stack.post("/v1/admin/keys", {"label": "k"})
     rows = admin_rows(stack.admin_url, "select hash, row_to_json(k)::text from reverie.api_key k")
@@ -97,7 +97,7 @@ async def test_a_key_is_kept_as_a_hash_and_found_by_it_alone(stack: Stack) -> No
     assert "like" not in body.lower()
 
 
-async def test_a_body_names_no_address_that_a_service_would_call(stack: Stack) -> None:
+async def test_no_body_field_is_an_address_that_a_service_would_call(stack: Stack) -> None:
     """What services call stands in their settings: nobody else can make them call anything."""
     calls: list[str] = []
 
@@ -126,7 +126,7 @@ async def test_a_body_names_no_address_that_a_service_would_call(stack: Stack) -
     assert calls == []
 
 
-def test_every_threat_names_tests_that_exist() -> None:
+def test_every_threat_names_existing_tests() -> None:
     """And every test of this module is named by a threat."""
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
     named = set()
@@ -137,10 +137,10 @@ def test_every_threat_names_tests_that_exist() -> None:
             assert re.search(rf"def {name}\(", (ROOT / path).read_text()), (path, name)
             named.add(name)
     own = re.findall(r"def (test_\w+)\(", Path(__file__).read_text())
-    assert set(own) - named == {"test_every_threat_names_tests_that_exist"}
+    assert set(own) - named == {"test_every_threat_names_existing_tests"}
 
 
-def test_the_parts_come_by_a_lock_file_with_hashes() -> None:
+def test_dependencies_are_locked_with_hashes() -> None:
     """What is installed is what was tried: each file of each part by its digest."""
     locked = (ROOT / "uv.lock").read_text()
     files = re.findall(r"\{ url = .*?\}", locked)

@@ -38,7 +38,7 @@ async def _true(value: bool) -> bool:
     return value
 
 
-async def test_the_bus_takes_changes_told_whole_and_buries_the_rest(
+async def test_valid_changes_are_taken_from_the_bus_and_others_become_dead_letters(
     stack: Stack, nats_url: str
 ) -> None:
     await stack.post("/v1/remember", {"content": "x", "scope": "project/shop"})
@@ -130,7 +130,7 @@ async def guarded_nats(tmp_path: Path) -> AsyncIterator[str]:
         await server.wait()
 
 
-async def test_a_publisher_that_may_use_one_tenant_s_subject_reaches_no_other(
+async def test_a_publisher_limited_to_one_tenants_subject_reaches_no_other(
     database: DatabaseUrls, guarded_nats: str
 ) -> None:
     refused: list[str] = []

@@ -113,7 +113,7 @@ def _take(place: Place, kind: str) -> list[dict[str, Any]]:
     return [row[0] for row in admin_rows(place.store.admin_url, sql, f"%.{kind}")]
 
 
-async def test_a_memory_keyed_like_a_file_is_no_file(place: Place) -> None:
+async def test_a_memory_whose_key_resembles_a_file_is_no_file(place: Place) -> None:
     [mine, other] = await write(
         place.store,
         new("how to read me", key="README.md", scope="project/p"),
@@ -129,7 +129,7 @@ async def test_a_memory_keyed_like_a_file_is_no_file(place: Place) -> None:
     assert [(n.kind, n.label) for n in near if n.type == "touches"] == [("file", "docs/README.md")]
 
 
-async def test_a_file_may_move_to_a_name_that_is_a_memory_s_key(place: Place) -> None:
+async def test_a_file_may_be_renamed_to_the_key_of_a_memory(place: Place) -> None:
     mine, other = await write(
         place.store,
         new("the plan", key="plan.md", scope="project/p"),
@@ -142,7 +142,7 @@ async def test_a_file_may_move_to_a_name_that_is_a_memory_s_key(place: Place) ->
     assert admin_rows(place.store.admin_url, "select path from anchor") == [("plan.md",)]
 
 
-async def test_a_file_whose_new_key_is_taken_stays_and_the_change_ends(place: Place) -> None:
+async def test_a_file_whose_new_key_is_taken_stays_and_the_change_completes(place: Place) -> None:
     mine, other = await write(
         place.store,
         new("a key as anchors have it", key="file:plan.md", scope="project/p"),
@@ -158,7 +158,7 @@ async def test_a_file_whose_new_key_is_taken_stays_and_the_change_ends(place: Pl
     assert (await place.store.memories.get(place.store.me, mine)).kind.value == "context"
 
 
-async def test_a_file_told_before_anything_is_derived_stays_until_the_memory_is_another(
+async def test_a_file_of_a_memory_stays_linked_until_the_memory_changes(
     place: Place,
 ) -> None:
     store = place.store
@@ -179,7 +179,7 @@ async def test_a_file_told_before_anything_is_derived_stays_until_the_memory_is_
     assert await touched() == ["b.py"]
 
 
-async def test_the_lines_that_a_memory_knows_outlive_a_rename(place: Place) -> None:
+async def test_line_ranges_of_a_memory_survive_a_rename(place: Place) -> None:
     [memory] = await write(
         place.store, new("the loop in a.py", scope="project/p", git={"lines": {"a.py": LINES}})
     )
@@ -191,7 +191,7 @@ async def test_the_lines_that_a_memory_knows_outlive_a_rename(place: Place) -> N
     assert _marks(place) == [(memory, "b.py", "stale")]
 
 
-async def test_an_edge_that_says_nonsense_of_lines_knows_none(place: Place) -> None:
+async def test_an_edge_with_invalid_line_ranges_has_none(place: Place) -> None:
     [memory] = await write(place.store, new("see a.py", scope="project/p"))
     await _enrich(place, memory, {"a.py": {"lines": "all of them"}})
     within = {"path": "a.py", "status": "modified", "hunks": [(12, 1, 12, 1)]}
@@ -199,7 +199,7 @@ async def test_an_edge_that_says_nonsense_of_lines_knows_none(place: Place) -> N
     assert _marks(place) == [(memory, "a.py", "suspect")]
 
 
-async def test_a_change_that_came_before_the_anchors_marks_the_memory_after_all(
+async def test_a_change_from_before_the_anchors_marks_the_memory_afterwards(
     place: Place,
 ) -> None:
     [memory] = await write(place.store, new("see a.py", scope="project/p"))
@@ -215,7 +215,7 @@ async def test_a_change_that_came_before_the_anchors_marks_the_memory_after_all(
     assert _marks(place) == [(memory, "a.py", "gone")]
 
 
-async def test_a_change_applied_again_tells_only_what_it_newly_marked(place: Place) -> None:
+async def test_a_reapplied_change_publishes_only_new_marks(place: Place) -> None:
     first, second = await write(
         place.store, new("see a.py", scope="project/p"), new("also a.py", scope="project/p")
     )
@@ -232,7 +232,7 @@ async def test_a_change_applied_again_tells_only_what_it_newly_marked(place: Pla
     assert told == [[str(first)], [], [str(second)], []]
 
 
-async def test_only_changes_of_the_memory_s_files_since_it_was_known_concern_it(
+async def test_only_changes_of_the_memorys_files_since_it_was_known_affect_it(
     place: Place,
 ) -> None:
     [memory, calm] = await write(
@@ -258,7 +258,7 @@ async def test_only_changes_of_the_memory_s_files_since_it_was_known_concern_it(
     assert _marks(place) == [(memory, "z.py", "suspect")]
 
 
-async def test_a_change_is_stored_when_no_anchors_are_in_the_making(place: Place) -> None:
+async def test_a_change_is_stored_while_no_anchors_are_being_derived(place: Place) -> None:
     """Whichever commits last sees the other: the change, who touches its files; the anchors, that
     there was a change."""
     making = "select pg_advisory_xact_lock_shared(hashtextextended('anchors p', id)) from tenant"
@@ -270,7 +270,7 @@ async def test_a_change_is_stored_when_no_anchors_are_in_the_making(place: Place
     assert await place.parts.changes.get(place.tenant, await posting)
 
 
-async def test_what_was_told_by_file_alone_is_told_better_by_who_knows_the_lines(
+async def test_a_change_by_file_is_refined_by_one_with_lines(
     place: Place,
 ) -> None:
     [memory] = await write(place.store, new("the loop in a.py", scope="project/p"))
@@ -289,7 +289,7 @@ async def test_what_was_told_by_file_alone_is_told_better_by_who_knows_the_lines
         assert (path, found) == ("a.py", grade)
 
 
-async def test_a_change_that_is_told_better_while_it_is_applied_is_applied_again(
+async def test_a_change_refined_while_being_applied_is_applied_again(
     place: Place,
 ) -> None:
     [memory] = await write(place.store, new("the loop in b.py", scope="project/p"))
@@ -306,7 +306,7 @@ async def test_a_change_that_is_told_better_while_it_is_applied_is_applied_again
     assert _marks(place) == [(memory, "b.py", "suspect")]
 
 
-async def test_the_row_and_the_rule_agree_on_any_marks(place: Place) -> None:
+async def test_stored_marks_and_domain_rule_agree_on_any_input(place: Place) -> None:
     chance = random.Random(11)
     memories = await write(place.store, *(new(f"memory {n}", scope="project/p") for n in range(40)))
     expected = {}
@@ -347,7 +347,7 @@ HISTORY = (
 )  # fmt: skip
 
 
-async def test_changes_leave_the_same_in_whatever_order_and_however_often_they_come(
+async def test_changes_have_the_same_result_in_any_order_and_number(
     place: Place,
 ) -> None:
     dice = random.Random(7)

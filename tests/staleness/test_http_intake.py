@@ -90,7 +90,7 @@ def pushed(**more: Any) -> dict[str, Any]:
     }
 
 
-async def test_github_tells_pushes_signed_with_the_secret_of_the_project(shop: Stack) -> None:
+async def test_github_pushes_are_accepted_with_the_project_signature(shop: Stack) -> None:
     path = "/v1/git/webhooks/github/shop"
     assert (await shop.call("PUT", path, {"secret": "short"})).status == 422
     writer = shop.key_of(role=KeyRole.WRITER)
@@ -185,7 +185,7 @@ def pull(**more: Any) -> dict[str, Any]:
     return {"action": "closed", "pull_request": body, "repository": home}
 
 
-async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None:
+async def test_gitlab_pushes_are_accepted_by_token_or_signature(shop: Stack) -> None:
     body = pushed(
         object_kind="push",
         project={"path_with_namespace": "us/shop", "default_branch": "main"},
@@ -233,7 +233,7 @@ async def test_gitlab_tells_pushes_by_token_or_by_signature(shop: Stack) -> None
     assert (await deliver(**signed(key, at))).body["duplicate"] is True
 
 
-async def test_the_rest_door_takes_much_once_and_refuses_by_name(shop: Stack) -> None:
+async def test_the_rest_route_accepts_large_changes_once_and_refuses_by_name(shop: Stack) -> None:
     files = [
         {"path": f"src/{n}.py", "status": "modified", "commit": SHA,
          "hunks": [{"old_start": 5 * m + 1, "old_lines": 2, "new_start": 5 * m + 1, "new_lines": 2,
@@ -284,7 +284,7 @@ async def _pieces(data: bytes) -> AsyncIterator[bytes]:
         yield data[at : at + 1024 * 1024]
 
 
-async def test_what_was_told_by_files_gives_way_to_what_tells_its_lines(shop: Stack) -> None:
+async def test_a_change_by_file_gives_way_to_one_with_lines(shop: Stack) -> None:
     git = {"files": ["a.py"], "lines": {"a.py": [[3, 4]]}, "commit": EARLIER}
     body = {"content": "lines 3 and 4 of a.py", "scope": "project/shop", "git": git}
     await shop.post("/v1/remember", {**body, "valid_from": "2025-01-01T00:00:00Z"})

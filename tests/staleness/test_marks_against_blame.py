@@ -15,7 +15,7 @@ TOTAL: list[Checked] = []
 
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 8))
-def test_no_edited_memory_is_missed_and_hardly_one_that_only_moved_is_flagged(
+def test_no_edited_memory_is_missed_and_few_merely_moved_ones_are_marked(
     seed: int, commits: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -70,7 +70,7 @@ def test_every_line_of_the_history_is_a_valid_event(history: list[GitChange]) ->
     }
 
 
-def test_memories_of_deleted_files_are_gone_by_the_commit_that_deleted_them(
+def test_memories_of_deleted_files_are_gone_by_the_deleting_commit(
     history: list[GitChange], trails: dict[FileAnchor, AnchorTrail]
 ) -> None:
     known = {anchor.path: trail for anchor, trail in trails.items()}
@@ -88,7 +88,7 @@ def test_memories_of_deleted_files_are_gone_by_the_commit_that_deleted_them(
         assert gone[0].commit == commit
 
 
-def test_renamed_files_take_their_memories_along_to_the_last_name(
+def test_renamed_files_take_their_memories_to_the_last_name(
     history: list[GitChange], trails: dict[FileAnchor, AnchorTrail]
 ) -> None:
     moved = [trail for trail in trails.values() if trail.previous_paths]
@@ -97,7 +97,7 @@ def test_renamed_files_take_their_memories_along_to_the_last_name(
     assert {trail.path for trail in moved} <= named
 
 
-def test_untouched_files_leave_their_memories_in_peace(
+def test_memories_of_untouched_files_are_not_marked(
     history: list[GitChange], trails: dict[FileAnchor, AnchorTrail]
 ) -> None:
     touched = {
@@ -113,7 +113,7 @@ def test_untouched_files_leave_their_memories_in_peace(
     assert sum(bool(trail.marks) for trail in trails.values()) > 5
 
 
-def test_hunks_tell_the_lines_that_changed_from_the_rest(history: list[GitChange]) -> None:
+def test_hunks_distinguish_changed_lines_from_the_rest(history: list[GitChange]) -> None:
     """An edit with many hunks: each old line is in one of them or it is not."""
     change, file = max(
         ((c, f) for c in history for f in c.files if len(f.hunks) <= 40),

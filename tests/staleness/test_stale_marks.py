@@ -62,7 +62,7 @@ def edited(path: str, line: int, **more: Any) -> dict[str, Any]:
     return {"path": path, "status": "modified", "hunks": [[line, 1, line, 1]]} | more
 
 
-async def test_doubt_spreads_over_who_leans_on_what_a_change_made_doubtful_and_ends_again(
+async def test_marks_spread_to_dependants_and_are_cleared_again(
     stack: Stack,
 ) -> None:
     shop = Shop(stack)
@@ -115,7 +115,7 @@ async def test_doubt_spreads_over_who_leans_on_what_a_change_made_doubtful_and_e
     assert (await stack.post(f"/v1/memories/{root}/confirm", None))["cleared"] == 0
 
 
-async def test_a_revert_an_approval_and_a_supersede_end_doubt(stack: Stack) -> None:
+async def test_a_revert_an_approval_and_a_supersede_clear_marks(stack: Stack) -> None:
     shop = Shop(stack)
     text = ("a.py counts", "b.py sums", "c.py sorts")
     one, two, three = [await shop.remember(words, key=words[:4]) for words in text]
@@ -132,7 +132,7 @@ async def test_a_revert_an_approval_and_a_supersede_end_doubt(stack: Stack) -> N
     assert await shop.stale(project="shop") == {}
 
 
-async def test_a_rename_takes_memories_along_onto_a_file_that_has_some_and_is_found_by_both_names(
+async def test_a_rename_merges_memories_into_the_target_file_and_both_names_find_them(
     stack: Stack,
 ) -> None:
     shop = Shop(stack)
@@ -161,7 +161,7 @@ async def _touches(stack: Stack, memory: str, path: str) -> bool:
     return [one["label"] for one in near if one["kind"] == "file"] == [path]
 
 
-async def test_what_happens_on_a_branch_stays_there_until_it_is_merged(stack: Stack) -> None:
+async def test_changes_on_a_branch_stay_there_until_it_is_merged(stack: Stack) -> None:
     shop = Shop(stack)
     main = await shop.remember("app.py opens the shop")
     git = {"branch": "feat/x", "files": ["app.py"]}
@@ -195,7 +195,7 @@ async def test_what_happens_on_a_branch_stays_there_until_it_is_merged(stack: St
     assert (await stack.get(f"/v1/memories/{lost}"))["status"] == "archived"
 
 
-async def test_lines_that_are_found_later_count_from_when_they_were_seen(stack: Stack) -> None:
+async def test_line_ranges_found_later_count_from_when_they_were_found(stack: Stack) -> None:
     shop = Shop(stack)
     memory = await shop.remember("`load` in src/store.py reads all")
     await shop.applied()

@@ -22,7 +22,7 @@ def read(**meta: Any) -> FileAnchor:
     )
 
 
-def test_a_memory_knows_a_file_from_when_its_session_wrote_it_or_its_lines_were_seen() -> None:
+def test_an_anchor_is_known_from_the_write_of_its_session_or_the_sight_of_its_lines() -> None:
     earlier, later = (NOON - HOUR).isoformat(), (NOON + HOUR).isoformat()
     assert (read().known_at, read().written_at) == (NOON, None)
     assert (read(wrote=earlier).known_at, read(wrote=earlier).written_at) == (NOON, NOON - HOUR)

@@ -48,7 +48,7 @@ async def _said(pair: Pair, text: bytes) -> bytes:
     return await pair[0].readexactly(len(text))
 
 
-async def test_without_a_fault_it_passes_everything_on(client: Pair) -> None:
+async def test_without_a_fault_everything_is_passed_on(client: Pair) -> None:
     payload = bytes(range(256)) * 2000
     assert await _said(client, payload) == payload
 
@@ -70,7 +70,7 @@ async def test_a_cut_refuses_new_connections_until_it_is_restored(proxy: ChaosPr
     pair[1].close()
 
 
-async def test_a_black_hole_swallows_data_until_it_is_restored(
+async def test_a_black_hole_holds_data_back_until_it_is_restored(
     proxy: ChaosProxy, client: Pair
 ) -> None:
     proxy.blackhole()
@@ -148,7 +148,7 @@ async def test_leaving_the_block_leaves_no_task(echo_port: int) -> None:
         writer.close()
 
 
-async def test_a_target_that_is_not_there_ends_the_connection() -> None:
+async def test_a_missing_target_ends_the_connection() -> None:
     async with ChaosProxy("127.0.0.1", 1) as proxy:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
         with suppress(OSError):

@@ -31,7 +31,7 @@ async def _ticking(ends: list[str]) -> AsyncIterator[list[int]]:
     ends.append("in order")
 
 
-async def test_it_goes_on_beside_the_loop_of_a_test_and_stands_still_between_tests() -> None:
+async def test_a_shared_resource_runs_while_in_use_and_pauses_between_tests() -> None:
     ends: list[str] = []
     with held_beside(_ticking(ends)) as held:
         for _ in range(2):
@@ -45,7 +45,7 @@ async def test_it_goes_on_beside_the_loop_of_a_test_and_stands_still_between_tes
     assert ends == ["in order"]
 
 
-async def test_who_used_it_for_no_time_leaves_it_at_rest_and_ready_for_the_next() -> None:
+async def test_a_resource_used_only_briefly_is_paused_and_ready_for_the_next() -> None:
     with held_beside(_ticking([])) as held:
         for _ in range(20):
             with held.used():
@@ -59,7 +59,7 @@ async def _longer(ticks: list[int], than: int) -> bool:
     return len(ticks) > than + 3
 
 
-def test_what_cannot_be_opened_says_why_and_holds_up_nobody() -> None:
+def test_a_resource_that_fails_to_open_raises_and_blocks_nobody() -> None:
     @asynccontextmanager
     async def broken() -> AsyncIterator[None]:
         raise OSError("no room")
@@ -73,7 +73,7 @@ def _port(url: str) -> int:
     return int(url.rsplit(":", 1)[1])
 
 
-def test_the_shared_postgres_takes_queries_and_has_pgvector(postgres_server: str) -> None:
+def test_the_shared_postgres_answers_queries_and_has_pgvector(postgres_server: str) -> None:
     with psycopg.connect(postgres_server) as db:
         found = db.execute(
             "select default_version from pg_available_extensions where name = 'vector'"
@@ -82,7 +82,7 @@ def test_the_shared_postgres_takes_queries_and_has_pgvector(postgres_server: str
     assert tuple(map(int, found[0].split(".")))[:2] >= (0, 8)
 
 
-def test_an_empty_database_is_the_tests_own(empty_database: DatabaseUrls) -> None:
+def test_an_empty_database_belongs_to_its_test(empty_database: DatabaseUrls) -> None:
     with psycopg.connect(empty_database.admin_url) as db:
         assert db.execute("select current_database()").fetchone() == (empty_database.name,)
 

@@ -56,7 +56,7 @@ def _found(state: State = STATE, *sights: Sight) -> list[str]:
     return [violation.rule for violation in violations(DEEDS, sights, {"a": state})]
 
 
-def test_a_history_that_holds_is_found_to_hold() -> None:
+def test_a_consistent_history_is_accepted() -> None:
     landed = STATE.memories | {"m5": Kept("active", "mkax0x7", ("mkax0x7",))}
     told_anew = STATE.memories | {"m9": Kept("active", SAID, (SAID, "what came after", SAID))}
     assert _found() == []
@@ -81,9 +81,7 @@ def test_a_history_that_holds_is_found_to_hold() -> None:
         ("key", {"m3": Kept("superseded", "mkax0x6", ("mkax0x6",), "shared")}),
     ],
 )
-def test_a_memory_that_is_not_as_it_must_be_is_found(
-    rule: str, changed: dict[str, Kept | None]
-) -> None:
+def test_a_memory_in_a_wrong_state_is_reported(rule: str, changed: dict[str, Kept | None]) -> None:
     memories = {**STATE.memories, **changed}
     left = {memory: kept for memory, kept in memories.items() if kept}
     assert rule in _found(replace(STATE, memories=left))
@@ -109,13 +107,13 @@ def test_a_memory_that_is_not_as_it_must_be_is_found(
         ("vault", {"vault": {"last-0": (2, "mkax0x14")}}),
     ],
 )
-def test_links_turns_changes_judgements_sessions_and_entries_count_once(
+def test_links_turns_changes_reviews_sessions_and_entries_count_once(
     rule: str, changed: dict[str, Any]
 ) -> None:
     assert rule in _found(replace(STATE, **changed))
 
 
-def test_the_newest_change_of_a_file_must_be_marked_and_stands_for_those_before_it() -> None:
+def test_the_newest_change_of_a_file_must_be_marked_and_covers_earlier_ones() -> None:
     later = Deed(Act.CHANGE, "a", "decade", Outcome.DONE, path="src/a.py", began=6.0, ended=7.0)
     of_later = Counter({("m1", later.marker, later.path): 1})
     changes = Counter({COMMIT: 1, later.marker: 1})
@@ -125,7 +123,7 @@ def test_the_newest_change_of_a_file_must_be_marked_and_stands_for_those_before_
         assert [violation.rule for violation in told] == found
 
 
-def test_what_another_tenant_saw_or_a_client_did_not_read_back_is_found() -> None:
+def test_foreign_reads_and_unread_writes_are_reported() -> None:
     assert _found(STATE, Sight("b", frozenset({A1}))) == ["seen by another tenant"]
     assert _found(STATE, Sight("a", frozenset({A2}), A1)) == ["not read back"]
 
@@ -135,7 +133,7 @@ class _Unheard(Client):
         return 0, {}
 
 
-async def test_an_edit_that_is_never_answered_is_unknown_and_nothing_is_expected_of_it() -> None:
+async def test_an_unanswered_edit_is_unknown_and_nothing_is_expected_of_it() -> None:
     async with aiohttp.ClientSession() as http:
         client = _Unheard(http, "", "", "a", 0, Log(), Random(1), [_Mine("m1", A1, 1)])
         await client.edit()

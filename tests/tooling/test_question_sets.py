@@ -12,13 +12,13 @@ NAMES = ("chinese", "identifiers")
 HALVES = {"dev", "held out"}
 
 
-def test_they_are_all_there_and_found_by_name() -> None:
+def test_every_question_set_is_found_by_name() -> None:
     assert sorted(file.stem for file in OWN.glob("*.json")) == list(NAMES)
     assert [one.name for one in sets_named(NAMES)] == [name.capitalize() for name in NAMES]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_documents_are_many_and_none_stands_twice(name: str) -> None:
+def test_documents_are_many_and_distinct(name: str) -> None:
     texts = [one.text for one in own(name).documents]
     assert len(texts) >= 150
     assert len(set(texts)) == len(texts)
@@ -26,7 +26,7 @@ def test_documents_are_many_and_none_stands_twice(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_questions_are_many_in_each_half_and_none_is_asked_twice(name: str) -> None:
+def test_questions_are_many_in_each_half_and_distinct(name: str) -> None:
     questions = own(name).questions
     halves = Counter(one.half for one in questions)
     assert set(halves) == HALVES
@@ -46,7 +46,7 @@ def test_every_question_has_an_answer_among_the_documents(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_type_of_question_is_in_both_halves(name: str) -> None:
+def test_every_question_type_is_in_both_halves(name: str) -> None:
     asked = own(name).questions
     types = {one.type for one in asked}
     assert len(types) >= 6

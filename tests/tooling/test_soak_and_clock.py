@@ -26,7 +26,7 @@ except ValueError:
 """
 
 
-def test_a_process_whose_clock_is_moved_sleeps_as_long_as_it_asked() -> None:
+def test_a_process_with_a_shifted_clock_sleeps_as_long_as_requested() -> None:
     found = [*Path("/usr/lib").glob("*/faketime/libfaketime.so.1")]
     moved = {"LD_PRELOAD": str(found[0]), "FAKETIME": "+600"} if found else {}
     env = {"PYTHONPATH": str(CLOCK), "FAKETIME_DONT_FAKE_MONOTONIC": "1", **moved}
@@ -58,7 +58,7 @@ def _seen(slope: float, late: float = 0.0) -> list[Sample]:
     ]
 
 
-def test_what_grows_once_its_caches_are_full_is_told_and_nothing_else() -> None:
+def test_growth_after_the_caches_are_full_is_reported_and_nothing_else() -> None:
     found = Soaked(Load(minutes=50, warm=10), connections=[10.0] * 360)
     found.samples |= {"flat": _seen(0.9), "leaks": _seen(1.2), "busy": _seen(0.0, late=30)}
     assert growth(found.samples["leaks"], warm=10) == pytest.approx(1.2)
@@ -70,7 +70,7 @@ def test_what_grows_once_its_caches_are_full_is_told_and_nothing_else() -> None:
     assert found.failures()[-1] == "Postgres has more connections in the end: 10, 10, 20"
 
 
-async def test_a_soak_that_is_told_to_end_takes_down_what_it_started() -> None:
+async def test_an_interrupted_soak_stops_what_it_started() -> None:
     taken_down = False
 
     async def work() -> Soaked:

@@ -49,7 +49,7 @@ def _covers(grants: list[str] | tuple[str, ...], one: str) -> bool:
 
 
 @given(patterns, patterns, scope)
-def test_what_two_lists_have_in_common_covers_what_both_cover(
+def test_an_intersection_covers_what_both_lists_cover(
     one: list[str], other: list[str], asked: str
 ) -> None:
     assert _covers(intersect_patterns(one, other), asked) is (
@@ -58,7 +58,7 @@ def test_what_two_lists_have_in_common_covers_what_both_cover(
 
 
 @given(patterns, agent, scope)
-def test_a_bound_key_loses_other_agents_scopes_and_nothing_else(
+def test_a_bound_key_loses_only_other_agents_scopes(
     grants: list[str], who: str, asked: str
 ) -> None:
     left = _covers(restrict_to_agent(grants, who), asked)
@@ -72,7 +72,7 @@ def test_a_bound_key_loses_other_agents_scopes_and_nothing_else(
 
 
 @given(patterns, agent)
-def test_taking_away_twice_takes_away_no_more(grants: list[str], who: str) -> None:
+def test_restricting_twice_equals_restricting_once(grants: list[str], who: str) -> None:
     once = restrict_to_agent(grants, who)
     assert set(restrict_to_agent(once, who)) == set(once)
 
@@ -90,7 +90,7 @@ def test_a_session_never_reads_another_agents_scopes(
 
 
 @given(st.text(min_size=1, max_size=30).filter(lambda text: not is_blank(text)))
-def test_the_name_of_an_agent_is_its_own_name(text: str) -> None:
+def test_the_name_of_an_agent_is_its_canonical_name(text: str) -> None:
     assert normalize_agent_name(normalize_agent_name(text)) == normalize_agent_name(text)
 
 
@@ -110,7 +110,7 @@ def _canonical(text: str) -> str:
 
 
 @given(heads, branch)
-def test_any_branch_is_a_feature_at_every_door(head: str, name: str) -> None:
+def test_any_branch_name_is_a_feature_scope(head: str, name: str) -> None:
     text = f"{head}/{name}"
     scope = _canonical(text)
     assert SAFE.fullmatch(scope)
@@ -121,21 +121,21 @@ def test_any_branch_is_a_feature_at_every_door(head: str, name: str) -> None:
 
 
 @given(st.lists(branch, min_size=2, max_size=5))
-def test_features_that_are_named_otherwise_stay_apart(names: list[str]) -> None:
+def test_different_feature_names_stay_distinct(names: list[str]) -> None:
     scopes = {_canonical(f"feature/{name}") for name in names}
     forms = {unicodedata.normalize("NFKC", name).strip() for name in names}
     assert len(scopes) == len(forms)
 
 
 @given(st.sampled_from(["user", "agent", "session", "project", "topic", "topic/t"]), named)
-def test_any_name_without_a_slash_is_a_name_everywhere(head: str, name: str) -> None:
+def test_any_name_without_a_slash_is_valid_everywhere(head: str, name: str) -> None:
     scope = _canonical(f"{head}/{name}")
     assert SAFE.fullmatch(scope)
     assert list(parse_display_names(f"{head}/{name}")) in ([], [scope])
 
 
 @given(st.text(max_size=40))
-def test_what_a_pattern_is_read_as_is_read_as_itself(text: str) -> None:
+def test_a_parsed_pattern_parses_to_itself(text: str) -> None:
     try:
         found = parse_pattern(text)
     except InvalidInput:

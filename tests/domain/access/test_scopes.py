@@ -45,7 +45,7 @@ name = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,10}", fullmatch=True)
         "project/" + "x" * MAX_SLUG_LENGTH,
     ],
 )
-def test_every_form_of_the_grammar_is_taken_as_it_is(text: str) -> None:
+def test_every_form_of_the_grammar_is_accepted_unchanged(text: str) -> None:
     assert parse_scope(text) == text
 
 
@@ -72,7 +72,7 @@ def test_every_form_of_the_grammar_is_taken_as_it_is(text: str) -> None:
         "agent/team/bot",
     ],
 )
-def test_what_is_no_scope_is_refused_with_the_grammar(text: str) -> None:
+def test_an_invalid_scope_is_refused_with_the_grammar(text: str) -> None:
     with pytest.raises(InvalidInput, match="global, user/<u>"):
         parse_scope(text)
 
@@ -92,7 +92,7 @@ def test_what_is_no_scope_is_refused_with_the_grammar(text: str) -> None:
         "topic/ /b",
     ],
 )
-def test_what_is_no_name_is_refused_with_what_a_name_is(text: str) -> None:
+def test_an_invalid_name_is_refused_with_the_rule(text: str) -> None:
     with pytest.raises(InvalidInput, match="is no name: a name is 1 to 200 characters"):
         parse_scope(text)
 
@@ -111,13 +111,13 @@ def test_what_is_no_name_is_refused_with_what_a_name_is(text: str) -> None:
         ("project/My Shop/*", f"project/{slugify('My Shop')}/*"),
     ],
 )
-def test_a_pattern_is_a_scope_or_all_below_one(pattern: str, canonical: str) -> None:
+def test_a_pattern_is_a_scope_or_everything_below_one(pattern: str, canonical: str) -> None:
     assert parse_pattern(pattern) == canonical
     assert parse_pattern(canonical) == canonical
 
 
 @pytest.mark.parametrize("pattern", ["nope/*", "feature/feat/*", "project/p/feature/f/*", "a/**"])
-def test_a_pattern_over_what_nothing_lies_below_is_refused(pattern: str) -> None:
+def test_a_pattern_over_a_scope_without_children_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput):
         parse_pattern(pattern)
 
@@ -134,12 +134,12 @@ def test_a_pattern_over_what_nothing_lies_below_is_refused(pattern: str) -> None
         ("  project/p  ", "project/p"),
     ],
 )
-def test_aliases_and_case_of_the_first_word_are_read(text: str, canonical: str) -> None:
+def test_aliases_and_the_case_of_the_first_word_are_accepted(text: str, canonical: str) -> None:
     assert parse_scope(text) == canonical
 
 
 @given(st.text(max_size=40))
-def test_a_scope_that_is_accepted_is_canonical(text: str) -> None:
+def test_an_accepted_scope_is_canonical(text: str) -> None:
     try:
         found = parse_scope(text)
     except InvalidInput:
@@ -164,7 +164,7 @@ def test_a_slug_is_its_own_slug(text: str) -> None:
 
 
 @given(name)
-def test_a_plain_name_stays_as_it_is(text: str) -> None:
+def test_a_plain_name_stays_unchanged(text: str) -> None:
     assume(not text.endswith(("-", "_")))
     assert slugify(text) == text
 
@@ -179,12 +179,12 @@ def test_a_plain_name_stays_as_it_is(text: str) -> None:
         ["x-", "x", "x_", "_x"],
     ],
 )
-def test_names_that_differ_stay_apart(names: list[str]) -> None:
+def test_different_names_stay_distinct(names: list[str]) -> None:
     assert len({slugify(one) for one in names}) == len(names)
 
 
 @given(st.lists(st.text("ab/.- A", min_size=1, max_size=6), unique=True, min_size=2, max_size=40))
-def test_changed_names_do_not_meet(names: list[str]) -> None:
+def test_normalized_names_do_not_collide(names: list[str]) -> None:
     stripped = {one.strip() for one in names if one.strip()}
     assert len({slugify(one) for one in stripped}) == len(stripped)
 
@@ -195,7 +195,7 @@ def test_a_name_without_content_is_refused() -> None:
             slugify(text)
 
 
-def test_the_same_name_in_two_unicode_forms_is_one() -> None:
+def test_two_unicode_forms_of_a_name_are_one() -> None:
     assert slugify("café") == slugify("cafe\u0301")
 
 
@@ -214,13 +214,13 @@ def test_the_same_name_in_two_unicode_forms_is_one() -> None:
         ("", "global", False),
     ],
 )
-def test_a_pattern_covers_what_it_names_and_what_lies_below(
+def test_a_pattern_covers_its_scope_and_everything_below(
     pattern: str, scope: str, covered: bool
 ) -> None:
     assert scope_matches(pattern, scope) is covered
 
 
-def test_the_project_of_a_scope_is_named() -> None:
+def test_the_project_of_a_scope_is_found() -> None:
     assert project_of_scope("project/p/feature/f") == "p"
     assert project_of_scope("agent/a") is None
 
@@ -236,13 +236,13 @@ def test_the_project_of_a_scope_is_named() -> None:
         (None, None, None, "global"),
     ],
 )
-def test_lasting_memories_go_home(
+def test_lasting_memories_go_to_the_home_scope(
     project: str | None, agent: str | None, branch: str | None, scope: str
 ) -> None:
     assert build_scope(home_levels(project, agent, branch)) == scope
 
 
-def test_a_session_reads_its_home_what_is_above_its_own_and_global() -> None:
+def test_a_session_reads_its_home_its_parents_its_own_scope_and_global() -> None:
     assert default_read_scopes("project/p/feature/f", "ann", "bob") == [
         "project/p/feature/f",
         "project/p",
@@ -255,5 +255,5 @@ def test_a_session_reads_its_home_what_is_above_its_own_and_global() -> None:
 
 
 @given(st.text(min_size=1, max_size=40))
-def test_any_scope_text_makes_a_safe_subject(scope: str) -> None:
+def test_any_scope_makes_a_valid_subject(scope: str) -> None:
     assert re.fullmatch(r"dream\.t\.[0-9a-f]{16}\.requested", dream_subject("t", scope))

@@ -17,7 +17,7 @@ from tests.domain.context.test_context_block import memory
 OPEN = ["/home/ann/shop/src/middleware/auth.ts", "db/seed.sql", "Makefile"]
 
 
-def test_paths_are_cleaned_and_give_their_names_and_folders() -> None:
+def test_paths_are_normalized_and_yield_names_and_folders() -> None:
     assert normalize_paths(["./src//a.ts", "src\\a.ts", "", "/"]) == ["src/a.ts"]
     assert list_file_names(OPEN) == ["Makefile", "auth.ts", "seed.sql"]
     assert list_folder_suffixes(["shop/src/a.ts", "b.ts"]) == ["shop/src", "src"]
@@ -34,9 +34,7 @@ def test_paths_are_cleaned_and_give_their_names_and_folders() -> None:
         ("README.md", None),
     ],
 )
-def test_a_file_is_near_where_it_is_open_or_lies_beside_an_open_one(
-    path: str, why: str | None
-) -> None:
+def test_a_file_is_near_if_it_is_open_or_beside_an_open_one(path: str, why: str | None) -> None:
     assert explain_relevance(path, normalize_paths(OPEN)) == why
 
 
@@ -52,7 +50,7 @@ def test_a_file_is_near_where_it_is_open_or_lies_beside_an_open_one(
         ("Money is kept in cents", None),
     ],
 )
-def test_a_convention_is_called_for_by_its_language_or_folder(said: str, why: str | None) -> None:
+def test_a_convention_applies_by_language_or_folder(said: str, why: str | None) -> None:
     found = list(find_file_conventions([memory(1, Kind.CONVENTION, said)], normalize_paths(OPEN)))
     assert [one.why for one in found] == ([why] if why else [])
     assert not list(find_file_conventions([memory(1, Kind.LESSON, said)], normalize_paths(OPEN)))

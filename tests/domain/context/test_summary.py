@@ -41,7 +41,7 @@ NOTES = [
 ]
 
 
-def test_kinds_have_their_sections_in_a_fixed_order() -> None:
+def test_kinds_have_sections_in_a_fixed_order() -> None:
     assert summarize_memories(NOTES, words, 200).text == (
         "## Conventions\n- Always run the linter\n\n"
         "## Decisions\n- Use Postgres\n- Use NATS\n\n"
@@ -50,7 +50,7 @@ def test_kinds_have_their_sections_in_a_fixed_order() -> None:
     )
 
 
-def test_pinned_comes_first_then_the_surer_then_the_newer() -> None:
+def test_pinned_memories_come_first_then_by_confidence_and_age() -> None:
     pinned = Note(Kind.DECISION, "Pinned", pinned=True, confidence=0.1)
     sure = Note(Kind.DECISION, "Sure", confidence=1.0, updated_at=DAY - timedelta(days=9))
     lines = summarize_memories([*NOTES, sure, pinned], words, 200).text.splitlines()
@@ -58,14 +58,14 @@ def test_pinned_comes_first_then_the_surer_then_the_newer() -> None:
     assert lines[start + 1 : start + 4] == ["- Pinned", "- Sure", "- Use Postgres"]
 
 
-def test_a_loud_section_leaves_room_for_the_others() -> None:
+def test_a_large_section_leaves_room_for_the_others() -> None:
     loud = [Note(Kind.CONVENTION, f"Rule number {i} says always do this") for i in range(100)]
     text = summarize_memories([*loud, *NOTES], words, 120).text
     assert "## Decisions" in text
     assert "## Bugs and fixes" in text
 
 
-def test_anchors_are_not_summarised_and_nothing_gives_nothing() -> None:
+def test_anchors_are_not_summarized_and_no_input_yields_no_text() -> None:
     assert summarize_memories([Note(Kind.FILE, "src/a.py")], words, 100).text == ""
     assert summarize_memories([], words, 100).text == ""
     assert summarize_memories(NOTES, words, 0).text == ""
@@ -85,7 +85,9 @@ def test_anchors_are_not_summarised_and_nothing_gives_nothing() -> None:
     ),
     st.integers(0, 120),
 )
-def test_it_keeps_to_the_cap_and_does_not_depend_on_the_order(notes: list[Note], cap: int) -> None:
+def test_the_summary_keeps_its_cap_and_does_not_depend_on_the_order(
+    notes: list[Note], cap: int
+) -> None:
     notes = [replace(note, updated_at=DAY + timedelta(hours=i)) for i, note in enumerate(notes)]
     text = summarize_memories(notes, words, cap).text
     assert words(text) <= cap
@@ -94,7 +96,7 @@ def test_it_keeps_to_the_cap_and_does_not_depend_on_the_order(notes: list[Note],
 
 @settings(database=None, max_examples=60, deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=400), max_size=12), st.integers(0, 12))
-def test_without_what_went_it_tells_the_rest(contents: list[str], kept: int) -> None:
+def test_a_removed_memory_is_left_out_and_the_rest_stays(contents: list[str], kept: int) -> None:
     notes = [Note(Kind.DECISION, content) for content in contents]
     whole = summarize_memories(notes, len, 100_000).text
     gone = contents[kept:]
@@ -103,7 +105,7 @@ def test_without_what_went_it_tells_the_rest(contents: list[str], kept: int) -> 
     assert set(remove_lines(whole, gone).splitlines()) <= set(whole.splitlines())
 
 
-def test_a_heading_that_nothing_follows_goes_too() -> None:
+def test_a_heading_without_lines_is_removed() -> None:
     summary = "## Decisions\n- a\n- b\n\n## How to\n- c"
     assert remove_lines(summary, ["c"]) == "## Decisions\n- a\n- b"
     assert remove_lines(summary, ["a", "b\n- more"]) == "## How to\n- c"
@@ -121,9 +123,7 @@ def test_a_heading_that_nothing_follows_goes_too() -> None:
     ),
     st.integers(0, 60),
 )
-def test_what_it_rests_on_tells_it_again_however_much_was_cut(
-    given: list[tuple[Kind, str, int]], cap: int
-) -> None:
+def test_its_sources_reproduce_the_summary(given: list[tuple[Kind, str, int]], cap: int) -> None:
     notes = [Note(k, text, updated_at=DAY + timedelta(hours=h)) for k, text, h in given]
     told = summarize_memories(notes, words, cap)
     again = summarize_memories(told.sources, words, cap)
@@ -133,7 +133,7 @@ def test_what_it_rests_on_tells_it_again_however_much_was_cut(
     assert told.is_complete == (len(told.sources) == len(shown))
 
 
-def test_what_was_cut_is_looked_at_again_where_it_may_come_in() -> None:
+def test_a_truncated_summary_is_rebuilt_when_there_is_room() -> None:
     assert needs_rebuild(was_complete=False, weights_changed=True, tokens=100, cap=100)
     assert needs_rebuild(was_complete=False, weights_changed=False, tokens=80, cap=100)
     assert not needs_rebuild(was_complete=False, weights_changed=False, tokens=95, cap=100)

@@ -78,33 +78,33 @@ def test_confidence_stays_within_its_bounds_and_never_rises_with_time(
 
 
 @given(memories, st.floats(0, 1))
-def test_who_was_surer_stays_surer(one: Memory, base: float) -> None:
+def test_the_order_of_confidence_is_kept_over_time(one: Memory, base: float) -> None:
     other = Memory(**(one.__dict__ | {"confidence": base}))
     low, high = sorted((one, other), key=lambda each: each.confidence)
     assert current_confidence(low, NOW) <= current_confidence(high, NOW)
 
 
 @given(memories)
-def test_a_use_never_makes_less_sure(one: Memory) -> None:
+def test_using_a_memory_never_lowers_its_confidence(one: Memory) -> None:
     used = MemoryUsage(one.use.count + 1, NOW, min(1.0, one.use.boost + 0.2))
     assert current_confidence(one, NOW) <= current_confidence(one, NOW, use=used) <= 1
 
 
 @pytest.mark.parametrize("kind", STAY)
-def test_kinds_that_stay_lose_nothing_with_time(kind: Kind) -> None:
+def test_permanent_kinds_keep_their_confidence(kind: Kind) -> None:
     assert current_confidence(memory(10_000, kind), NOW) == 0.8
     assert not has_decayed(memory(10_000, kind), NOW)
 
 
 @pytest.mark.parametrize("kind", FADE)
-def test_kinds_that_fade_lose_half_in_a_half_life_and_keep_a_floor(kind: Kind) -> None:
+def test_decaying_kinds_lose_half_in_a_half_life_down_to_a_floor(kind: Kind) -> None:
     assert current_confidence(memory(0, kind), NOW) == 0.8
     assert current_confidence(memory(HALF_LIVES[kind], kind), NOW) == pytest.approx(0.4)
     assert current_confidence(memory(10_000, kind), NOW) == FLOOR
     assert has_decayed(memory(10_000, kind), NOW)
 
 
-def test_identity_lessons_and_what_is_pinned_never_fade() -> None:
+def test_identity_lessons_and_pinned_memories_never_decay() -> None:
     assert {Kind.IDENTITY, Kind.LESSON} <= set(STAY)
     assert current_confidence(memory(10_000, pinned=True), NOW) == 0.8
     assert is_permanent(memory(pinned=True))
@@ -119,7 +119,7 @@ def test_two_half_lives_leave_a_quarter() -> None:
     assert current_confidence(memory(14, Kind.LESSON, confidence=1.0), NOW, lives) == 1.0
 
 
-def test_half_lives_are_chosen_by_kind_alias_or_for_all_others() -> None:
+def test_half_lives_are_set_by_kind_alias_or_default() -> None:
     lives = parse_half_lives({"default": 10, "choice": 7})
     assert (lives[Kind.DECISION], lives[Kind.BUG]) == (7, 10)
     assert parse_half_lives({}) == HALF_LIVES
@@ -127,12 +127,12 @@ def test_half_lives_are_chosen_by_kind_alias_or_for_all_others() -> None:
         parse_half_lives({"mood": 3})
 
 
-def test_superseded_memories_fade_twice_as_fast() -> None:
+def test_superseded_memories_decay_twice_as_fast() -> None:
     old = memory(30, status=MemoryStatus.SUPERSEDED, confidence=1.0)
     assert current_confidence(old, NOW) == pytest.approx(0.25)
 
 
-def test_orphans_fade_faster_once_they_had_time_to_be_linked() -> None:
+def test_orphans_decay_faster_once_they_had_time_to_be_linked() -> None:
     young, old = ORPHAN_AFTER_DAYS, ORPHAN_AFTER_DAYS + 20
     assert current_confidence(memory(young, linked=False), NOW) == current_confidence(
         memory(young), NOW
@@ -140,11 +140,11 @@ def test_orphans_fade_faster_once_they_had_time_to_be_linked() -> None:
     assert current_confidence(memory(old, linked=False), NOW) < current_confidence(memory(old), NOW)
 
 
-def test_what_was_confirmed_or_used_is_young_again_and_what_was_marked_is_not() -> None:
+def test_confirming_or_using_a_memory_restarts_its_decay_and_marking_does_not() -> None:
     assert current_confidence(memory(60, confirmed_at=NOW), NOW) == 0.8
     assert current_confidence(memory(60, use=MemoryUsage(1, NOW, 0.2)), NOW) == 1.0
     assert current_confidence(memory(60, updated_at=NOW, staleness=0.5), NOW) == pytest.approx(0.2)
 
 
-def test_a_neighbour_is_boosted_and_not_young_again() -> None:
+def test_a_neighbour_is_boosted_without_restarting_its_decay() -> None:
     assert current_confidence(memory(30, use=MemoryUsage(boost=0.2)), NOW) == pytest.approx(0.5)

@@ -31,33 +31,33 @@ from reverie.domain.formats.procedures import fill_procedure, parse_procedure, r
         ("a.b.io", "b.io"),
     ],
 )
-def test_a_host_counts_as_what_one_owner_registered(said: str, root: str) -> None:
+def test_a_host_is_reduced_to_its_registered_domain(said: str, root: str) -> None:
     assert extract_root_domain(said) == root
 
 
 @pytest.mark.parametrize("said", ["localhost", "not one.com", "a..b", "-a.com", "http://"])
-def test_what_is_no_domain_is_refused(said: str) -> None:
+def test_an_invalid_domain_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput):
         extract_root_domain(said)
 
 
-def test_pages_of_one_owner_corroborate_once() -> None:
+def test_pages_of_one_domain_corroborate_once() -> None:
     tag = build_learned_fact("t", "c", "low", ["a.x.com", "b.x.com", "y.org"], date(2026, 1, 1))
     assert (tag.corroborations, tag.domains) == (2, ("x.com", "y.org"))
 
 
-def test_a_claim_is_the_same_however_it_is_spaced_cased_and_ended() -> None:
+def test_a_claim_is_the_same_despite_spacing_case_and_punctuation() -> None:
     assert hash_claim("The  pool\nleaks.") == hash_claim("the pool leaks")
     assert hash_claim("the pool leaks") != hash_claim("the pool does not leak")
 
 
-def test_values_are_not_filled_again_and_what_is_missing_is_named() -> None:
+def test_values_are_filled_once_and_missing_ones_are_named() -> None:
     done = fill_procedure("To {a}", ["x {b}", "y {c} {{d}} ${e} {1}"], {"a": "{b}", "b": "B"})
     assert (done.title, done.steps) == ("To {b}", ("x B", "y {c} {{d}} ${e} {1}"))
     assert done.missing == ("c",)
 
 
-def test_steps_are_read_from_a_list_where_none_were_given_or_the_content_was_edited() -> None:
+def test_steps_are_parsed_from_a_list_when_none_were_given_or_the_content_changed() -> None:
     content = "To deploy:\n\n1. build\n   with care\n2) push"
     assert parse_procedure(content, {}) == ("To deploy:", ("build\n   with care", "push"))
     assert parse_procedure(content, {"steps": ["old"]})[1] == ("build\n   with care", "push")
@@ -69,5 +69,5 @@ TRIMMED = LINE.map(str.strip).filter(bool)
 
 @settings(database=None, deadline=None)
 @given(TRIMMED, st.lists(TRIMMED, min_size=1, max_size=8))
-def test_steps_come_back_as_they_were_given(title: str, steps: list[str]) -> None:
+def test_steps_are_returned_as_given(title: str, steps: list[str]) -> None:
     assert parse_procedure(render_steps(title, steps), {"steps": steps}) == (title, tuple(steps))

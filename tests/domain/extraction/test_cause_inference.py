@@ -33,7 +33,7 @@ def _found(memories: list[list[str]]) -> set[str]:
     return {f"{c.src.int - 1}>{c.dst.int - 1}" for c in causes}
 
 
-def test_causes_are_found_in_labelled_stories_and_hardly_a_wrong_one() -> None:
+def test_causes_are_found_in_labelled_stories_with_few_false_ones() -> None:
     right = wrong = missed = 0
     mistakes = []
     for name, memories, labels in STORIES:
@@ -49,7 +49,7 @@ def test_causes_are_found_in_labelled_stories_and_hardly_a_wrong_one() -> None:
     assert recall >= 0.7, mistakes
 
 
-def test_a_cause_brings_its_sentence_and_how_sure_it_is() -> None:
+def test_a_cause_has_its_sentence_and_a_confidence() -> None:
     bug, decision = _told(STORIES[0][1])
     [cause] = infer_causes(decision, [bug])
     assert (cause.src, cause.dst, cause.rule) == (bug.id, decision.id, "said")
@@ -57,6 +57,6 @@ def test_a_cause_brings_its_sentence_and_how_sure_it_is() -> None:
     assert 0.5 < cause.confidence <= 0.9
 
 
-def test_the_same_cause_is_found_whichever_memory_is_looked_at() -> None:
+def test_the_same_cause_is_found_from_either_memory() -> None:
     bug, decision = _told(STORIES[0][1])
     assert infer_causes(bug, [decision]) == infer_causes(decision, [bug])

@@ -35,14 +35,12 @@ from reverie.domain.extraction.user_corrections import (
         ("以后把日志库换成zap", "日志库", "zap"),
     ],
 )
-def test_a_correction_names_what_is_out_and_what_takes_its_place(
-    said: str, old: str, new: str
-) -> None:
+def test_a_correction_names_the_old_and_the_new_value(said: str, old: str, new: str) -> None:
     [found] = find_corrections(said)
     assert (found.old, found.new) == (old, new)
 
 
-def test_two_things_that_are_out_together_are_two_corrections() -> None:
+def test_two_values_rejected_together_are_two_corrections() -> None:
     found = find_corrections("On JS projects I always use bun, not npm or yarn.")
     assert [(one.old, one.new) for one in found] == [("npm", "bun"), ("yarn", "bun")]
 
@@ -67,7 +65,7 @@ def test_questions_tasks_conditions_and_quotations_correct_nothing(said: str) ->
     assert find_corrections(said) == []
 
 
-def test_a_memory_that_holds_up_what_is_out_is_corrected_and_one_that_denies_it_stands() -> None:
+def test_a_memory_that_affirms_the_old_value_is_corrected_and_one_that_denies_it_stays() -> None:
     one = UserCorrection("npm", "pnpm", "No longer npm, use pnpm.", True)
     assert correction_applies(one, "Packages are installed by npm.")
     assert not correction_applies(one, "Never use npm here")

@@ -29,14 +29,14 @@ def test_the_labelled_set_has_thirty_pairs_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
-def test_what_would_be_merged_is_a_duplicate_or_a_refinement(split: str) -> None:
+def test_merged_pairs_are_duplicates_or_refinements(split: str) -> None:
     found = measure(pairs(split))
     assert found.merge_precision >= 0.95, found.wrong
     assert found.merge_recall >= 0.85, found.wrong
 
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
-def test_contradictions_are_told_from_what_is_merely_similar(split: str) -> None:
+def test_contradictions_are_distinguished_from_similar_memories(split: str) -> None:
     found = measure(pairs(split))
     assert found.contradiction_precision >= 0.95, found.wrong
     assert found.contradiction_recall >= 0.85, found.wrong
@@ -54,20 +54,20 @@ def test_contradictions_are_told_from_what_is_merely_similar(split: str) -> None
         ("", ""),
     ],
 )
-def test_words_that_say_it_otherwise_are_no_duplicate(older: str, newer: str) -> None:
+def test_a_reworded_memory_is_no_duplicate(older: str, newer: str) -> None:
     same = older and older == newer
     assert verdict(older, newer) is (
         DuplicateVerdict.DUPLICATE if same else DuplicateVerdict.SIMILAR
     )
 
 
-def test_what_adds_that_something_else_is_not_done_contradicts_nothing() -> None:
+def test_adding_a_rejected_alternative_is_no_contradiction() -> None:
     assert (
         verdict("We use pnpm here", "We use pnpm here, do not use npm") is DuplicateVerdict.SIMILAR
     )
 
 
-def test_a_memory_that_adds_a_clause_is_fuller_whichever_came_first() -> None:
+def test_a_memory_with_an_extra_clause_is_fuller_in_either_order() -> None:
     short, long = (
         ComparedMemory("Sessions live in Redis"),
         ComparedMemory("Sessions live in Redis, for 30 minutes"),
@@ -77,7 +77,7 @@ def test_a_memory_that_adds_a_clause_is_fuller_whichever_came_first() -> None:
     assert compare_memories(long, short).fuller_side == "older"
 
 
-def test_kinds_keys_files_and_periods_keep_like_memories_apart() -> None:
+def test_different_kinds_keys_files_and_periods_keep_similar_memories_apart() -> None:
     text = "Sessions live in Redis"
     apart = [
         (ComparedMemory(text, Kind.DECISION), ComparedMemory(text, Kind.BUG)),
@@ -95,7 +95,7 @@ def test_kinds_keys_files_and_periods_keep_like_memories_apart() -> None:
     ).verdict is (DuplicateVerdict.DUPLICATE)
 
 
-def test_another_value_at_another_time_or_of_a_bug_is_no_contradiction() -> None:
+def test_another_value_in_another_period_or_of_a_bug_is_no_contradiction() -> None:
     one, two = "The mailer retries 3 times", "The mailer retries 5 times"
     assert verdict(one, two) is DuplicateVerdict.CONTRADICTING
     past = ComparedMemory(one, valid_to=THEN), ComparedMemory(two, valid_from=LATER)
@@ -103,13 +103,13 @@ def test_another_value_at_another_time_or_of_a_bug_is_no_contradiction() -> None
     assert {compare_memories(*pair).verdict for pair in (past, bugs)} == {DuplicateVerdict.SIMILAR}
 
 
-def test_far_apart_in_meaning_is_never_merged() -> None:
+def test_memories_far_apart_in_meaning_are_never_merged() -> None:
     assert (
         verdict("Sessions live in Redis", "Sessions live in Redis", 0.3) is DuplicateVerdict.SIMILAR
     )
 
 
-def test_long_texts_do_not_contradict_each_other_by_a_sentence_in_each() -> None:
+def test_long_texts_do_not_contradict_by_a_single_sentence() -> None:
     talk = "We went through the tickets of the week and wrote down who takes which. " * 10
     yes, no = "Use jsonwebtoken for tokens.", "Use jose instead of jsonwebtoken."
     assert verdict(yes, no) is DuplicateVerdict.CONTRADICTING

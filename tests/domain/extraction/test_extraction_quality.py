@@ -59,7 +59,7 @@ def _turns(said: list[list[str]]) -> list[TurnText]:
 
 
 @pytest.mark.parametrize("half", ["dev", "held_out"])
-def test_what_is_distilled_of_a_talk_is_worth_keeping_and_of_the_right_kind(half: str) -> None:
+def test_memories_distilled_from_a_conversation_are_useful_and_of_the_right_kind(half: str) -> None:
     judged, sought, found = Judged(), 0, 0
     for talk in json.loads((HERE / "segment_talks.json").read_text("utf-8")):
         if talk["half"] != half:
@@ -77,7 +77,7 @@ def test_what_is_distilled_of_a_talk_is_worth_keeping_and_of_the_right_kind(half
 
 
 @needs_transcripts
-def test_what_is_distilled_of_real_sessions_is_worth_keeping_and_of_the_right_kind() -> None:
+def test_memories_distilled_from_real_sessions_are_useful_and_of_the_right_kind() -> None:
     labels: dict[str, list[str]] = json.loads((HERE / "segment_labels.json").read_text("utf-8"))
     judged, unknown = Judged(), 0
     for path in sorted(TRANSCRIPTS.glob("*.md")):

@@ -48,7 +48,7 @@ WORK = turns(
 )
 
 
-def test_a_memory_is_about_the_files_it_names_as_the_tools_had_them() -> None:
+def test_a_memory_is_related_to_the_files_it_names_as_tools_named_them() -> None:
     work, end = collect_work_log(WORK), WORK[-1].at
     assert find_related_files("src/cart/total.py sums up", (), work, end) == (
         "shop/src/cart/total.py",
@@ -62,7 +62,7 @@ def test_a_memory_is_about_the_files_it_names_as_the_tools_had_them() -> None:
     assert find_related_files("See docs/new.md", (), work, end) == ("docs/new.md",)
 
 
-def test_a_name_of_code_stands_for_the_one_file_that_was_named_beside_it() -> None:
+def test_a_code_name_stands_for_the_one_file_mentioned_beside_it() -> None:
     work, end = collect_work_log(WORK), WORK[-1].at
     assert find_related_files("`sum_up` adds floats", (), work, end) == ("shop/src/cart/total.py",)
     assert find_related_files("Floats are no money", (), work, end) == ()
@@ -72,7 +72,7 @@ def test_a_name_of_code_stands_for_the_one_file_that_was_named_beside_it() -> No
     assert find_related_files("`sum_up` adds", (), collect_work_log(listed), end) == ()
 
 
-def test_a_report_is_about_what_was_written_and_not_about_what_was_read() -> None:
+def test_a_report_is_about_files_written_and_not_about_files_read() -> None:
     replies, last = WORK[1:], WORK[-1]
     assert find_reported_writes("Fixed by adding cents instead", replies, last, True) == [WORK[4]]
     assert find_reported_writes("The fix is in line 12", replies, last, True) == [WORK[4]]
@@ -82,7 +82,7 @@ def test_a_report_is_about_what_was_written_and_not_about_what_was_read() -> Non
     assert find_reported_writes("The fix is in line 12", [*two, last], last, False) == []
 
 
-def test_it_is_known_when_the_work_had_written_a_file_by_then() -> None:
+def test_the_last_write_of_a_file_before_a_moment_is_found() -> None:
     work = collect_work_log(turns(edit("src/a.py"), ("assistant", "One."), edit("src/a.py")))
     assert find_last_writes(["src/a.py"], work, NOON) == (("src/a.py", NOON),)
     assert find_last_writes(["repo/src/a.py"], work, NOON + MINUTE) == (("repo/src/a.py", NOON),)
@@ -92,13 +92,13 @@ def test_it_is_known_when_the_work_had_written_a_file_by_then() -> None:
     assert find_last_writes(["src/b.py"], work, NOON + 9 * MINUTE) == ()
 
 
-def test_a_new_file_is_written_by_the_tool_that_says_so_after_what_it_holds() -> None:
+def test_a_created_file_is_taken_from_the_last_tool_message() -> None:
     said = "File created successfully at: /w/src/n.py"
     made = f"```py\n# File notes.txt updated\n```\n\n```text\n{said}\n```"
     assert collect_work_log(turns(("Write", made))).write_times == {"src/n.py": (NOON,)}
 
 
-def test_digests_hang_files_on_their_memories_and_say_when_these_were_written() -> None:
+def test_digests_attach_files_to_memories_with_their_write_times() -> None:
     slices = segment_turns(WORK)
     found = [*extract_memories(slices), build_session_memory(slices)]
     about = [one for one in found if one and one.files]

@@ -33,11 +33,11 @@ from reverie.domain.extraction.kind_classifier import classify_kind, suggest_imp
         ("", Kind.CONTEXT),
     ],
 )
-def test_a_text_without_a_kind_gets_the_one_its_words_name(content: str, kind: Kind) -> None:
+def test_a_text_without_a_kind_gets_the_kind_its_words_indicate(content: str, kind: Kind) -> None:
     assert classify_kind(content) is kind
 
 
-def test_a_decision_without_a_reason_is_asked_for_one() -> None:
+def test_a_decision_without_a_reason_prompts_for_one() -> None:
     assert any(
         "why" in hint for hint in suggest_improvements("Use jose for all the tokens", Kind.DECISION)
     )
@@ -46,7 +46,7 @@ def test_a_decision_without_a_reason_is_asked_for_one() -> None:
     )
 
 
-def test_a_bug_without_cause_or_fix_is_asked_for_them() -> None:
+def test_a_bug_without_cause_or_fix_prompts_for_them() -> None:
     assert any(
         "caused" in hint
         for hint in suggest_improvements("The login page crashes on Safari", Kind.BUG)
@@ -56,7 +56,7 @@ def test_a_bug_without_cause_or_fix_is_asked_for_them() -> None:
     )
 
 
-def test_a_text_that_leans_on_another_is_told_so() -> None:
+def test_a_text_that_refers_to_another_is_flagged() -> None:
     assert any(
         "stand alone" in hint
         for hint in suggest_improvements("It is now much faster than it was", Kind.CONTEXT)

@@ -69,7 +69,7 @@ def containing(words: str) -> ExtractedMemory:
     return next(memory for memory in memories() if words in memory.content)
 
 
-def test_a_cause_is_kept_with_the_turn_that_said_it_and_the_yes_that_followed() -> None:
+def test_a_cause_cites_the_turn_that_stated_it_and_the_confirmation() -> None:
     cause = containing("cannot find it")
     assert UUID(int=4) in cause.turns
 
@@ -91,14 +91,16 @@ def test_a_cause_is_kept_with_the_turn_that_said_it_and_the_yes_that_followed() 
         ),
     ],
 )
-def test_what_mends_a_bug_is_kept_beside_its_cause_in_a_short_talk_too(said: str, fix: str) -> None:
+def test_the_fix_of_a_bug_is_extracted_with_its_cause_from_a_short_conversation(
+    said: str, fix: str
+) -> None:
     asked = ("user", "Orders are charged twice when somebody double clicks on pay. Why?")
     found = memories(turns(asked, ("assistant", said)))
     assert any("posts again" in memory.content for memory in found)
     assert any(fix in memory.content for memory in found)
 
 
-def test_what_was_done_is_kept_with_its_file() -> None:
+def test_completed_work_is_extracted_with_its_file() -> None:
     found = turns(
         ("user", "The CI fails to restore its cache: go.sum is not found."),
         ("assistant", "Fixed: `.github/workflows/ci.yml` now names the file, as it is in `cli/`."),
@@ -109,7 +111,7 @@ def test_what_was_done_is_kept_with_its_file() -> None:
     assert set(done.turns) == {UUID(int=1), UUID(int=2)}
 
 
-def test_a_preference_is_kept_in_the_users_words_and_dated_by_its_turn() -> None:
+def test_a_preference_keeps_the_users_words_and_the_date_of_its_turn() -> None:
     wish = containing("slow and certain")
     assert wish.kind is Kind.PREFERENCE
     assert wish.priority >= 0.75
@@ -129,14 +131,12 @@ def test_a_clause_that_begins_with_when_is_no_question() -> None:
         ("Note that the staging keys expire each Friday.", True),
     ],
 )
-def test_an_errand_that_speaks_of_a_note_is_no_rule_and_a_word_to_note_is(
-    said: str, rule: bool
-) -> None:
+def test_a_task_about_notes_is_no_rule_and_a_request_to_note_is(said: str, rule: bool) -> None:
     kept = memories(turns(("user", said), ("assistant", "Here it is.")))
     assert any(one.kind is not Kind.SESSION and said in one.content for one in kept) is rule
 
 
-def test_a_short_talk_keeps_the_figures_rather_than_the_remarks() -> None:
+def test_a_short_conversation_yields_figures_rather_than_remarks() -> None:
     found = turns(
         ("user", "We need rate limiting on the upload endpoints of the service."),
         ("assistant", "Limits per address:\n\n- `/upload`: 10 requests/minute\n- `/list`: 300\n"),
@@ -146,11 +146,11 @@ def test_a_short_talk_keeps_the_figures_rather_than_the_remarks() -> None:
     assert any("10 requests/minute" in one.content for one in memories(found))
 
 
-def test_the_commands_that_passed_are_kept() -> None:
+def test_passed_commands_are_extracted() -> None:
     assert containing("`go test ./...`").kind is Kind.SKILL
 
 
-def test_the_session_is_told_in_one_memory() -> None:
+def test_the_session_is_summarized_in_one_memory() -> None:
     (whole,) = [memory for memory in memories() if memory.kind is Kind.SESSION]
     assert "go.sum is not found" in whole.content
     assert len(whole.content) <= MAX_SESSION_CHARS
@@ -161,11 +161,11 @@ def test_the_session_is_told_in_one_memory() -> None:
     "noise",
     ["SECRETDUMP", "RAWCODE", "Let me", "Perfect", "Bye!", "Should I", "Good naming", "exit"],
 )
-def test_noise_is_not_kept(noise: str) -> None:
+def test_noise_is_not_extracted(noise: str) -> None:
     assert all(noise not in memory.content for memory in memories())
 
 
-def test_what_the_user_put_right_is_not_kept_as_an_outcome() -> None:
+def test_a_statement_corrected_by_the_user_is_not_extracted_as_an_outcome() -> None:
     found = turns(
         ("user", "Look at the workflows and add one that runs the linter on every push."),
         ("assistant", "There is no `.github/workflows/` folder because nobody made one yet."),
@@ -177,7 +177,7 @@ def test_what_the_user_put_right_is_not_kept_as_an_outcome() -> None:
     assert any("parent folder" in content for content in contents)
 
 
-def test_near_copies_become_one_that_cites_both() -> None:
+def test_near_duplicates_become_one_that_cites_both() -> None:
     said = "The `importer` drops rows because the date column is parsed in local time."
     found = turns(
         ("user", "Why are there fewer orders at night than in the day?"),
@@ -190,7 +190,7 @@ def test_near_copies_become_one_that_cites_both() -> None:
     assert {UUID(int=2), UUID(int=4)} <= set(kept[0].turns)
 
 
-def test_a_bare_file_name_becomes_the_path_that_tools_were_given() -> None:
+def test_a_bare_file_name_becomes_the_path_used_by_tools() -> None:
     path = "services/billing/importer.py"
     found = turns(
         ("user", "Why are there fewer orders at night than in the day?"),
@@ -200,7 +200,7 @@ def test_a_bare_file_name_becomes_the_path_that_tools_were_given() -> None:
     assert any(path in memory.files for memory in memories(found))
 
 
-def test_a_point_that_leans_on_the_question_is_given_its_subject() -> None:
+def test_a_point_that_refers_to_the_question_gets_its_subject() -> None:
     found = turns(
         ("user", "Explain the retry limit of the uploader."),
         ("assistant", "Sure.\n\nIt must stay at three because the gateway bans us after four."),
@@ -209,7 +209,7 @@ def test_a_point_that_leans_on_the_question_is_given_its_subject() -> None:
     assert "retry limit of the uploader" in kept.content
 
 
-def test_chinese_talk_is_distilled_too() -> None:
+def test_chinese_conversations_are_distilled_too() -> None:
     found = turns(
         ("user", "为什么数据库连接池在高峰期会耗尽？请调查一下。"),
         (
@@ -226,7 +226,7 @@ def test_chinese_talk_is_distilled_too() -> None:
     assert not any(memory.content.startswith("好的") for memory in memories(found))
 
 
-def test_an_answer_given_to_a_question_is_a_decision() -> None:
+def test_an_answer_to_a_question_is_a_decision() -> None:
     found = [
         TurnText(UUID(int=1), 0, "user", "Add a promotional line after the sync.", START),
         TurnText(
@@ -244,19 +244,19 @@ def test_an_answer_given_to_a_question_is_a_decision() -> None:
     assert kept.kind is Kind.DECISION
 
 
-def test_a_conversation_without_content_leaves_nothing() -> None:
+def test_a_conversation_without_content_yields_nothing() -> None:
     assert memories(turns(("user", "hi"), ("assistant", "Hello! How can I help?"))) == []
     assert memories([]) == []
 
 
-def test_tables_become_sentences_and_headings_are_carried_along() -> None:
+def test_tables_become_sentences_with_their_headings() -> None:
     table = "### Flags\n\n| Aspect | Before | After |\n|---|---|---|\n| Name | `-z` | `-l` |\n"
     assert [point.full_text for point in extract_key_statements(table)] == [
         "Flags: Name (Before: `-z`; After: `-l`)"
     ]
 
 
-def test_of_a_pasted_log_the_users_words_and_the_error_stay() -> None:
+def test_of_a_pasted_log_the_users_words_and_the_error_are_extracted() -> None:
     pasted = (
         "The release fails again, look at it:\n\nRun actions/checkout@v4\nwith:\n  token: \n"
         "Downloading https://example.com/a.tar.gz\nError: Input required and not supplied: token"
@@ -268,7 +268,7 @@ def test_of_a_pasted_log_the_users_words_and_the_error_stay() -> None:
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["[", "a.", "a-", "_", "`a` ", "a@", "*", "|", "a/", "- a\n"])
-def test_the_largest_message_of_one_repeated_thing_does_not_hang(unit: str) -> None:
+def test_the_largest_repetitive_message_does_not_hang(unit: str) -> None:
     content = unit * (64_000 // len(unit))
     memories(turns(("user", "Look at why this is so."), ("assistant", content), ("user", content)))
 
@@ -296,7 +296,7 @@ TURN = st.tuples(
 @settings(database=None, max_examples=120, deadline=None)
 @example([("assistant", "0000" + "\x80" * 6 + "\U00010000" * 2), ("user", "yes")])
 @given(st.lists(TURN, max_size=30))
-def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
+def test_extracted_memories_are_bounded_cited_and_deterministic(
     said: list[tuple[str, str]],
 ) -> None:
     found = turns(*said)
@@ -315,7 +315,7 @@ def test_whatever_was_said_memories_are_bounded_cited_and_the_same_each_time(
 
 
 @pytest.mark.parametrize("label", ["Decision:", "**Decision:**", "- **Decision**:", "决定："])
-def test_what_an_agent_calls_a_decision_is_one(label: str) -> None:
+def test_a_statement_that_an_agent_calls_a_decision_is_one(label: str) -> None:
     answer = (
         "The root cause was a missing index on orders.created_at; I added it in db/0007.sql. "
         f"{label} imports run in batches of 500 from now on."

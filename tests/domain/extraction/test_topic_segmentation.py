@@ -34,7 +34,7 @@ LOGIN = "the login cookie expires and the session middleware rejects the request
 CHART = "the revenue chart draws monthly bars with a colour legend per region"
 
 
-def test_another_topic_begins_another_slice() -> None:
+def test_another_topic_begins_a_new_segment() -> None:
     found = turns(
         ("user", f"Find out why {LOGIN}"),
         ("assistant", f"I see: {LOGIN} since the cookie has no domain"),
@@ -44,7 +44,7 @@ def test_another_topic_begins_another_slice() -> None:
     assert sizes(found) == [2, 2]
 
 
-def test_more_on_the_same_topic_stays_in_the_slice() -> None:
+def test_the_same_topic_stays_in_its_segment() -> None:
     found = turns(
         ("user", f"Find out why {LOGIN}"),
         ("assistant", f"I see: {LOGIN} since the cookie has no domain"),
@@ -54,12 +54,12 @@ def test_more_on_the_same_topic_stays_in_the_slice() -> None:
     assert sizes(found) == [4]
 
 
-def test_a_yes_never_begins_a_slice() -> None:
+def test_a_confirmation_never_begins_a_segment() -> None:
     found = turns(("user", f"Look at why {LOGIN}"), ("assistant", "Shall I?"), ("user", "yup"))
     assert sizes(found) == [3]
 
 
-def test_a_slash_command_begins_a_slice_together_with_its_text() -> None:
+def test_a_slash_command_begins_a_segment_with_its_text() -> None:
     command = "<command-name>/review</command-name><command-args>12</command-args>"
     found = turns(
         ("user", f"Why is it that {LOGIN}"),
@@ -71,12 +71,12 @@ def test_a_slash_command_begins_a_slice_together_with_its_text() -> None:
     assert sizes(found) == [2, 3]
 
 
-def test_a_long_pause_begins_a_slice() -> None:
+def test_a_long_pause_begins_a_segment() -> None:
     found = turns(("user", f"Find why {LOGIN}"), ("user", f"Again, why {LOGIN}"), gap=LONG_PAUSE)
     assert sizes(found) == [1, 1]
 
 
-def test_another_ticket_begins_a_slice() -> None:
+def test_another_ticket_begins_a_segment() -> None:
     found = turns(
         ("user", f"Work on PROJ-12: {LOGIN}"),
         ("assistant", f"Done, {LOGIN}"),
@@ -94,7 +94,7 @@ TURN = st.tuples(
 
 @settings(database=None, max_examples=60, deadline=None)
 @given(st.lists(TURN, max_size=200))
-def test_every_turn_is_in_one_slice_in_order_and_no_slice_is_huge(
+def test_every_turn_is_in_one_segment_in_order_and_segments_are_bounded(
     said: list[tuple[str, str]],
 ) -> None:
     found = turns(*said)

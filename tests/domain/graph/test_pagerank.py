@@ -22,7 +22,7 @@ def _weighted(edges: Sequence[tuple[int, int, float]]) -> WeightedEdges:
 
 
 @pytest.mark.parametrize("nodes", [2, 50, 400])
-def test_ranks_equal_those_of_networkx_also_where_votes_end(nodes: int) -> None:
+def test_ranks_equal_those_of_networkx_including_dangling_nodes(nodes: int) -> None:
     chance = random.Random(nodes)
     # Only some of the nodes vote: the others share what they get among all.
     ballots = [
@@ -38,13 +38,13 @@ def test_ranks_equal_those_of_networkx_also_where_votes_end(nodes: int) -> None:
     assert sum(ours.values()) == pytest.approx(1)
 
 
-def test_without_votes_there_are_no_ranks() -> None:
+def test_without_edges_there_are_no_ranks() -> None:
     for edges in ([], [(EdgeKind.DEPENDS_ON, _weighted([(1, 2, 0.0)]))]):
         found = rank_nodes(edges)
         assert (found.nodes.tolist(), found.ranks.tolist()) == ([], [])
 
 
-def test_effects_vote_for_causes_successors_win_and_what_was_touched_gets_no_vote() -> None:
+def test_effects_vote_for_causes_old_memories_for_successors_and_files_get_none() -> None:
     cause, effect, new, old, a, b, c, d, file = range(9)
     cast = collect_votes(
         [
@@ -64,12 +64,12 @@ def test_effects_vote_for_causes_successors_win_and_what_was_touched_gets_no_vot
     ]
 
 
-def test_components_are_counted_whichever_way_edges_point() -> None:
+def test_connected_components_ignore_edge_direction() -> None:
     assert count_component_sizes([(1, 2), (3, 2), (4, 5), (5, 4)]) == [3, 2]
     assert count_component_sizes([]) == []
 
 
-def test_doubt_takes_the_best_way_and_fades() -> None:
+def test_impact_follows_the_strongest_path_and_decays() -> None:
     a, b, c = (UUID(int=n) for n in range(3))
     found = {a: AffectedMemory(0.5, ("src/a.py", "<-touches-", str(a)))}
     weak = DependencyEdge(a, b, EdgeKind.LEARNED_IN, False, 1.0)

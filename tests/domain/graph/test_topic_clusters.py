@@ -11,7 +11,7 @@ def _centre(name: str, *memories: int) -> TopicCentre:
     return TopicCentre(name, frozenset(UUID(int=number) for number in memories))
 
 
-def test_centres_that_share_most_of_their_memories_are_one_topic_by_the_name_touched_most() -> None:
+def test_clusters_that_share_most_memories_are_one_topic_named_by_the_most_used() -> None:
     pool = _centre("src/pool.py", 1, 2, 3, 4, 5)
     driver = _centre("asyncpg", 1, 2, 3, 6)  # 3 of 6: another topic
     database = _centre("postgresql", 2, 3, 4, 5)  # 4 of 5: the same
@@ -23,7 +23,7 @@ def test_centres_that_share_most_of_their_memories_are_one_topic_by_the_name_tou
     assert found == cluster_topics([pool, database, driver])
 
 
-def test_three_fifths_in_common_are_enough_and_a_chain_makes_no_one_topic() -> None:
+def test_an_overlap_of_three_fifths_is_enough_and_a_chain_makes_no_single_topic() -> None:
     chain = [_centre("a", 1, 2, 3, 4), _centre("b", 2, 3, 4, 5), _centre("c", 3, 4, 5, 6)]
     assert [(one.centre.name, len(one.members)) for one in cluster_topics(chain)] == [
         ("a", 5),
@@ -31,7 +31,7 @@ def test_three_fifths_in_common_are_enough_and_a_chain_makes_no_one_topic() -> N
     ]
 
 
-def test_centres_of_one_name_are_one_topic_and_like_names_are_two() -> None:
+def test_clusters_of_one_name_are_one_topic_and_similar_names_are_two() -> None:
     one, two = _centre("redis", 1, 2, 3, 4), _centre("redis", 5, 6, 7, 8)
     assert [len(topic.members) for topic in cluster_topics([one, two])] == [8]
     paths = cluster_topics([_centre("src/a.py", 1, 2, 3, 4), _centre("src-a-py", 5, 6, 7, 8)])

@@ -45,7 +45,7 @@ RUN = "xbjqtfu" + "tvaa" + "rskeN3"
         (f"net use z: \\\\srv\\d {WORD}", WORD),
     ],
 )
-def test_a_credential_goes_from_the_place_that_takes_one(text: str, secret: str) -> None:
+def test_a_credential_is_redacted_from_a_place_that_takes_one(text: str, secret: str) -> None:
     found = redact(text)
     assert found.count == 1
     assert secret not in found.text
@@ -78,11 +78,11 @@ def test_a_credential_goes_from_the_place_that_takes_one(text: str, secret: str)
         "git clone --auth none2 x",
     ],
 )
-def test_what_only_stands_in_such_a_place_stays(text: str) -> None:
+def test_a_value_that_only_looks_like_a_credential_is_kept(text: str) -> None:
     assert redact(text).text == text
 
 
-def test_runs_that_no_one_could_speak_are_told_from_words() -> None:
+def test_random_strings_are_distinguished_from_words() -> None:
     words = "authentication_backend_settings configuration sunshine keyboardInterrupt"
     assert not any(map(is_unpronounceable, words.split()))
     assert is_unpronounceable(RUN)

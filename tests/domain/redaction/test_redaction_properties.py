@@ -38,7 +38,7 @@ JSON = st.recursive(
 
 
 @given(st.from_regex("[a-z]{1,12}", fullmatch=True))
-def test_a_short_word_of_small_letters_is_no_credential(word: str) -> None:
+def test_a_short_lower_case_word_is_no_credential(word: str) -> None:
     # A space after it has it searched as any text is.
     assert redact(f"{word} ").text == f"{word} "
     assert redact(word).text == word
@@ -46,7 +46,7 @@ def test_a_short_word_of_small_letters_is_no_credential(word: str) -> None:
 
 @settings(max_examples=1500, deadline=None)
 @given(TEXTS)
-def test_redacting_what_was_redacted_changes_nothing(text: str) -> None:
+def test_redacting_redacted_text_changes_nothing(text: str) -> None:
     once = redact(text)
     twice = redact(once.text)
     assert (twice.text, twice.count, twice.kinds) == (once.text, 0, ())
@@ -62,13 +62,13 @@ def test_redacting_a_redacted_value_changes_nothing(value: Any) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS, TEXTS)
-def test_a_known_key_is_found_whatever_stands_around_it(before: str, after: str) -> None:
+def test_a_known_key_is_found_in_any_surroundings(before: str, after: str) -> None:
     assert KEY not in redact(f"{before} {KEY} {after}").text
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=4), st.integers(1, 3))
-def test_what_was_redacted_and_written_as_json_holds_nothing_more(
+def test_redacted_text_written_as_json_contains_nothing_more_to_redact(
     parts: list[str], times: int
 ) -> None:
     text = redact(" ".join([*parts, f'password = "{WORD}"', KEY, *parts])).text
@@ -79,7 +79,7 @@ def test_what_was_redacted_and_written_as_json_holds_nothing_more(
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_credentials_in_json_within_a_text_within_json_are_found(times: int) -> None:
+def test_credentials_in_json_inside_text_inside_json_are_found(times: int) -> None:
     url = f"postgres://app:{WORD}@db/app"
     text = json.dumps({"password": WORD, "log": f"a\n{KEY}\tb", "dsn": url, "id": AWS_ID})
     for _ in range(times):
@@ -88,7 +88,7 @@ def test_credentials_in_json_within_a_text_within_json_are_found(times: int) -> 
     assert not any(secret in found for secret in (WORD, KEY, AWS_ID))
 
 
-def test_a_credential_is_found_wherever_it_stands_in_a_long_text() -> None:
+def test_a_credential_is_found_at_any_position_of_a_long_text() -> None:
     filler = "the quick brown fox jumps over a lazy dog\n" * 3000
     text = f"{filler}token: password={WORD}\n{filler}{KEY}\n{filler}DB_PASSWORD={WORD}"
     found = redact(text)
@@ -96,12 +96,12 @@ def test_a_credential_is_found_wherever_it_stands_in_a_long_text() -> None:
     assert found.text.count(filler) == 3
 
 
-def test_the_same_words_are_judged_where_they_stand() -> None:
+def test_the_same_words_are_judged_in_their_context() -> None:
     text = "token: token=abc token: token=" + "aB3dE5gH7jK9mN1p\n"
     assert "aB3dE5" not in redact(text * 3).text
 
 
-def test_a_text_of_thousands_of_credentials_keeps_none() -> None:
+def test_thousands_of_credentials_in_one_text_are_all_redacted() -> None:
     dice = random.Random(7)
     values = [f"{dice.randrange(16**9):09x}k9" for _ in range(MAX_JUDGED + 2000)]
     text = "".join(f"DB_PASSWORD={value}\n" for value in values)
@@ -127,7 +127,7 @@ def test_a_text_of_thousands_of_credentials_keeps_none() -> None:
         "name: my_token, value: {}\n",
     ],
 )
-def test_each_of_thousands_in_a_place_of_secrets_is_taken_out_once(shape: str) -> None:
+def test_each_of_thousands_of_secrets_is_redacted_once(shape: str) -> None:
     dice = random.Random(8)
     values = [f"{dice.randrange(16**15):015x}k9" for _ in range(MAX_JUDGED + 500)]
     found = redact("".join(map(shape.format, values)))
@@ -136,12 +136,12 @@ def test_each_of_thousands_in_a_place_of_secrets_is_taken_out_once(shape: str) -
     assert redact(found.text).count == 0
 
 
-def test_what_no_name_promises_stays_in_a_text_of_thousands_of_pairs() -> None:
+def test_thousands_of_pairs_with_harmless_names_are_kept() -> None:
     pairs = [f"name: title_{n}, value: w{n}x4k\n" for n in range(MAX_JUDGED + 500)]
     assert redact("".join(pairs)).count == 0
 
 
-def test_a_putty_key_goes_and_its_comment_stays() -> None:
+def test_a_putty_key_is_redacted_and_its_comment_kept() -> None:
     body = "\n".join("AAAAB3NzaC1yc2EAAAADAQABAAABAQ" + "Ab9+/" * 6 for _ in range(3))
     head = "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: me\nPublic-Lines: 1\nAAAA\n"
     text = f"{head}Private-Lines: 3\n{body}\nPrivate-MAC: 00"
@@ -150,7 +150,7 @@ def test_a_putty_key_goes_and_its_comment_stays() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(TEXTS)
-def test_a_text_without_findings_is_returned_as_it_is(text: str) -> None:
+def test_a_text_without_findings_is_returned_unchanged(text: str) -> None:
     found = redact(text)
     assert (found.text == text) == (found.count == 0)
 
@@ -164,14 +164,14 @@ def test_a_text_without_findings_is_returned_as_it_is(text: str) -> None:
         (f"pg://a:{WORD}@h/x", "pg://a:[REDACTED_URL_PASSWORD]@h/x", ("URL_PASSWORD",)),
     ],
 )
-def test_the_placeholder_says_what_was_there_and_the_rest_stays(
+def test_the_placeholder_names_the_kind_and_the_rest_is_kept(
     text: str, redacted: str, kinds: tuple[str, ...]
 ) -> None:
     found = redact(text)
     assert (found.text, found.count, found.kinds) == (redacted, 1, kinds)
 
 
-def test_a_private_key_goes_whole_and_what_follows_stays() -> None:
+def test_a_private_key_is_redacted_whole_and_the_text_after_it_kept() -> None:
     body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEF" + "Ab9+/" * 7 for _ in range(5))
     begin, end = f"{DASHES}BEGIN PRIVATE KEY{DASHES}", f"{DASHES}END PRIVATE KEY{DASHES}"
     assert redact(f"a\n{begin}\n{body}\n{end}\nb").text == "a\n[REDACTED_PRIVATE_KEY]\nb"
@@ -180,16 +180,16 @@ def test_a_private_key_goes_whole_and_what_follows_stays() -> None:
     assert cut.endswith("The rest of the answer.")
 
 
-def test_a_password_keeps_no_tail_after_marks_of_its_own() -> None:
+def test_a_password_with_punctuation_leaves_no_tail() -> None:
     odd = "Tr0ub" + "4dor&3=x"
     assert redact(f"DB_PASSWORD={odd}").text == "DB_PASSWORD=[REDACTED_PASSWORD]"
 
 
-def test_a_name_given_a_name_given_a_value_is_seen_through() -> None:
+def test_a_value_after_two_nested_names_is_redacted() -> None:
     assert WORD not in redact(f"token: password={WORD}").text
 
 
-def test_a_key_says_what_its_value_is() -> None:
+def test_a_key_determines_how_its_value_is_judged() -> None:
     found = redact_value({"db": {"password": WORD, "port": 5432}, "tags": [KEY], "n": None})
     assert found.value == {
         "db": {"password": "[REDACTED_PASSWORD]", "port": 5432},
@@ -199,7 +199,7 @@ def test_a_key_says_what_its_value_is() -> None:
     assert (found.count, found.kinds) == (2, ("API_KEY", "PASSWORD"))
 
 
-def test_a_number_under_a_password_is_one() -> None:
+def test_a_number_under_a_password_key_is_redacted() -> None:
     assert redact_value({"password": 12345678, "tokens": 12345678}).value == {
         "password": "[REDACTED_PASSWORD]",
         "tokens": 12345678,
@@ -213,13 +213,13 @@ def test_credentials_in_keys_are_replaced_and_no_entry_is_lost() -> None:
     assert not any(re.search("proj", key) for key in found.value)
 
 
-def test_a_value_without_credentials_comes_back_equal() -> None:
+def test_a_value_without_credentials_is_returned_equal() -> None:
     value = {"commit": "0123456789abcdef" * 2 + "01234567", "lines": [1, 2.5], "ok": True}
     found = redact_value(value)
     assert (found.value, found.count, found.kinds) == (value, 0, ())
 
 
-def test_what_stands_before_within_and_after_a_long_list_of_credentials_goes_too() -> None:
+def test_credentials_before_within_and_after_a_long_list_are_redacted() -> None:
     rows = [f"password={number * 7919 * 104729:09x}Zk7\n" for number in range(3000)]
     body = "MIIEabcd0123" * 8
     pem = f"{DASHES}BEGIN PRIVATE KEY{DASHES}\n{body}\n{DASHES}END PRIVATE KEY{DASHES}\n"
@@ -232,7 +232,7 @@ def test_what_stands_before_within_and_after_a_long_list_of_credentials_goes_too
     assert redact(once.text).text == once.text
 
 
-def test_a_letter_that_becomes_two_in_lower_case_hides_no_word_beside_it() -> None:
+def test_a_letter_that_lower_cases_to_two_does_not_shift_the_match() -> None:
     assert redact("İ ПАРОЛЬ: hunter2Zk7\n").text == "İ ПАРОЛЬ: [REDACTED_PASSWORD]\n"
 
 
@@ -240,7 +240,7 @@ LOG_LINE = "INFO request 17 handled by worker 3 path=/api/v1/items\n"
 
 
 @pytest.mark.parametrize(("beside", "kept"), [(40, True), (5, True), (1, False)])
-def test_credentials_scattered_in_a_large_text_go_and_dense_ones_with_what_is_between(
+def test_scattered_credentials_are_redacted_alone_and_dense_ones_with_the_text_between(
     beside: int, kept: bool
 ) -> None:
     secrets = [f"{number * 7919 * 104729:09x}Zk7" for number in range(450_000 // beside // 60)]

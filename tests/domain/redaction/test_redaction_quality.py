@@ -341,7 +341,7 @@ def test_the_labelled_set_is_large_enough_on_both_sides() -> None:
     assert len(negatives()) >= 120
 
 
-def test_every_positive_holds_its_credential() -> None:
+def test_every_positive_example_contains_its_credential() -> None:
     assert [text for text, secret in positives() if len(secret) < 5 or secret not in text] == []
 
 
@@ -365,7 +365,7 @@ def test_recall_and_precision_hold_on_the_third_set() -> None:
     assert precision >= 0.95, wrong
 
 
-def test_no_file_of_templates_holds_a_credential() -> None:
+def test_no_template_file_contains_a_credential() -> None:
     for path in (FOUND, KEPT, thirds.FOUND, thirds.KEPT):
         assert [v for line in path.read_text("utf-8").splitlines() for v in _whole(line)] == []
 

@@ -35,18 +35,18 @@ def _why(hits: list[RankedHit], kept: list[RankedHit], limit: int) -> dict[int, 
     return {one.int: cut for one, cut in rejection_reasons(hits, kept, limit).items()}
 
 
-def test_what_was_passed_over_before_the_answer_was_full_did_not_fit_the_budget() -> None:
+def test_hits_skipped_before_the_limit_exceeded_the_budget() -> None:
     hits = _hits(0.9, 0.8, 0.7, 0.6)
     assert _why(hits, [hits[0], hits[2]], 2) == {1: Rejection("budget"), 3: Rejection("limit")}
     assert _why(hits, [hits[0]], 2) == {n: Rejection("budget") for n in (1, 2, 3)}
 
 
-def test_what_scores_better_than_the_last_that_was_kept_gave_way_to_diversity() -> None:
+def test_hits_that_outscore_a_selected_one_were_rejected_for_diversity() -> None:
     hits = _hits(0.9, 0.5, 0.8, 0.4)
     assert _why(hits, hits[:2], 2) == {2: Rejection("diversity"), 3: Rejection("limit")}
 
 
-def test_nothing_is_cut_where_all_is_kept() -> None:
+def test_nothing_is_rejected_where_everything_is_selected() -> None:
     hits = _hits(0.9, 0.5)
     assert _why(hits, hits, 2) == {}
     assert _why([], [], 2) == {}
@@ -88,7 +88,7 @@ def test_a_turn_with_the_words_comes_first_only_where_no_memory_has_them() -> No
     assert merge_turns([memory(1.0, 0.0)], [TURN])[0].scored.score <= 1.0
 
 
-def test_turns_that_follow_one_another_are_read_as_one_up_to_three() -> None:
+def test_up_to_three_adjacent_turns_are_merged() -> None:
     def said(place: int, score: float, session: UUID = TURN.session) -> RankedHit:
         turn = replace(TURN, id=uuid4(), ord=place, session=session, content=f"turn {place}")
         return RankedHit(ScoredMemory(turn.id, score), turn)

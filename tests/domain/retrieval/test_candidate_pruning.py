@@ -47,7 +47,7 @@ def _plan(memories: list[ScoredMemory], share: float, question: ParsedQuestion) 
     return plan_loading(memories, threshold, question, {UUID(int=3): 2.0})
 
 
-def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
+def test_the_threshold_is_the_score_of_the_last_needed_distinct_text() -> None:
     known = {
         one.id: RecallCandidate(one, "") for one in (_facts(1, b"a"), _facts(2, b"a"), _facts(3))
     }
@@ -57,7 +57,7 @@ def test_the_bar_is_the_last_of_so_many_different_texts() -> None:
     assert _numbers(_plan(weighed, 0, PLAIN)) == ([1, 2, 3], [], [])
 
 
-def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
+def test_no_candidate_that_could_reach_the_threshold_is_pruned() -> None:
     best = 1.0
     for factor in compute_factors(_facts(1, rank=1.0), PLAIN, NOW).values():
         best *= factor
@@ -65,7 +65,7 @@ def test_nothing_is_left_out_that_its_worth_could_bring_to_the_bar() -> None:
     assert _numbers(_plan(_scored(0.5, 0.49, 0.26, 0.25), 0.5, PLAIN)) == ([1, 3], [], [2, 4])
 
 
-def test_what_only_a_name_could_bring_there_is_asked_for_it_once() -> None:
+def test_candidates_that_only_a_name_could_lift_are_loaded_if_they_hold_it() -> None:
     part = _scored(0.5, 0.49, 0.2, 0.51 / NAME_FACTOR, 0.49 / NAME_FACTOR, arm="words")
     assert _numbers(_plan(part, 0.5, NAMING)) == ([1], [2, 3, 4], [5])
     assert _numbers(_plan(part, 0.5, PLAIN)) == ([1], [], [2, 3, 4, 5])
@@ -73,7 +73,7 @@ def test_what_only_a_name_could_bring_there_is_asked_for_it_once() -> None:
     assert _numbers(_plan(by_meaning, 0.5, NAMING)) == ([1], [], [2, 3, 4, 5])
 
 
-def test_whatever_words_found_is_asked_where_a_name_alone_is() -> None:
+def test_candidates_found_by_words_are_loaded_for_a_question_of_names() -> None:
     assert ALONE.only_names
     found = [one._replace(arm_ranks={"words": 1}) if one.id.int > 20 else one for one in
              _scored(*(0.9**n for n in range(30)))]  # fmt: skip

@@ -16,7 +16,7 @@ from reverie.domain.text.memory_fence import CLOSE_TAG, OPEN_TAG
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def test_names_come_whole_and_common_words_not_at_all() -> None:
+def test_names_are_kept_whole_and_common_words_dropped() -> None:
     text = "Why does getUserById in src/auth.ts fail with `no route`, please? 连接池"
     found = extract_keywords(text, parse_question(text, NOW))
     assert found[:3] == ["src/auth.ts", "getUserById", "no route"]
@@ -26,7 +26,7 @@ def test_names_come_whole_and_common_words_not_at_all() -> None:
     assert extract_keywords("?!", parse_question("?!", NOW)) == []
 
 
-def test_recalled_memory_and_the_middle_of_a_long_message_are_not_asked_by() -> None:
+def test_recalled_memory_and_the_middle_of_a_long_message_are_not_part_of_the_query() -> None:
     block = f"{OPEN_TAG}\nold\n{CLOSE_TAG}"
     assert extract_query(f"{block}\nWhy is it slow?") == "Why is it slow?"
     assert extract_query(block) == ""

@@ -36,9 +36,7 @@ class _Text(NamedTuple):
         ("users.ts", ("users.ts",)),
     ],
 )
-def test_a_question_of_nothing_but_names_asks_by_them(
-    question: str, names: tuple[str, ...]
-) -> None:
+def test_a_question_of_names_only_is_a_name_query(question: str, names: tuple[str, ...]) -> None:
     assert parse_name_query(question) == names
 
 
@@ -54,11 +52,11 @@ def test_a_question_of_nothing_but_names_asks_by_them(
         "第3章内容",
     ],
 )
-def test_words_of_any_other_sort_ask_for_more_than_a_name(question: str) -> None:
+def test_a_question_with_other_words_is_no_name_query(question: str) -> None:
     assert parse_name_query(question) == ()
 
 
-def test_a_name_is_held_as_a_whole_and_in_whatever_case() -> None:
+def test_a_name_matches_as_a_whole_in_any_case() -> None:
     for text in ("set POOL_SIZE to 5", "poolSize", "(pool_size)"):
         assert contains_name(text, ("poolsize",)), text
     for text in ("the pool size", "pool_sizes", "mkboltx1x300", ""):
@@ -66,7 +64,7 @@ def test_a_name_is_held_as_a_whole_and_in_whatever_case() -> None:
     assert not contains_name("anything", ())
 
 
-def test_what_took_the_place_of_a_holder_counts_as_one() -> None:
+def test_the_successor_of_a_name_holder_counts_as_one() -> None:
     texts = {uid(1): _Text("by mkboltx1x30"), uid(2): _Text("by another"), uid(3): _Text("none")}
     newer = {uid(1): uid(2), uid(2): uid(4), uid(3): uid(5)}
     assert find_name_holders(texts, ("mkboltx1x30",), newer) == {uid(1), uid(2), uid(4)}
@@ -84,7 +82,9 @@ SCOPES = ["global", "project/web-shop", "project/web-shop/*", "project/reverie",
         ("web_shop and the web-shop: which database?", "and the : which database?"),
     ],
 )
-def test_the_name_of_a_project_asked_in_is_left_out_and_told(text: str, less: str) -> None:
+def test_the_name_of_a_project_is_removed_from_the_question_and_reported(
+    text: str, less: str
+) -> None:
     assert extract_project_mentions(text, SCOPES) == (less, frozenset({"web-shop"}))
 
 
@@ -97,11 +97,11 @@ def test_the_name_of_a_project_asked_in_is_left_out_and_told(text: str, less: st
         "which shop of the web?",
     ],
 )
-def test_other_words_stay(text: str) -> None:
+def test_other_words_are_kept(text: str) -> None:
     assert extract_project_mentions(text, SCOPES) == (text, frozenset())
 
 
-def test_a_question_of_little_else_stays_whole() -> None:
+def test_a_question_of_few_other_words_is_kept_whole() -> None:
     assert extract_project_mentions("web-shop deploy", SCOPES) == (
         "web-shop deploy",
         frozenset({"web-shop"}),
@@ -115,7 +115,7 @@ def test_a_question_of_little_else_stays_whole() -> None:
     )
 
 
-def test_what_the_factors_can_come_to_knows_of_places() -> None:
+def test_the_maximal_factor_includes_the_project_factor() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     there = compute_max_factor(parse_question("ports", now, frozenset({"web-shop"})))
     assert there == pytest.approx(PROJECT_FACTOR * compute_max_factor(parse_question("ports", now)))

@@ -42,7 +42,7 @@ NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # a Saturday
         ("", QuestionIntent.GENERAL),
     ],
 )
-def test_the_first_question_word_or_its_phrase_names_the_intent(
+def test_the_question_word_or_phrase_determines_the_intent(
     text: str, intent: QuestionIntent
 ) -> None:
     assert detect_intent(text) is intent
@@ -68,7 +68,7 @@ def test_the_first_question_word_or_its_phrase_names_the_intent(
         ("三天前的讨论", "2026-11-18", "2026-11-19"),
     ],
 )
-def test_a_time_is_read_as_a_span_of_days(text: str, since: str, until: str) -> None:
+def test_a_time_expression_is_parsed_as_a_span_of_days(text: str, since: str, until: str) -> None:
     period = parse_time_range(text, NOW)
     assert period is not None
     assert (str(period.since.date()), str(period.until.date())) == (since, until)
@@ -83,11 +83,11 @@ def test_a_time_is_read_as_a_span_of_days(text: str, since: str, until: str) -> 
         "the order of the day",
     ],
 )
-def test_what_only_looks_like_a_time_is_none(text: str) -> None:
+def test_text_that_only_resembles_a_time_is_no_time(text: str) -> None:
     assert parse_time_range(text, NOW) is None
 
 
-def test_names_paths_and_phrases_are_taken_out_of_a_question() -> None:
+def test_names_paths_and_phrases_are_extracted_from_a_question() -> None:
     reading = parse_question('Why does getUserById in src/api/users.ts say "no such tenant"?', NOW)
     assert reading.intent is QuestionIntent.WHY
     assert reading.identifiers == ("getUserById",)
@@ -99,17 +99,17 @@ def test_names_paths_and_phrases_are_taken_out_of_a_question() -> None:
     ("text", "language"),
     [("retry policy", "en"), ("连接池", "zh"), ("接続プールはどこ", "ja"), ("연결 풀", "ko")],
 )
-def test_the_script_tells_the_language(text: str, language: str) -> None:
+def test_the_script_determines_the_language(text: str, language: str) -> None:
     assert parse_question(text, NOW).language == language
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read(text: str) -> None:
+def test_any_question_can_be_parsed(text: str) -> None:
     reading = parse_question(text, NOW)
     assert reading.time_range is None or reading.time_range.since < reading.time_range.until
 
 
-def test_identifiers_and_words_in_a_row_are_names_that_a_text_may_hold() -> None:
+def test_identifiers_and_adjacent_words_are_candidate_names() -> None:
     for question in ("how do we get user by id", "get_user_by_id", "getUserById"):
         names = parse_question(question, NOW).names
         for text in ("call getUserById first", "get_user_by_id(7)", "GetUserByID"):

@@ -32,19 +32,21 @@ from reverie.domain.retrieval.selection import diversify, jaccard_similarity, to
 TEXTS = ["pool size is ten", "pool size is ten now", "deploys run at night"]
 
 
-def test_a_repetition_gives_way_to_what_says_something_else() -> None:
+def test_a_repetition_is_ranked_after_different_content() -> None:
     order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3)
     assert [place for place, _ in order] == [0, 2, 1]
     assert order[2][1] == jaccard_similarity(tokenize(TEXTS[0]), tokenize(TEXTS[1]))
 
 
-def test_with_all_weight_on_the_score_nothing_moves() -> None:
+def test_with_all_weight_on_the_score_the_order_stays() -> None:
     order = diversify([1.0, 0.99, 0.9], [tokenize(one) for one in TEXTS], 3, weight=1.0)
     assert [place for place, _ in order] == [0, 1, 2]
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.text(max_size=20)), max_size=12), st.integers(0, 15))
-def test_each_is_taken_once_and_the_best_first(items: list[tuple[float, str]], limit: int) -> None:
+def test_each_hit_is_selected_once_and_the_best_first(
+    items: list[tuple[float, str]], limit: int
+) -> None:
     scores, texts = [one[0] for one in items], [tokenize(one[1]) for one in items]
     places = [place for place, _ in diversify(scores, texts, limit)]
     assert len(places) == len(set(places)) == min(limit, len(items))
@@ -54,7 +56,7 @@ def test_each_is_taken_once_and_the_best_first(items: list[tuple[float, str]], l
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.text("abc ", max_size=9)), max_size=12))
-def test_it_takes_at_each_step_what_is_best_then(items: list[tuple[int, str]]) -> None:
+def test_each_step_selects_the_best_remaining_hit(items: list[tuple[int, str]]) -> None:
     items.sort(reverse=True)
     scores, texts = [float(one[0]) for one in items], [tokenize(one[1]) for one in items]
     best, before = max(scores, default=0.0) or 1.0, list[int]()
@@ -104,7 +106,7 @@ def arm(draw: st.DrawFn) -> list[SearchHit]:
 
 
 @given(arm(), arm())
-def test_the_fused_order_does_not_depend_on_which_arm_came_first(
+def test_the_fused_order_does_not_depend_on_the_order_of_arms(
     words: list[SearchHit], meaning: list[SearchHit]
 ) -> None:
     one = fuse_arms({"words": words, "meaning": meaning})
@@ -113,7 +115,7 @@ def test_the_fused_order_does_not_depend_on_which_arm_came_first(
 
 
 @given(arm(), arm())
-def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
+def test_every_hit_is_fused_once_with_its_ranks_and_a_score_up_to_one(
     words: list[SearchHit], meaning: list[SearchHit]
 ) -> None:
     found = fuse_arms({"words": words, "meaning": meaning})
@@ -127,7 +129,7 @@ def test_everything_found_is_there_once_with_its_ranks_and_a_share_of_one(
 
 
 @given(arm(), arm(), st.randoms(use_true_random=False))
-def test_best_first_is_one_order_whatever_came_in(
+def test_sorting_by_score_does_not_depend_on_the_input_order(
     words: list[SearchHit], meaning: list[SearchHit], chance: random.Random
 ) -> None:
     found = fuse_arms({"words": words, "meaning": meaning})
@@ -136,14 +138,14 @@ def test_best_first_is_one_order_whatever_came_in(
     assert sort_by_score(shuffled) == found
 
 
-def test_ties_go_to_the_smaller_id() -> None:
+def test_ties_are_broken_by_the_smaller_id() -> None:
     tied = [ScoredMemory(uid(n), 0.5) for n in (3, 1, 2)]
     assert [one.id for one in sort_by_score(tied)] == [uid(1), uid(2), uid(3)]
     both = fuse_arms({"words": [hit(uid(2), 1.0)], "meaning": [hit(uid(1), 1.0)]})
     assert [one.id for one in both] == [uid(1), uid(2)]
 
 
-def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> None:
+def test_a_hit_that_is_first_in_both_arms_gets_the_full_score() -> None:
     words = [hit(uid(5), 7.0), hit(uid(1), 6.9)]
     meaning = [hit(uid(5), 0.9), hit(uid(2), 0.8)]
     found = fuse_arms({"words": words, "meaning": meaning})
@@ -152,13 +154,13 @@ def test_what_both_arms_find_first_comes_first_with_all_there_is_to_have() -> No
     assert found[0].arm_ranks == {"words": 1, "meaning": 1}
 
 
-def test_one_arm_alone_keeps_its_order() -> None:
+def test_a_single_arm_keeps_its_order() -> None:
     hits = [hit(uid(9), 3.0), hit(uid(4), 2.0), hit(uid(7), 1.0)]
     for name in ("words", "meaning"):
         assert [one.id for one in fuse_arms({name: hits})] == [hit.id for hit in hits]
 
 
-def test_nothing_found_is_nothing_fused() -> None:
+def test_no_hits_fuse_to_nothing() -> None:
     assert fuse_arms({}) == []
     assert fuse_arms({"words": [], "meaning": []}) == []
 
@@ -174,14 +176,14 @@ def _weighed(**fields: Any) -> float:
     return _worth(ScoredMemory(uid(1), 0.6), facts(**fields)).score
 
 
-def test_a_superseded_memory_ranks_below_the_one_that_took_its_place() -> None:
+def test_a_superseded_memory_ranks_below_its_successor() -> None:
     old = facts(1, status=MemoryStatus.SUPERSEDED)
     new = facts(2)
     weighed = [_worth(ScoredMemory(m.id, 0.6), m) for m in (old, new)]
     assert [one.id for one in sort_by_score(weighed)] == [uid(2), uid(1)]
 
 
-def test_replacing_a_memory_does_not_make_it_young_again() -> None:
+def test_superseding_a_memory_does_not_reset_its_age() -> None:
     old = facts(
         1,
         status=MemoryStatus.SUPERSEDED,
@@ -193,21 +195,21 @@ def test_replacing_a_memory_does_not_make_it_young_again() -> None:
     assert _weighed(created_at=NOW - timedelta(days=30)) < _weighed()
 
 
-def test_age_runs_from_when_it_was_told_and_not_from_when_it_began_to_hold() -> None:
+def test_age_counts_from_creation_and_not_from_the_start_of_validity() -> None:
     month_ago = NOW - timedelta(days=30)
     assert _weighed(valid_from=month_ago) == _weighed()
     assert _weighed(valid_from=month_ago) == _weighed()
     assert _weighed(created_at=month_ago) == pytest.approx(_weighed() / 2)
 
 
-def test_confidence_and_doubt_and_age_weigh() -> None:
+def test_confidence_staleness_and_age_lower_the_score() -> None:
     plain = _weighed()
     assert _weighed(confidence=0.4) == pytest.approx(plain / 2)
     assert plain > _weighed(staleness=0.5) > _weighed(staleness=1.0) > 0
     assert _weighed(created_at=NOW - timedelta(days=60)) == pytest.approx(plain / 4)
 
 
-def test_what_is_pinned_does_not_age() -> None:
+def test_pinned_memories_do_not_age() -> None:
     old = NOW - timedelta(days=900)
     assert _weighed(pinned=True, created_at=old) == _weighed(pinned=True) > _weighed()
 
@@ -216,14 +218,14 @@ def _expanded(found: Sequence[ScoredMemory], *lines: NeighbourEdge) -> list[Scor
     return expand_neighbours(found, lines)
 
 
-def test_a_neighbour_comes_in_below_what_led_to_it() -> None:
+def test_a_neighbour_ranks_below_the_hit_that_led_to_it() -> None:
     [first, second] = _expanded([ScoredMemory(uid(1), 0.8, {"words": 1})], edge(uid(1), uid(2)))
     assert (first.id, second.id) == (uid(1), uid(2))
     assert 0 < second.score < first.score
     assert "graph" in second.arm_ranks
 
 
-def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour() -> None:
+def test_a_hit_keeps_its_score_or_takes_the_better_one_of_a_neighbour() -> None:
     found = [ScoredMemory(uid(1), 0.8, {"words": 1}), ScoredMemory(uid(2), 0.1, {"words": 2})]
     [first, second] = _expanded(found, edge(uid(1), uid(2)), edge(uid(2), uid(1)))
     assert first == found[0]
@@ -233,7 +235,7 @@ def test_what_was_found_keeps_its_score_or_takes_the_better_one_of_a_neighbour()
     assert (hop.source, hop.kind) == (uid(1), "led_to")
 
 
-def test_what_was_said_beside_adds_to_the_score() -> None:
+def test_adjacent_turns_add_to_the_score() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.6), ScoredMemory(uid(3), 0.4)]
     lines = [
         edge(uid(1), uid(2), kind="follows"),
@@ -245,7 +247,7 @@ def test_what_was_said_beside_adds_to_the_score() -> None:
     assert beside.score == pytest.approx(0.6 + lent)
 
 
-def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> None:
+def test_the_strongest_of_several_edges_counts_in_any_order() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.4)]
     lines = [
         edge(uid(2), uid(3)),
@@ -258,14 +260,14 @@ def test_of_several_edges_to_a_memory_the_strongest_counts_in_any_order() -> Non
     assert third.score == pytest.approx(0.8 * HOP_WEIGHT)
 
 
-def test_many_edges_to_what_is_alike_do_not_make_it_the_best() -> None:
+def test_many_edges_from_similar_memories_do_not_make_a_hub_the_best() -> None:
     found = [ScoredMemory(uid(n), 0.5) for n in range(1, 30)]
     lines = [edge(uid(n), uid(99), kind="relates_to") for n in range(1, 30)]
     [hub] = [f for f in _expanded(found, *lines) if f.id == uid(99)]
     assert hub.score < 0.5
 
 
-def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
+def test_a_further_hop_adds_nothing_to_existing_hits() -> None:
     found = [ScoredMemory(uid(1), 0.8), ScoredMemory(uid(2), 0.1)]
     lines = [edge(uid(1), uid(2)), edge(uid(1), uid(3))]
     further = expand_neighbours(found, lines, only_new=True)
@@ -273,7 +275,7 @@ def test_a_further_hop_lends_nothing_to_what_stands_already() -> None:
     assert uid(3) in {f.id for f in further}
 
 
-def test_a_question_why_walks_along_causes_first() -> None:
+def test_a_why_question_prefers_causal_edges() -> None:
     found, lines = (
         [ScoredMemory(uid(1), 0.8)],
         [edge(uid(1), uid(2)), edge(uid(1), uid(3), kind="supersedes")],
@@ -284,7 +286,7 @@ def test_a_question_why_walks_along_causes_first() -> None:
     assert asked[uid(2)] > asked[uid(3)]
 
 
-def test_ranks_alone_can_be_fused_too() -> None:
+def test_reciprocal_rank_fusion_uses_ranks_only() -> None:
     words, meaning = (
         [hit(uid(1), 9.0), hit(uid(2), 0.1)],
         [hit(uid(2), 0.9), hit(uid(3), 0.8)],
@@ -295,18 +297,18 @@ def test_ranks_alone_can_be_fused_too() -> None:
     assert [one.id for one in found] == [uid(2), uid(1), uid(3)]
 
 
-def test_files_bring_no_neighbours() -> None:
+def test_file_anchors_add_no_neighbours() -> None:
     found = [ScoredMemory(uid(1), 0.8)]
     assert _expanded(found, edge(uid(1), uid(2), kind="touches")) == found
 
 
-def test_an_edge_from_nowhere_is_left_alone() -> None:
+def test_an_edge_from_an_unknown_memory_is_ignored() -> None:
     assert _expanded([ScoredMemory(uid(1), 0.8)], edge(uid(7), uid(8))) == [
         ScoredMemory(uid(1), 0.8)
     ]
 
 
-def test_of_many_candidates_the_last_by_meaning_counts_nothing() -> None:
+def test_the_last_of_many_semantic_candidates_scores_zero() -> None:
     many = [hit(uid(n), 0.9 - n / 1000) for n in range(100)]
     found = {one.id: one.score for one in fuse_arms({"meaning": many})}
     assert (found[uid(0)], found[uid(99)]) == (1.0, 0.0)
@@ -314,7 +316,7 @@ def test_of_many_candidates_the_last_by_meaning_counts_nothing() -> None:
     assert few[uid(98)] > 0.7
 
 
-def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
+def test_an_additional_arm_rescores_the_hits_it_knows() -> None:
     found = [
         ScoredMemory(uid(n), score, {"words": n}, fused_score=score)
         for n, score in ((1, 1.0), (2, 0.5), (3, 0.4))
@@ -337,7 +339,7 @@ def test_one_arm_more_judges_what_it_knows_and_leaves_the_rest() -> None:
     assert by_rank[1].score == pytest.approx(0.24 + 0.4)
 
 
-def test_what_only_words_could_find_stays_so_though_its_vectors_come_meanwhile() -> None:
+def test_hits_without_vectors_are_marked_even_if_their_vectors_arrive_meanwhile() -> None:
     by_words = [
         hit(uid(1), 3.0, False),
         hit(uid(2), 2.0),
@@ -348,7 +350,7 @@ def test_what_only_words_could_find_stays_so_though_its_vectors_come_meanwhile()
     assert find_unembedded(by_words, []) == frozenset()
 
 
-def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:
+def test_turns_lend_score_to_adjacent_turns_of_their_session() -> None:
     here, there = uid(1), uid(2)
     lent = score_with_adjacent_turns(
         {
@@ -362,7 +364,7 @@ def test_turns_lend_to_those_beside_them_in_their_own_session() -> None:
     assert lent[uid(13)] == lent[uid(14)] == 0.2
 
 
-def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
+def test_a_superseded_memory_is_moved_below_all_its_successors() -> None:
     found = [
         ScoredMemory(uid(1), 0.9),
         ScoredMemory(uid(2), 0.8),
@@ -375,12 +377,12 @@ def test_what_was_replaced_stands_below_all_that_followed_it() -> None:
     assert demote_superseded(found, {}) == [*found[:2], found[3], found[2]]
 
 
-def test_what_was_replaced_is_found_beside_its_successor_where_nothing_speaks_for_either() -> None:
+def test_a_superseded_memory_without_score_stays_in_the_results() -> None:
     found = [ScoredMemory(uid(1), 0.0), ScoredMemory(uid(2), 0.0)]
     assert {one.id for one in demote_superseded(found, {uid(1): uid(2)})} == {uid(1), uid(2)}
 
 
-def test_what_has_the_name_stands_above_what_has_not_however_well_that_is_rated() -> None:
+def test_memories_that_hold_the_name_rank_above_all_others() -> None:
     found = [
         ScoredMemory(uid(1), 0.9),
         ScoredMemory(uid(2), 0.6),

@@ -28,7 +28,9 @@ from reverie.domain.retrieval.speakers import (
         ("", set()),
     ],
 )
-def test_names_are_written_large_and_not_by_their_place(question: str, named: set[str]) -> None:
+def test_names_are_recognized_by_capitals_and_not_by_position(
+    question: str, named: set[str]
+) -> None:
     assert extract_people(question) == named
 
 
@@ -52,26 +54,26 @@ def test_names_are_written_large_and_not_by_their_place(question: str, named: se
         ("", set()),
     ],
 )
-def test_a_line_names_who_says_it_and_a_text_of_several_does_not(
+def test_a_line_names_its_speaker_and_a_text_of_several_speakers_none(
     text: str, names: set[str]
 ) -> None:
     assert parse_speaker(text) == names
 
 
-def test_who_says_little_is_not_known_to_speak() -> None:
+def test_a_name_with_too_few_lines_is_no_speaker() -> None:
     lines = [f"Ann: line {n}" for n in range(MIN_SPEAKER_LINES)]
     assert find_speakers([*lines, "Bob: one"], {"Ann", "Bob"}) == {"Ann"}
     assert find_speakers(lines[1:], {"Ann"}) == frozenset()
     assert find_speakers(lines, frozenset()) == frozenset()
 
 
-def test_a_line_of_somebody_else_counts_less_and_a_note_does_not() -> None:
+def test_a_line_of_another_speaker_scores_lower_and_a_note_does_not() -> None:
     assert compute_speaker_factor("Bob: Ann paints so well", {"Ann"}) == OTHER_SPEAKER_FACTOR < 1
     for text in ("Ann: I paint", "Ann paints the harbour", "Ann: I?\nBob: Yes, Ann"):
         assert compute_speaker_factor(text, {"Ann"}) == 1
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     assert extract_people(text) is not None
     assert parse_speaker(f"Ann: {text}") <= {"Ann"}

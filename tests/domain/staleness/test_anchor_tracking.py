@@ -80,7 +80,7 @@ def grades(trail: AnchorTrail) -> list[tuple[str, float]]:
     return [(mark.grade.value, mark.score) for mark in trail.marks]
 
 
-def test_a_memory_of_a_deleted_file_is_gone_and_says_by_which_commit() -> None:
+def test_a_memory_of_a_deleted_file_is_gone_and_names_the_commit() -> None:
     assert followed(file("deleted"), of=known(lines=((3, 4),))).marks == (
         StaleMark(
             memory=MEMORY,
@@ -96,7 +96,7 @@ def test_a_memory_of_a_deleted_file_is_gone_and_says_by_which_commit() -> None:
     )
 
 
-def test_a_memory_that_names_no_lines_is_suspect_when_its_file_is_modified() -> None:
+def test_a_memory_without_lines_is_suspect_when_its_file_is_modified() -> None:
     assert grades(followed(file("modified", hunks=((3, 1, 3, 2),)))) == [("suspect", 0.5)]
     assert grades(followed(file("modified"), of=known(lines=((10, 20),)))) == [("suspect", 0.5)]
 
@@ -106,7 +106,7 @@ def test_a_memory_that_names_no_lines_is_suspect_when_its_file_is_modified() -> 
     [(10, 1, 10, 1), (20, 5, 20, 0), (1, 30, 1, 30), (5, 6, 5, 9), (10, 0, 11, 3), (19, 0, 20, 1)],
     ids=["first line", "last line", "all around", "up to the first", "parts 10|11", "parts 19|20"],
 )
-def test_a_memory_is_stale_when_a_hunk_meets_its_lines(hunk: DiffHunk) -> None:
+def test_a_memory_is_stale_when_a_hunk_hits_its_lines(hunk: DiffHunk) -> None:
     changed = file("modified", hunks=((100, 2, 100, 2), hunk))
     assert grades(followed(changed, of=known(lines=((10, 20),)))) == [("stale", 0.8)]
 
@@ -116,12 +116,12 @@ def test_a_memory_is_stale_when_a_hunk_meets_its_lines(hunk: DiffHunk) -> None:
     [(9, 1, 9, 1), (21, 4, 21, 4), (9, 0, 10, 5), (20, 0, 21, 5), (0, 0, 1, 5)],
     ids=["before", "after", "inserts before", "inserts after", "inserts at the top"],
 )
-def test_a_change_elsewhere_in_the_file_only_hints_at_doubt(hunk: DiffHunk) -> None:
+def test_a_change_elsewhere_in_the_file_is_only_a_weak_suspicion(hunk: DiffHunk) -> None:
     trail = followed(file("modified", hunks=(hunk,)), of=known(lines=((10, 20),)))
     assert grades(trail) == [("suspect", 0.2)]
 
 
-def test_lines_that_went_without_a_successor_and_a_symbol_that_was_removed_are_gone() -> None:
+def test_removed_lines_and_removed_symbols_are_gone() -> None:
     cut_out = file("modified", hunks=((8, 15, 7, 0),))
     assert grades(followed(cut_out, of=known(lines=((10, 20),)))) == [("gone", 1.0)]
     removed = file("modified", hunks=((90, 4, 89, 0),), removed_symbols=frozenset({"load"}))
@@ -129,7 +129,7 @@ def test_lines_that_went_without_a_successor_and_a_symbol_that_was_removed_are_g
     assert grades(followed(removed, of=known(symbols=(("save", 10, 20),)))) == [("suspect", 0.2)]
 
 
-def test_without_lines_the_identifiers_that_a_memory_names_decide() -> None:
+def test_without_lines_the_named_identifiers_decide() -> None:
     def changed(symbols: set[str], words: set[str]) -> AnchorTrail:
         edit = FileEdit((3, 1, 3, 1), "code", frozenset(symbols), frozenset(words))
         return followed(
@@ -144,7 +144,7 @@ def test_without_lines_the_identifiers_that_a_memory_names_decide() -> None:
 
 
 @pytest.mark.parametrize(("kind", "score"), [("comment", 0.24), ("space", 0.08), ("code", 0.8)])
-def test_comments_weigh_less_and_white_space_least(kind: str, score: float) -> None:
+def test_comment_changes_weigh_less_and_white_space_least(kind: str, score: float) -> None:
     changed = ChangedFile(PATH, "modified", edits=(FileEdit((12, 1, 12, 1), kind),))
     grade = "stale" if kind == "code" else "suspect"
     assert grades(followed(changed, of=known(lines=((10, 20),)))) == [(grade, score)]
@@ -152,7 +152,7 @@ def test_comments_weigh_less_and_white_space_least(kind: str, score: float) -> N
     assert grades(followed(aside, of=known(lines=((10, 20),)))) == []
 
 
-def test_lines_follow_the_edits_before_them() -> None:
+def test_line_ranges_follow_earlier_edits() -> None:
     moved = file("modified", hunks=((1, 0, 1, 100),))
     hit = file("modified", hunks=((112, 1, 112, 1),))
     missed = file("modified", hunks=((12, 1, 12, 1),))
@@ -163,7 +163,7 @@ def test_lines_follow_the_edits_before_them() -> None:
     assert trail.ranges == (LineRange(110, 120),)
 
 
-def test_one_suspicion_a_file_stands_and_every_hit() -> None:
+def test_one_suspicion_per_file_is_kept_and_every_hit() -> None:
     far, hit = file("modified", hunks=((90, 1, 90, 1),)), file("modified", hunks=((12, 1, 12, 1),))
     trail = followed(far, far, hit, far, hit, of=known(lines=((10, 20),)))
     assert [(mark.commit[0], mark.grade.value) for mark in trail.marks] == [
@@ -174,11 +174,11 @@ def test_one_suspicion_a_file_stands_and_every_hit() -> None:
 
 
 @pytest.mark.parametrize("status", ["added", "copied", "mode"])
-def test_what_leaves_the_content_alone_marks_nothing(status: str) -> None:
+def test_changes_that_keep_the_content_mark_nothing(status: str) -> None:
     assert followed(file(status, old_path="src/other.py")) == AnchorTrail((), PATH, ())
 
 
-def test_a_rename_moves_the_anchor_and_casts_no_doubt() -> None:
+def test_a_rename_moves_the_anchor_and_marks_nothing() -> None:
     away = file("renamed", "lib/app.py", old_path=PATH)
     on = file("renamed", "lib/main.py", old_path="lib/app.py", hunks=((3, 1, 3, 1),))
     assert followed(away) == AnchorTrail((), "lib/app.py", (), (PATH,))
@@ -187,7 +187,7 @@ def test_a_rename_moves_the_anchor_and_casts_no_doubt() -> None:
     assert [(mark.path, mark.grade.value) for mark in trail.marks] == [("lib/main.py", "suspect")]
 
 
-def test_a_rename_onto_a_known_path_says_nothing_of_the_file_that_was_there() -> None:
+def test_a_rename_onto_a_known_path_says_nothing_about_the_file_before() -> None:
     changed = file("renamed", PATH, old_path="src/old.py", hunks=((1, 1, 1, 1),))
     assert followed(changed) == AnchorTrail((), PATH, ())
 
@@ -199,7 +199,7 @@ def test_after_a_rename_the_path_is_known_exactly() -> None:
     assert (grades(trail), trail.path) == ([], "cli/new/app.py")
 
 
-def test_lines_that_moved_to_another_file_take_their_anchor_along() -> None:
+def test_lines_moved_to_another_file_take_their_anchor_along() -> None:
     moved = LineMove(8, 30, "src/auth.py", 100, 1.0)
     changed = file("modified", hunks=((8, 23, 7, 0),), moved=(moved,))
     trail = followed(changed, of=known(lines=((10, 20), (50, 60))))
@@ -215,7 +215,7 @@ def test_lines_that_moved_to_another_file_take_their_anchor_along() -> None:
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_revert_takes_the_doubt_back_and_its_own_revert_brings_it_again(named: bool) -> None:
+def test_a_revert_clears_the_mark_and_reverting_the_revert_restores_it(named: bool) -> None:
     edit, back = (
         file("modified", hunks=((12, 1, 12, 4),)),
         file("modified", hunks=((12, 4, 12, 1),)),
@@ -238,7 +238,7 @@ def test_a_revert_takes_the_doubt_back_and_its_own_revert_brings_it_again(named:
     ]
 
 
-def test_content_that_is_what_it_was_takes_all_doubt_back() -> None:
+def test_restored_content_clears_every_mark() -> None:
     edit = file("modified", hunks=((12, 1, 12, 1),), old_blob="1", new_blob="2")
     back = file("modified", hunks=((12, 1, 12, 1),), old_blob="2", new_blob="1")
     of = known(lines=((10, 20),))
@@ -248,9 +248,7 @@ def test_content_that_is_what_it_was_takes_all_doubt_back() -> None:
     assert followed(edit, of=own) == AnchorTrail((), PATH, own.ranges)
 
 
-def test_a_file_that_comes_back_as_it_was_is_gone_no_more_and_another_of_its_name_is_not_it() -> (
-    None
-):
+def test_a_restored_file_is_no_longer_gone_and_another_file_of_its_name_is_not_it() -> None:
     gone, other = file("deleted", old_blob="1"), file("added", new_blob="2")
     assert grades(followed(gone, other, file("modified"), file("deleted"))) == [("gone", 1.0)]
     assert grades(followed(gone, file("added", new_blob="1"))) == []
@@ -258,7 +256,7 @@ def test_a_file_that_comes_back_as_it_was_is_gone_no_more_and_another_of_its_nam
     assert grades(track_anchor(known(), told, same)) == []
 
 
-def test_a_file_that_may_live_on_elsewhere_is_suspect() -> None:
+def test_a_deleted_file_that_may_exist_elsewhere_is_suspect() -> None:
     assert grades(followed(file("deleted", may_exist_elsewhere=True))) == [("suspect", 0.5)]
 
 
@@ -269,7 +267,7 @@ def test_a_memory_learned_after_the_commit_is_left_alone(status: str, later: tim
     assert followed(changed, of=known(at=NOON + later)) == AnchorTrail((), PATH, ())
 
 
-def test_what_was_confirmed_follows_earlier_edits_and_knows_them() -> None:
+def test_a_confirmed_memory_has_taken_earlier_edits_into_account() -> None:
     hit, moved = file("modified", hunks=((12, 1, 12, 1),)), file("modified", hunks=((1, 0, 1, 9),))
     later = file("modified", hunks=((21, 1, 21, 1),))
     of = known(lines=((10, 20),), confirmed_at=NOON + HOUR)
@@ -277,13 +275,13 @@ def test_what_was_confirmed_follows_earlier_edits_and_knows_them() -> None:
     assert [mark.commit[0] for mark in followed(hit, moved, later, of=of).marks] == ["c"]
 
 
-def test_hunks_that_are_not_all_told_leave_no_line_sure() -> None:
+def test_truncated_hunks_make_every_line_uncertain() -> None:
     changed = file("modified", hunks=((90, 1, 90, 1),), is_truncated=True)
     trail = followed(changed, of=known(lines=((10, 20),), symbols=(("load", 10, 20),)))
     assert (grades(trail), trail.ranges) == ([("suspect", 0.5)], (LineRange(0, 0, "load"),))
 
 
-def test_several_doubts_add_up_under_the_worst_grade() -> None:
+def test_several_marks_add_up_under_the_worst_grade() -> None:
     hit = followed(file("modified", hunks=((12, 1, 12, 1),)), of=known(lines=((10, 20),))).marks
     mild = followed(file("modified")).marks
     found = combine_marks([*hit, *mild])[MEMORY]
@@ -297,7 +295,7 @@ COUNTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 6), st.integers(0,
 
 
 @given(COUNTS, st.integers(1, 40), st.integers(0, 8))
-def test_lines_are_carried_as_the_text_itself_is(
+def test_line_ranges_move_as_the_text_does(
     counts: list[tuple[int, int, int]], first: int, length: int
 ) -> None:
     """A file of named lines is edited by hunks; lines that stand are where they are carried to."""
@@ -357,7 +355,7 @@ def test_every_mark_has_a_cause(
     assert track_anchor(anchor, told, same) == trail
 
 
-def test_the_grade_of_a_file_that_only_moved_is_none() -> None:
+def test_a_file_that_only_moved_has_no_grade() -> None:
     assert grade_file(file("renamed", "b.py", old_path="a.py")) is None
 
 
@@ -366,7 +364,7 @@ def own(wrote: datetime, **more: object) -> FileAnchor:
     return known(lines=((10, 20),), at=NOON - HOUR / 4, written_at=wrote, **more)  # type: ignore[arg-type]
 
 
-def test_the_first_commit_of_what_the_own_session_wrote_is_hardly_news_the_next_is() -> None:
+def test_the_first_commit_of_the_sessions_own_edit_weighs_little_and_the_next_fully() -> None:
     edited = file("modified", hunks=((12, 1, 12, 1),))
     mild, full = ("suspect", 0.2), ("stale", 0.8)
     assert grades(followed(edited, edited, of=own(NOON - HOUR / 2))) == [mild, full]
@@ -375,7 +373,7 @@ def test_the_first_commit_of_what_the_own_session_wrote_is_hardly_news_the_next_
     assert grades(followed(file("deleted"), of=own(NOON - HOUR / 2))) == gone
 
 
-def test_what_the_own_session_wrote_may_have_been_committed_before_the_memory_was_learned() -> None:
+def test_an_own_edit_may_have_been_committed_before_the_memory_was_learned() -> None:
     edited = file("modified", hunks=((12, 1, 12, 1),))
     anchor = own(NOON - HOUR / 2)
     late = replace(anchor, known_at=NOON + HOUR / 2)

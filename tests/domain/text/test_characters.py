@@ -17,14 +17,14 @@ from reverie_services.ingest.settings import build_ingest_settings
 @pytest.mark.parametrize(
     "text", ["", " \n\t", "\u200b\u2060\ufeff", "\u2800", "\u3164\ufe0f", "\u202e"]
 )
-def test_what_nobody_sees_is_blank(text: str) -> None:
+def test_invisible_text_is_blank(text: str) -> None:
     assert is_blank(text)
 
 
 @pytest.mark.parametrize(
     "text", ["a", "\u200bа\u200b", "👩\u200d🚀", "ก็", ".", "\u202eabc", "❤\ufe0f"]
 )
-def test_text_that_holds_something_unseen_is_text(text: str) -> None:
+def test_text_with_something_invisible_is_not_blank(text: str) -> None:
     assert not is_blank(text)
 
 
@@ -41,7 +41,7 @@ CHINESE, ENGLISH = "空闲连接十秒就回收", "Idle connections are closed a
         "佇列塞住時先檢查有沒有壞訊息",
     ],
 )
-def test_a_text_is_east_asian_where_most_of_its_words_are(text: str) -> None:
+def test_a_text_is_east_asian_if_most_of_its_words_are(text: str) -> None:
     assert is_east_asian(text)
 
 
@@ -56,11 +56,11 @@ def test_a_text_is_east_asian_where_most_of_its_words_are(text: str) -> None:
         "src/middleware/auth.ts と src/routes/login.ts",
     ],
 )
-def test_a_text_is_not_east_asian_for_a_word_of_it(text: str) -> None:
+def test_a_text_with_one_east_asian_word_is_not_east_asian(text: str) -> None:
     assert not is_east_asian(text)
 
 
-def test_many_texts_are_east_asian_where_half_of_them_are_and_they_are_not_few() -> None:
+def test_a_set_of_texts_is_east_asian_if_half_of_enough_texts_are() -> None:
     assert is_mostly_east_asian([CHINESE] * MIN_EAST_ASIAN_TEXTS)
     assert is_mostly_east_asian([CHINESE, ENGLISH] * MIN_EAST_ASIAN_TEXTS)
     assert not is_mostly_east_asian([CHINESE, ENGLISH, ENGLISH] * MIN_EAST_ASIAN_TEXTS)
@@ -68,7 +68,7 @@ def test_many_texts_are_east_asian_where_half_of_them_are_and_they_are_not_few()
     assert not is_mostly_east_asian([])
 
 
-def test_nobody_is_moved_where_another_model_is_set() -> None:
+def test_no_tenant_is_moved_when_another_model_is_configured() -> None:
     assert build_ingest_settings(Settings()).auto_multilingual_model
     assert not build_ingest_settings(Settings(embedding_model="another")).auto_multilingual_model
     assert not build_ingest_settings(

@@ -37,14 +37,14 @@ def test_no_text_is_no_chunk() -> None:
     assert chunk_text("", words) == []
 
 
-def test_it_cuts_at_the_paragraph_rather_than_in_it() -> None:
+def test_a_cut_prefers_the_end_of_a_paragraph() -> None:
     text = "one two three four five six.\n\nseven eight nine ten. eleven twelve."
     first, second = chunk_text(text, words, size=8, overlap=0)
     assert text[first.start : first.stop].strip() == "one two three four five six."
     assert text[second.start : second.stop].startswith("seven")
 
 
-def test_it_cuts_at_the_sentence_where_no_paragraph_ends() -> None:
+def test_a_cut_prefers_the_end_of_a_sentence_without_paragraphs() -> None:
     text = "one two three four five. six seven eight nine ten eleven."
     assert chunk_text(text, words, size=8, overlap=0)[0].stop == text.index("six")
 
@@ -58,7 +58,7 @@ def test_neighbours_share_the_overlap() -> None:
 @pytest.mark.parametrize("count", COUNTERS)
 @settings(database=None, max_examples=150, deadline=None)
 @given(text=TEXTS, size=st.integers(8, 60), overlap=st.integers(0, 40))
-def test_chunks_cover_the_text_in_order_and_keep_to_the_size(
+def test_chunks_cover_the_text_in_order_within_the_size(
     count: Callable[[str], int], text: str, size: int, overlap: int
 ) -> None:
     chunks = chunk_text(text, count, size, overlap)

@@ -44,7 +44,7 @@ def test_paths_are_found_and_nothing_else(text: str, found: list[str]) -> None:
     assert extract_paths(text) == found
 
 
-def test_a_known_root_is_cut_off() -> None:
+def test_a_known_root_is_stripped() -> None:
     text = "/Users/ann/repo/deep/main.go"
     assert extract_paths(text, roots=["/Users/ann/repo"]) == ["deep/main.go"]
 
@@ -64,7 +64,9 @@ def test_a_known_root_is_cut_off() -> None:
         ("", "src/a.ts", False),
     ],
 )
-def test_the_same_file_is_known_by_its_tail(anchor: str, changed: str, same: bool) -> None:
+def test_the_same_file_is_recognized_by_its_path_suffix(
+    anchor: str, changed: str, same: bool
+) -> None:
     assert is_same_file(anchor, changed) is same
 
 
@@ -74,14 +76,14 @@ def trace(tool: str, content: str) -> TurnText:
     )
 
 
-def test_a_trace_names_tool_command_note_and_status_and_no_long_output() -> None:
+def test_a_tool_note_names_tool_command_note_and_status_without_long_output() -> None:
     content = "Run tests\n\n`go test ./...`\n\n```text\n" + "ok  pkg 1s\n" * 500 + "```"
     line, _, excerpt = condense_tool_output("Bash", content, limit=50).partition("\n")
     assert line == "Bash: `go test ./...` (Run tests) [ok]"
     assert 0 < len(excerpt) <= 50
 
 
-def test_a_failed_command_keeps_why() -> None:
+def test_a_failed_command_keeps_its_reason() -> None:
     content = (
         "`go test ./...`\n\n```text\nok a\nok b\nok c\n--- FAIL: TestX\n  x.go:3: bad\nok d\n```"
     )
@@ -92,7 +94,7 @@ def test_a_failed_command_keeps_why() -> None:
     assert "ok a" not in kept
 
 
-def test_a_file_that_was_read_or_changed_leaves_its_path_only() -> None:
+def test_a_file_read_or_write_is_reduced_to_its_path() -> None:
     read = trace("Read", " `./go.mod`\n\n```text\nmodule x see other.go\n```")
     edit = trace(
         "Edit", "```text\nThe file /Users/a/repo/pkg/x.go has been updated successfully.\n```"
@@ -102,7 +104,7 @@ def test_a_file_that_was_read_or_changed_leaves_its_path_only() -> None:
     assert extract_tool_files(edit) == ["pkg/x.go"]
 
 
-def test_the_users_answer_and_refusal_are_kept() -> None:
+def test_the_users_answers_and_refusals_are_kept() -> None:
     asked = condense_tool_output("Ask", "**Which port?**\n\nOptions:\n- a\n\n**Answer:** 8080")
     refused = condense_tool_output(
         "Plan",
@@ -112,7 +114,7 @@ def test_the_users_answer_and_refusal_are_kept() -> None:
     assert refused == "Plan: [rejected]\nNo colon after at?"
 
 
-def test_a_json_call_is_read_by_its_fields() -> None:
+def test_a_json_call_is_parsed_by_its_fields() -> None:
     assert condense_tool_output("Bash", '{"command": "make test", "description": "all"}') == (
         "Bash: `make test` (all) [ok]"
     )
@@ -120,9 +122,7 @@ def test_a_json_call_is_read_by_its_fields() -> None:
 
 @settings(database=None, deadline=None)
 @given(st.text(max_size=400), st.integers(0, 100))
-def test_no_output_is_kept_whole_and_condensing_again_changes_nothing(
-    content: str, limit: int
-) -> None:
+def test_no_output_is_kept_whole_and_condensing_is_idempotent(content: str, limit: int) -> None:
     once = condense_tool_output("Bash", content, limit)
     assert len(once.partition("\n")[2]) <= limit
     assert "\x00" not in once
@@ -135,7 +135,7 @@ def test_any_text_can_be_searched(text: str) -> None:
     assert all(path and not path.startswith("/") for path in extract_paths(text))
 
 
-def test_a_path_is_at_most_a_kibibyte_long() -> None:
+def test_a_path_has_at_most_one_kibibyte() -> None:
     longest = "d/" * 510 + "x.py"
     assert len(longest) == 1024
     assert extract_paths(f"see {longest} and a{longest} and b.py") == [longest, "b.py"]

@@ -40,7 +40,7 @@ from reverie.domain.text.index_terms import (
         ("", ""),
     ],
 )
-def test_a_text_gives_its_words_parts_and_wholes(text: str, words: str) -> None:
+def test_a_text_is_indexed_by_words_their_parts_and_compounds(text: str, words: str) -> None:
     assert index_text(text) == words
 
 
@@ -57,15 +57,15 @@ def test_a_text_gives_its_words_parts_and_wholes(text: str, words: str) -> None:
         ("数据库", "資料庫連線池的上限"),
     ],
 )
-def test_every_word_of_the_question_is_found_in_the_text(question: str, text: str) -> None:
+def test_every_query_word_is_in_the_index_text(question: str, text: str) -> None:
     assert set(query_text(question).split()) <= set(index_text(text).split())
 
 
-def test_a_question_names_each_word_once() -> None:
+def test_a_query_names_each_word_once() -> None:
     assert query_text("auth auth Auth") == "auth"
 
 
-def test_a_question_also_asks_for_the_name_that_neighbouring_words_may_be_in_code() -> None:
+def test_a_query_includes_compound_names_of_adjacent_words() -> None:
     asked = expand_query_text("where is get user by id?").split()
     assert set(index_text("getUserById").split()) <= set(asked)
     assert {"whereis", "userbyid", "byid"} <= set(asked)
@@ -73,7 +73,7 @@ def test_a_question_also_asks_for_the_name_that_neighbouring_words_may_be_in_cod
     assert expand_query_text("src/auth.ts 连接池") == query_text("src/auth.ts 连接池")
 
 
-def test_a_long_question_asks_for_a_bounded_number_of_names() -> None:
+def test_a_long_query_adds_a_bounded_number_of_compounds() -> None:
     query = " ".join(f"w{n}" for n in range(5000))
     assert len(expand_query_text(query).split()) == 5000 + MAX_JOINED_NAMES
 
@@ -90,7 +90,7 @@ def test_the_largest_texts_stay_bounded(unit: str) -> None:
 
 @settings(database=None, deadline=None)
 @given(st.text(max_size=300))
-def test_only_plain_bounded_words_come_out_and_saying_them_again_adds_nothing(text: str) -> None:
+def test_index_words_are_plain_bounded_and_stable(text: str) -> None:
     words = index_text(text)
     assert re.search(r"[\x00_./\\:@#+~-]", words) is None
     assert all(len(word.encode()) <= MAX_WORD_BYTES for word in words.split())

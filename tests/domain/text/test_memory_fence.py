@@ -41,7 +41,7 @@ QUOTED = "\n".join(f"> {line}" for line in BLOCK.splitlines())
         ("see " + " ".join(BLOCK.split()) + " here", "see  here"),
     ],
 )
-def test_a_fenced_block_is_cut_out_however_it_came_back(text: str, left: str) -> None:
+def test_a_fenced_block_is_removed_in_any_form(text: str, left: str) -> None:
     assert strip_fenced(text) == left
 
 
@@ -54,7 +54,7 @@ def test_a_fenced_block_is_cut_out_however_it_came_back(text: str, left: str) ->
         f"Use `{OPEN_TAG}` in the template.\nThen go on.",
     ],
 )
-def test_what_is_not_fenced_stays_as_it_is(text: str) -> None:
+def test_text_outside_fences_is_kept(text: str) -> None:
     assert strip_fenced(text) == text
 
 
@@ -65,14 +65,14 @@ talk = st.lists(lines | st.text(max_size=20), max_size=12).map("\n".join)
 
 
 @given(talk)
-def test_stripping_again_changes_nothing_and_leaves_no_fence(text: str) -> None:
+def test_stripping_is_idempotent_and_leaves_no_fence(text: str) -> None:
     once = strip_fenced(text)
     assert strip_fenced(once) == once
     assert not {OPEN_TAG, CLOSE_TAG} & {line.strip() for line in once.splitlines()}
 
 
 @given(st.text(), talk, st.text())
-def test_what_is_wrapped_is_gone_after_stripping(before: str, inside: str, after: str) -> None:
+def test_wrapped_text_is_removed_by_stripping(before: str, inside: str, after: str) -> None:
     block = wrap_in_fence(escape_fence_tags(inside))
     own = f"{escape_fence_tags(before)}\n", f"\n{escape_fence_tags(after)}"
     assert strip_fenced(f"{own[0]}{block}{own[1]}") == f"{own[0]}{own[1].removeprefix(chr(10))}"

@@ -19,7 +19,7 @@ def test_a_short_text_comes_whole_on_one_line() -> None:
     assert best_snippet("one\n  two\tthree", "two") == "one two three"
 
 
-def test_the_sentence_with_most_words_of_the_question_is_shown() -> None:
+def test_the_sentence_with_most_query_words_is_shown() -> None:
     text = f"{FILL}The pool is small. The pool of connections is exhausted. {FILL}"
     found = best_snippet(text, "pool connections exhausted")
     assert "The pool of connections is exhausted." in found
@@ -32,7 +32,7 @@ def test_the_first_of_equal_sentences_is_shown() -> None:
     assert best_snippet(text, "pool").startswith("The pool is blue.")
 
 
-def test_without_a_hit_the_text_is_shown_from_its_beginning() -> None:
+def test_without_a_hit_the_beginning_is_shown() -> None:
     assert best_snippet(FILL, "nothing").startswith("Something else")
 
 
@@ -46,7 +46,7 @@ def test_a_hit_at_the_very_end_is_shown_without_a_trailing_ellipsis() -> None:
     assert found.endswith("The needle")
 
 
-def test_chinese_words_are_looked_for_too() -> None:
+def test_chinese_words_are_matched_too() -> None:
     text = "今天没有什么事情发生。" * 40 + "连接池在高负载下耗尽。" + "明天也没有什么事情。" * 40
     assert "连接池" in best_snippet(text, "连接 接池")
 
@@ -69,16 +69,16 @@ def test_a_snippet_begins_and_ends_at_a_word(text: str, words: str, size: int) -
     assert set(inner) <= known
 
 
-def test_the_last_sentence_is_not_cut_into_at_its_front() -> None:
+def test_the_last_sentence_is_not_cut_at_its_start() -> None:
     text = "middle " * 60 + "end. The needle"
     assert "… middle middle" in best_snippet(text, "needle", 100)
 
 
 @given(st.text(max_size=600), st.text(max_size=40), st.integers(1, 100))
-def test_any_text_gives_a_snippet(text: str, words: str, size: int) -> None:
+def test_any_text_has_a_snippet(text: str, words: str, size: int) -> None:
     assert len(best_snippet(text, words, size)) <= max(size, 1) + 4
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n"])
-def test_an_empty_text_gives_an_empty_snippet(text: str) -> None:
+def test_an_empty_text_has_an_empty_snippet(text: str) -> None:
     assert best_snippet(text, "anything") == ""

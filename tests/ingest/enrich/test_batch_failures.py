@@ -63,7 +63,7 @@ async def _derived(store: Store, parts: IngestDependencies, *ids: Any) -> list[A
     return await asyncio.gather(*doing, return_exceptions=True)
 
 
-async def test_where_one_cannot_be_written_no_model_is_asked_again_for_the_others(
+async def test_one_failed_write_asks_no_model_again_for_the_others(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store, stub_llm() as (stub, url):
@@ -84,7 +84,7 @@ async def test_where_one_cannot_be_written_no_model_is_asked_again_for_the_other
     assert len(stub.asked) == 1
 
 
-async def test_where_comparing_fails_what_was_written_is_not_written_and_told_of_again(
+async def test_a_failed_comparison_repeats_neither_writes_nor_events(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:
@@ -99,7 +99,7 @@ async def test_where_comparing_fails_what_was_written_is_not_written_and_told_of
     assert len(told) == 2
 
 
-async def test_two_who_derive_from_one_memory_at_once_write_and_tell_it_once(
+async def test_two_concurrent_enrichments_of_one_memory_write_and_publish_it_once(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

@@ -38,7 +38,7 @@ async def _begun(
     return tasks
 
 
-async def test_what_waits_is_done_together_in_its_order_and_tenants_wait_for_none_but_theirs(
+async def test_waiting_items_are_batched_in_order_and_tenants_do_not_wait_for_each_other(
     doing: Doing,
 ) -> None:
     groups = BatchQueues(3)
@@ -52,7 +52,7 @@ async def test_what_waits_is_done_together_in_its_order_and_tenants_wait_for_non
     assert not groups._queues
 
 
-async def test_where_a_group_fails_each_is_done_by_itself_and_none_fails_for_another(
+async def test_a_failed_batch_is_retried_item_by_item_and_only_bad_items_fail(
     doing: Doing,
 ) -> None:
     groups = BatchQueues()
@@ -67,7 +67,7 @@ async def test_where_a_group_fails_each_is_done_by_itself_and_none_fails_for_ano
 
 
 @pytest.mark.parametrize("stopped", [0, 1, 2, 3])
-async def test_who_is_stopped_keeps_nobody_from_being_done(doing: Doing, stopped: int) -> None:
+async def test_a_cancelled_caller_does_not_stop_the_others(doing: Doing, stopped: int) -> None:
     """The one that leads, one that it works for, the next to lead, the last."""
     groups = BatchQueues(2)
     tasks = await _begun(groups, doing, *"abcd")
@@ -80,7 +80,7 @@ async def test_who_is_stopped_keeps_nobody_from_being_done(doing: Doing, stopped
     assert not groups._queues
 
 
-async def test_who_was_to_lead_next_may_be_stopped_as_it_is_told_so(doing: Doing) -> None:
+async def test_the_next_leader_may_be_cancelled_as_it_is_chosen(doing: Doing) -> None:
     groups = BatchQueues(1)
     first, second, third = await _begun(groups, doing, "a", "b", "c")
     doing.on.set()

@@ -16,7 +16,9 @@ async def _made(stack: Stack, content: str, **fields: Any) -> str:
     return str(made["id"])
 
 
-async def test_a_later_choice_contradicts_the_earlier_one_which_is_doubted(stack: Stack) -> None:
+async def test_a_later_decision_contradicts_the_earlier_one_which_becomes_doubtful(
+    stack: Stack,
+) -> None:
     old = await _made(stack, "Use jsonwebtoken for tokens")
     before = await stack.get(f"/v1/memories/{old}")
     new = await _made(stack, "Use jose instead of jsonwebtoken")
@@ -33,7 +35,7 @@ async def test_a_later_choice_contradicts_the_earlier_one_which_is_doubted(stack
     assert after["status"] == "active"
 
 
-async def test_of_a_row_of_values_each_contradicts_the_one_before_it_alone(stack: Stack) -> None:
+async def test_in_a_series_of_values_each_contradicts_only_the_previous_one(stack: Stack) -> None:
     ids = [
         await _made(stack, f"The connection pool of the gateway holds {many} connections")
         for many in (8, 12, 20, 32, 64)
@@ -57,7 +59,7 @@ async def test_of_a_row_of_values_each_contradicts_the_one_before_it_alone(stack
     assert found[0]["confidence"] < found[-1]["confidence"]
 
 
-async def test_a_merged_memorys_id_answers_with_the_memory_it_went_into(stack: Stack) -> None:
+async def test_the_id_of_a_merged_memory_resolves_to_the_surviving_one(stack: Stack) -> None:
     first = "The upload handler lives in src/upload/handler.ts"
     one = await _made(stack, first, tags=["upload"], scope=SHOP)
     elsewhere = await _made(stack, first + ".", scope="project/other")
@@ -89,7 +91,7 @@ async def test_a_merged_memorys_id_answers_with_the_memory_it_went_into(stack: S
     assert [n["id"] for n in near if n["type"] == "relates_to"] == [one]
 
 
-async def test_of_many_that_come_at_once_each_is_compared_with_those_before_it(
+async def test_each_memory_of_a_batch_is_compared_with_those_before_it(
     stack: Stack,
 ) -> None:
     """Models read several at a time; what says alike is found as if they came one by one."""

@@ -29,7 +29,7 @@ async def _remember(stack: Stack, content: str, **fields: Any) -> str:
     return made["id"]
 
 
-async def test_memories_that_name_the_same_thing_meet_at_its_node_which_no_list_shows(
+async def test_memories_that_name_the_same_entity_share_a_node_that_no_list_shows(
     stack: Stack,
 ) -> None:
     shop = {"scope": "project/shop"}
@@ -58,7 +58,7 @@ async def test_memories_that_name_the_same_thing_meet_at_its_node_which_no_list_
     assert (refused.status, refused.body["field"]) == (422, "key")
 
 
-async def test_a_name_that_one_agent_gives_is_shown_to_no_other(stack: Stack) -> None:
+async def test_an_entity_name_of_one_agent_is_not_shown_to_another(stack: Stack) -> None:
     mine = await _remember(stack, "I keep secretPlanner for myself", scope="agent/a")
     [node] = await _near(stack, mine, "touches")
     assert (await stack.get(f"/v1/memories/{node['id']}"))["scope"] == "agent/a"
@@ -66,7 +66,7 @@ async def test_a_name_that_one_agent_gives_is_shown_to_no_other(stack: Stack) ->
     assert (await stack.call("GET", f"/v1/memories/{node['id']}", key=other)).status == 404
 
 
-async def test_a_bug_leads_to_what_says_so_and_never_in_a_circle(stack: Stack) -> None:
+async def test_a_bug_is_linked_to_its_stated_effects_and_never_in_a_circle(stack: Stack) -> None:
     shop = {"scope": "project/shop"}
     bug = await _remember(
         stack, "The connection pool in src/db/pool.ts runs dry under load", kind="bug", **shop
@@ -86,7 +86,7 @@ async def test_a_bug_leads_to_what_says_so_and_never_in_a_circle(stack: Stack) -
     assert [edge["direction"] for edge in edges] == ["out"]
 
 
-async def test_what_a_memory_no_longer_names_is_closed_and_a_moved_file_is_kept(
+async def test_edges_to_entities_no_longer_named_are_closed_and_a_moved_file_is_kept(
     alone: Stack,
 ) -> None:
     memory = await _remember(
@@ -115,7 +115,7 @@ async def test_what_a_memory_no_longer_names_is_closed_and_a_moved_file_is_kept(
     assert admin_rows(alone.admin_url, "select path from anchor") == [("src/new.ts",)]
 
 
-async def test_a_memory_is_learned_in_its_session_where_that_has_a_node(stack: Stack) -> None:
+async def test_a_memory_is_linked_to_its_session_node_if_there_is_one(stack: Stack) -> None:
     begun = await stack.post("/v1/sessions/start", {"agent": "a", "project": "shop"})
     session = begun["session"]
     body = {"content": "What was done", "kind": "session", "scope": "project/shop"}

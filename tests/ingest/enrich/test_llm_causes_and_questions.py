@@ -38,7 +38,7 @@ def _answers(stub: StubModel) -> None:
     stub.answer = answer
 
 
-async def test_causes_and_questions_gain_by_a_model_and_stand_without_it(
+async def test_causes_and_questions_improve_with_a_model_and_work_without_it(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with stub_llm() as (stub, url):
@@ -93,7 +93,7 @@ async def test_causes_and_questions_gain_by_a_model_and_stand_without_it(
             assert len(stub.asked) == asked + 2
 
 
-async def test_a_question_goes_to_a_model_without_the_secrets_of_the_vault(
+async def test_a_question_is_sent_to_a_model_without_the_secrets_of_the_vault(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with stub_llm() as (stub, url):
@@ -112,7 +112,7 @@ async def test_a_question_goes_to_a_model_without_the_secrets_of_the_vault(
             assert "moustache" not in sent
 
 
-async def test_a_model_that_takes_its_time_leaves_the_arms_theirs(
+async def test_a_slow_model_does_not_delay_the_retrieval_arms(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     async with stub_llm() as (stub, url):

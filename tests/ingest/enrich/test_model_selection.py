@@ -87,7 +87,7 @@ async def test_a_tenant_of_chinese_memories_is_moved_once(store: Store, tmp_path
     assert (slot.wanted, parts.model_selection_queue.unreadable) == ([OTHER], set())
 
 
-async def test_a_tenant_with_few_such_memories_or_mostly_others_stays(
+async def test_a_tenant_with_few_or_mostly_other_memories_stays(
     store: Store, tmp_path: Path
 ) -> None:
     slot = Slot(tmp_path)
@@ -100,7 +100,7 @@ async def test_a_tenant_with_few_such_memories_or_mostly_others_stays(
     assert (admin_rows(store.admin_url, MOVED), slot.wanted) == ([], [])
 
 
-async def test_a_tenant_that_was_moved_by_its_operator_stays_there(
+async def test_a_tenant_whose_model_was_set_by_its_operator_stays(
     store: Store, tmp_path: Path
 ) -> None:
     parts, models = _parts(store, Slot(tmp_path)), EmbeddingModelStore(store.db)
@@ -114,7 +114,7 @@ async def test_a_tenant_that_was_moved_by_its_operator_stays_there(
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, DEFAULT_MODEL)]
 
 
-async def test_where_the_model_may_not_be_chosen_or_cannot_be_had_that_is_told(
+async def test_where_the_model_may_not_be_selected_or_is_missing_the_tenant_is_reported(
     store: Store, tmp_path: Path
 ) -> None:
     await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
@@ -132,7 +132,7 @@ async def test_where_the_model_may_not_be_chosen_or_cannot_be_had_that_is_told(
     assert missing.model_selection_queue.unreadable == set()
 
 
-async def test_a_tenant_that_could_not_be_moved_is_moved_later_and_none_of_it_need_come(
+async def test_a_tenant_that_could_not_be_moved_is_moved_later_without_new_memories(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
@@ -151,7 +151,7 @@ async def test_a_tenant_that_could_not_be_moved_is_moved_later_and_none_of_it_ne
     assert admin_rows(store.admin_url, MOVED) == [(store.me.tenant, OTHER)]
 
 
-async def test_a_tenant_that_its_operator_moved_is_told_of_no_more(
+async def test_a_tenant_moved_by_its_operator_is_no_longer_reported(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters_module, "RETRY_SECONDS", 0.01)
@@ -172,7 +172,7 @@ async def _of(value: bool) -> bool:
     return value
 
 
-async def test_a_tenant_is_looked_at_when_such_memories_come_and_not_at_each() -> None:
+async def test_a_tenant_is_checked_for_such_memories_and_not_at_each_one() -> None:
     letters = ModelSelectionQueue()
     for _ in range(CHECK_EVERY):
         letters.observe(1, CHINESE)
@@ -213,7 +213,7 @@ class Loaded(FakeEmbedder):
         """Stays in memory."""
 
 
-async def test_chinese_memories_have_their_tenant_asked_by_the_other_model_from_then_on(
+async def test_chinese_memories_are_queried_with_the_other_model_afterwards(
     database: DatabaseUrls, nats_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def load(name: str, *place: Any, **more: Any) -> Any:
@@ -250,7 +250,7 @@ async def test_chinese_memories_have_their_tenant_asked_by_the_other_model_from_
         await eventually(before_anybody_asked)
 
 
-async def test_a_model_that_is_opened_is_not_loaded_beside_too(
+async def test_a_model_that_is_already_open_is_not_loaded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: list[str] = []
@@ -271,7 +271,7 @@ async def test_a_model_that_is_opened_is_not_loaded_beside_too(
     assert loads == [DEFAULT_MODEL, OTHER, SPARE]
 
 
-def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> None:
+def test_doctor_explains_what_to_do_where_a_model_cannot_read_the_memories() -> None:
     told = MetricsSnapshot({("reverie_tenants_unread", frozenset()): 1.0})
     [found] = find_backlog_problems({"ingest": told})
     assert found.level == "warning"
@@ -284,7 +284,7 @@ def test_doctor_says_what_to_do_where_a_model_does_not_read_the_memories() -> No
     )
 
 
-async def test_the_vectors_of_that_model_have_their_table_from_the_start(store: Store) -> None:
+async def test_the_vector_table_of_that_model_exists_from_the_start(store: Store) -> None:
     there = f"select to_regclass('reverie.{build_table_name(OTHER)}') is not null"
     assert admin_rows(store.admin_url, there) == [(True,)]
 
@@ -311,7 +311,7 @@ async def _waits(store: Store, moving: asyncio.Task[Any]) -> bool:
     return moving.done() or admin_rows(store.admin_url, asked) == [(1,)]
 
 
-async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: Store) -> None:
+async def test_memories_written_during_the_switch_are_embedded_too(store: Store) -> None:
     models, embedder = EmbeddingModelStore(store.db), FakeEmbedder(name=OTHER)
     async with _chunk_written(store) as written:
         moving = asyncio.create_task(
@@ -322,7 +322,7 @@ async def test_what_is_written_while_a_tenant_is_switched_is_filled_too(store: S
     assert await moving == 1
 
 
-async def test_what_was_broken_off_after_the_switch_is_filled_by_who_looks_next(
+async def test_an_interrupted_switch_is_completed_by_the_next_check(
     store: Store, tmp_path: Path
 ) -> None:
     await _written(store, CHINESE, MIN_EAST_ASIAN_TEXTS)
@@ -346,7 +346,7 @@ async def test_what_was_broken_off_after_the_switch_is_filled_by_who_looks_next(
     assert slot.wanted == [OTHER]
 
 
-async def test_services_are_told_the_models_that_tenants_use_and_not_whose_they_are(
+async def test_services_are_told_the_models_in_use_but_not_by_whom(
     store: Store,
 ) -> None:
     models, told = EmbeddingModelStore(store.db), list[str]()
@@ -359,7 +359,7 @@ async def test_services_are_told_the_models_that_tenants_use_and_not_whose_they_
     assert told == ["wide"]
 
 
-async def test_a_service_says_of_its_own_tenant_alone_which_model_it_goes_by(store: Store) -> None:
+async def test_a_service_can_set_the_model_of_its_own_tenant_only(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         assert await connection.execute("update tenant set model = 'wide'") == "UPDATE 1"
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -123,7 +123,7 @@ async def _filled(stack: Stack) -> None:
     await eventually(enriched)
 
 
-async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: Stack) -> None:
+async def test_reindexing_restores_derived_data_and_recall_answers_as_before(stack: Stack) -> None:
     await _filled(stack)
     before, found = _derived(stack), await _recalled(stack)
     assert all(before.values())
@@ -149,7 +149,7 @@ async def test_what_is_derived_comes_back_and_recall_answers_as_before(stack: St
     assert admin_rows(stack.admin_url, "select * from reindex_progress") == []
 
 
-async def test_a_rebuilding_that_was_killed_goes_on_where_it_was_and_leaves_nothing_out(
+async def test_an_interrupted_reindex_resumes_and_leaves_nothing_out(
     database: DatabaseUrls,
 ) -> None:
     """No service runs: the slow path has reached none of the memories."""

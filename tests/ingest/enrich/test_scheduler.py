@@ -68,7 +68,7 @@ async def _place(database: DatabaseUrls, tmp_path: Path) -> AsyncIterator[Place]
         yield Place(parts, store)
 
 
-async def test_without_a_model_every_lost_memory_gets_its_anchors(place: Place) -> None:
+async def test_without_a_model_every_missed_memory_gets_its_anchors(place: Place) -> None:
     async def anchored() -> bool:
         found = admin_rows(place.store.admin_url, "select 1 from edge where kind = 'touches'")
         return len(found) == MANY
@@ -82,7 +82,7 @@ async def test_without_a_model_every_lost_memory_gets_its_anchors(place: Place) 
             await clock
 
 
-async def test_a_round_passes_over_what_a_round_left(place: Place) -> None:
+async def test_a_round_skips_what_an_earlier_round_postponed(place: Place) -> None:
     left = PostponedMemories()
     first = await sweep_and_find_missed(place.parts, left)
     left.ids.update(memory for _, _, memory in first)
@@ -93,7 +93,7 @@ async def test_a_round_passes_over_what_a_round_left(place: Place) -> None:
     assert await sweep_and_find_missed(place.parts, left) == []
 
 
-async def test_what_another_derived_meanwhile_is_not_left(place: Place) -> None:
+async def test_a_memory_enriched_meanwhile_is_not_postponed(place: Place) -> None:
     left, missed = (
         PostponedMemories(),
         await sweep_and_find_missed(place.parts, PostponedMemories()),
@@ -103,7 +103,9 @@ async def test_what_another_derived_meanwhile_is_not_left(place: Place) -> None:
     assert left.ids == set()
 
 
-async def test_what_was_left_is_tried_again_when_the_model_comes_and_after_an_hour() -> None:
+async def test_postponed_memories_are_retried_when_the_model_is_available_and_after_an_hour() -> (
+    None
+):
     left = PostponedMemories()
     left.clear_if_due(False, 0.0)
     left.ids.add(ID)

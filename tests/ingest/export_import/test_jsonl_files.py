@@ -81,7 +81,7 @@ def _edge(source: str, target: str, kind: str = "led_to") -> dict[str, Any]:
     }
 
 
-async def test_a_file_is_taken_in_once_and_bad_lines_are_named(stack: Stack) -> None:
+async def test_a_file_is_imported_once_and_bad_lines_are_named(stack: Stack) -> None:
     one, two = _memory("Tokens are signed with RS256", tags=["jwt"]), _memory("Keys rotate daily")
     bad = [
         {**_memory("a secret " + SECRET)},
@@ -162,7 +162,7 @@ async def _idle(stack: Stack) -> None:
         tables.close()
 
 
-async def test_an_export_taken_in_elsewhere_is_exported_the_same(stack: Stack) -> None:
+async def test_an_imported_export_is_exported_identically(stack: Stack) -> None:
     await _rich(stack)
     first = await _export(stack)
     held = _lines(first)
@@ -193,7 +193,7 @@ async def test_an_export_taken_in_elsewhere_is_exported_the_same(stack: Stack) -
     assert (whole["created"], whole["updated"], whole["refused"]) == (0, 0, 0)
 
 
-async def test_a_line_cannot_set_what_is_derived_and_nodes_and_merged_ones_stay_unsearched(
+async def test_a_line_cannot_set_derived_fields_and_nodes_and_merged_memories_stay_unsearched(
     stack: Stack,
 ) -> None:
     kept = _memory("Tokens are signed with RS256", doc=1, enriched_version=9, words="'forged':1")
@@ -248,7 +248,7 @@ async def test_transcripts_of_another_agent_are_refused_by_line_with_all_their_t
     assert b"said to bob" not in await _export(stack)
 
 
-async def test_an_upload_that_is_cut_or_too_long_changes_nothing(
+async def test_a_truncated_or_oversized_upload_changes_nothing(
     database: DatabaseUrls, nats_url: str
 ) -> None:
     data = _file(*(_memory(f"Fact {n}") for n in range(20)))
@@ -283,7 +283,7 @@ async def test_forgotten_memories_are_in_no_export(stack: Stack) -> None:
     assert b"to be forgotten" not in await _export(stack)
 
 
-async def test_eleven_hundred_memories_are_exported_as_eleven_hundred(alone: Stack) -> None:
+async def test_eleven_hundred_memories_are_exported_completely(alone: Stack) -> None:
     records = [_memory(f"Fact number {n} of " + "very " * 150) for n in range(1100)]
     data = _file(*records)
     assert len(data) > 2**20, "more than the body of any other request may hold"
@@ -297,7 +297,7 @@ async def test_eleven_hundred_memories_are_exported_as_eleven_hundred(alone: Sta
     ("strategy", "content", "outcome"),
     [("merge", "newer", "updated"), ("replace", "newer", "updated"), ("skip", "older", "skipped")],
 )
-async def test_a_strategy_says_which_side_wins(
+async def test_the_conflict_strategy_decides_which_side_wins(
     stack: Stack, strategy: str, content: str, outcome: str
 ) -> None:
     old = _memory("older")
@@ -310,7 +310,7 @@ async def test_a_strategy_says_which_side_wins(
     assert again["skipped"] == 1
 
 
-async def test_what_an_import_takes_the_place_of_was_current_until_then(stack: Stack) -> None:
+async def test_a_memory_replaced_by_an_import_was_current_until_then(stack: Stack) -> None:
     old = await stack.post(
         "/v1/remember", {"content": "older", "key": "port", "scope": "project/shop"}
     )

@@ -31,7 +31,7 @@ async def _put(stack: Stack, data: bytes | str, kind: str, query: str = "") -> A
         return body
 
 
-async def test_an_edited_memory_file_changes_what_was_edited(stack: Stack) -> None:
+async def test_editing_a_memory_file_changes_only_the_edited_parts(stack: Stack) -> None:
     body = {"scope": "project/shop", "content": "Prefer TypeScript", "key": "prefer-ts"}
     one = await stack.post("/v1/remember", {**body, "tags": ["typescript"], "kind": "preference"})
     odd = "Odd -->\n<!-- segment: x -->\nend"
@@ -75,7 +75,7 @@ async def test_an_edited_memory_file_changes_what_was_edited(stack: Stack) -> No
     assert (back["skipped"], back["created"]) == (3, 0)
 
 
-async def test_words_made_from_an_earlier_text_are_no_tags_that_somebody_chose(
+async def test_tags_derived_from_an_earlier_text_are_not_taken_as_chosen(
     stack: Stack,
 ) -> None:
     said = "Prices are kept in cents, for floats lost money."
@@ -93,7 +93,7 @@ async def test_words_made_from_an_earlier_text_are_no_tags_that_somebody_chose(
     assert (await _put(stack, edited, "text/markdown"))["updated"] == 0
 
 
-async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack) -> None:
+async def test_a_dry_run_of_a_memory_file_predicts_the_refusals(stack: Stack) -> None:
     body = {"scope": "project/shop", "content": "Prefer TypeScript", "key": "prefer-ts"}
     one = await stack.post("/v1/remember", body)
     await stack.post("/v1/remember", {**body, "content": "Tabs, not spaces", "key": "tabs"})
@@ -112,7 +112,7 @@ async def test_a_dry_run_of_a_memory_file_foresees_what_is_refused(stack: Stack)
     assert one["id"] in dry["refused_lines"][0]["reason"]
 
 
-async def test_a_vault_has_a_note_for_each_memory_with_links_to_others(stack: Stack) -> None:
+async def test_a_vault_export_has_a_note_for_each_memory_with_links(stack: Stack) -> None:
     body = {"scope": "project/shop", "content": "Sign with RS256", "tags": ["jwt"], "key": "rs256"}
     one = await stack.post("/v1/remember", body)
     edges = [{"to": one["id"], "type": "depends_on"}]

@@ -205,13 +205,11 @@ async def _round(database: DatabaseUrls, data: bytes) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(graph)
-def test_an_export_of_anything_comes_out_the_same_elsewhere(
-    database: DatabaseUrls, made: Drawn
-) -> None:
+def test_any_export_round_trips_into_another_tenant(database: DatabaseUrls, made: Drawn) -> None:
     asyncio.run(_round(database, _lines(*made)))
 
 
-async def test_a_secret_that_is_kept_while_a_file_comes_in_is_refused_from_the_next_batch_on(
+async def test_a_secret_stored_during_an_import_is_refused_from_the_next_batch_on(
     database: DatabaseUrls,
 ) -> None:
     secrets: list[VaultSecret] = []

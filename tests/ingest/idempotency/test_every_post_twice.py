@@ -173,7 +173,7 @@ def _told(reply: Reply) -> Any:
     return {name: one for name, one in (reply.body or {}).items() if name != "trace_id"}
 
 
-async def test_an_import_that_is_sent_again_is_held_against_what_was_sent_first(
+async def test_a_repeated_import_is_compared_with_the_first_upload(
     stack: Stack,
 ) -> None:
     line = record("Boats leave at noon")

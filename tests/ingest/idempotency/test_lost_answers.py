@@ -119,7 +119,7 @@ def _numbers(value: Any, without: frozenset[str]) -> Any:
     return "a text" if isinstance(value, str) else value
 
 
-async def test_what_others_changed_meanwhile_is_not_changed_back(lossy: Lossy) -> None:
+async def test_a_repeated_change_does_not_undo_later_changes_of_others(lossy: Lossy) -> None:
     """A change that is sent again is the one that was made before theirs."""
     by = {one.name: one for one in OPERATIONS}
     stack = lossy.stack
@@ -169,7 +169,7 @@ async def test_what_others_changed_meanwhile_is_not_changed_back(lossy: Lossy) -
     assert rows(stack.admin_url, task.state, task.subject)[0][1:] == ("todo", None)
 
 
-async def test_a_change_that_is_sent_again_is_told_of_once(lossy: Lossy) -> None:
+async def test_a_repeated_change_publishes_its_events_once(lossy: Lossy) -> None:
     by, stack = {one.name: one for one in OPERATIONS}, lossy.stack
     telling = ("restore", "edit_memory", "forget", "pin", "link", "unlink", "claim_task",
                "learn_claim", "accept_review")  # fmt: skip
@@ -194,7 +194,7 @@ async def test_a_change_that_is_sent_again_is_told_of_once(lossy: Lossy) -> None
     assert wanted <= {name for name, _, _ in about}
 
 
-async def test_a_key_whose_text_was_lost_gets_another_and_none_is_kept_as_it_is(
+async def test_a_lost_api_key_is_replaced_and_none_is_stored_in_plain_text(
     lossy: Lossy,
 ) -> None:
     by, stack = {one.name: one for one in OPERATIONS}, lossy.stack

@@ -73,7 +73,7 @@ def _many(stack: Stack, of: LiteralString) -> int:
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_a_request_sent_again_gets_the_first_answer_and_changes_nothing(
+async def test_a_repeated_request_gets_the_first_answer_and_changes_nothing(
     stack: Stack, route: str
 ) -> None:
     body = await _body(stack, route)
@@ -88,7 +88,7 @@ async def test_a_request_sent_again_gets_the_first_answer_and_changes_nothing(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_ten_at_once_act_once(stack: Stack, route: str) -> None:
+async def test_ten_concurrent_requests_act_once(stack: Stack, route: str) -> None:
     body = await _body(stack, route)
     before = _stored(stack)
     replies = await asyncio.gather(*(_send(stack, route, body) for _ in range(10)))
@@ -139,7 +139,7 @@ CHANGED: dict[str, Any] = {
 }
 
 
-async def test_a_key_is_of_one_route_and_one_holder(stack: Stack) -> None:
+async def test_a_key_belongs_to_one_route_and_one_holder(stack: Stack) -> None:
     body = {"content": "one thing"}
     await _send(stack, "remember", body)
     elsewhere = await _send(stack, "remember/batch", {"items": [body]})
@@ -150,13 +150,13 @@ async def test_a_key_is_of_one_route_and_one_holder(stack: Stack) -> None:
     assert "Idempotent-Replayed" not in other.headers
 
 
-async def test_an_error_is_not_kept_under_its_key(stack: Stack) -> None:
+async def test_an_error_is_not_stored_under_its_key(stack: Stack) -> None:
     body = {"session": "00000000-0000-7000-8000-000000000000", "turns": TURNS}
     assert (await _send(stack, "turns", body)).status == 404
     assert (await _send(stack, "turns", {**body, "session": await _session(stack)})).status == 200
 
 
-async def test_turns_without_ids_of_their_own_are_stored_as_often_as_they_were_said(
+async def test_turns_without_external_ids_are_stored_as_often_as_they_are_sent(
     stack: Stack,
 ) -> None:
     """What stands in for a missing id must not swallow what was really said twice."""
@@ -170,7 +170,7 @@ async def test_turns_without_ids_of_their_own_are_stored_as_often_as_they_were_s
     assert [turn["ord"] for turn in listed] == list(range(6))
 
 
-async def test_a_turn_with_an_id_is_stored_once_however_it_is_sent(stack: Stack) -> None:
+async def test_a_turn_with_an_external_id_is_stored_once(stack: Stack) -> None:
     session = await _session(stack)
     turns = [{**TURNS[0], "external_id": name} for name in ("a", "b", "a")]
     calls = [stack.post("/v1/turns", {"session": session, "turns": turns}) for _ in range(5)]
@@ -181,13 +181,13 @@ async def test_a_turn_with_an_id_is_stored_once_however_it_is_sent(stack: Stack)
     assert [(turn["ord"], turn["external_id"]) for turn in listed] == [(0, "a"), (1, "b")]
 
 
-async def test_a_session_started_ten_times_at_once_is_one_session(stack: Stack) -> None:
+async def test_a_session_started_ten_times_concurrently_is_one_session(stack: Stack) -> None:
     calls = [_session(stack, external_id="chat-1") for _ in range(10)]
     assert len(set(await asyncio.gather(*calls))) == 1
     assert _many(stack, "session where tenant = %s") == 1
 
 
-async def test_a_session_that_is_started_again_after_another_scope_was_deleted_is_one_session(
+async def test_a_session_restarted_after_another_scope_was_deleted_is_one_session(
     stack: Stack,
 ) -> None:
     await stack.post("/v1/remember", {"content": "paint it red", "scope": "project/barn"})
@@ -200,7 +200,7 @@ async def test_a_session_that_is_started_again_after_another_scope_was_deleted_i
     assert _many(stack, "session where tenant = %s") == 1
 
 
-async def test_the_same_content_ten_times_at_once_is_one_memory(stack: Stack) -> None:
+async def test_the_same_content_ten_times_concurrently_is_one_memory(stack: Stack) -> None:
     body = {"content": "Deploys go out on Fridays.", "scope": "project/shop"}
     made = await asyncio.gather(*(stack.post("/v1/remember", body) for _ in range(10)))
     assert len({one["id"] for one in made}) == 1
@@ -210,7 +210,7 @@ async def test_the_same_content_ten_times_at_once_is_one_memory(stack: Stack) ->
     assert Counter(reply.status for reply in replies) == {201: 1, 409: 9}
 
 
-async def test_a_key_superseded_ten_times_at_once_has_one_active_memory(stack: Stack) -> None:
+async def test_a_key_superseded_ten_times_concurrently_has_one_active_memory(stack: Stack) -> None:
     body = {"scope": "project/shop", "key": "k", "supersede_reason": "newer"}
     contents = [f"version {n}" for n in range(10)]
     calls = [stack.post("/v1/remember", {**body, "content": text}) for text in contents]
@@ -221,14 +221,14 @@ async def test_a_key_superseded_ten_times_at_once_has_one_active_memory(stack: S
     assert _many(stack, "edge where tenant = %s and kind = 'supersedes'") == 9
 
 
-async def test_a_change_told_ten_times_at_once_is_one_change(stack: Stack) -> None:
+async def test_a_change_announced_ten_times_concurrently_is_one_change(stack: Stack) -> None:
     await _session(stack)
     told = await asyncio.gather(*(stack.post("/v1/git/changes", CHANGE) for _ in range(10)))
     assert len({one["event"] for one in told}) == 1
     assert Counter(one["duplicate"] for one in told) == {True: 9, False: 1}
 
 
-async def test_pages_hold_every_memory_once_while_others_are_written(alone: Stack) -> None:
+async def test_pages_contain_every_memory_once_while_others_are_written(alone: Stack) -> None:
     total, batch = 250, 50
     for first in range(0, total, batch):
         items = [{"content": f"memory number {n}"} for n in range(first, first + batch)]
@@ -248,7 +248,7 @@ async def test_pages_hold_every_memory_once_while_others_are_written(alone: Stac
     assert seen == [f"memory number {n}" for n in reversed(range(total))]
 
 
-async def test_turns_page_in_order_while_more_are_said(stack: Stack) -> None:
+async def test_turns_are_paged_in_order_while_more_are_appended(stack: Stack) -> None:
     session = await _session(stack)
     said = [{"role": "user", "content": f"turn {n}"} for n in range(25)]
     await stack.post("/v1/turns", {"session": session, "turns": said})
@@ -264,7 +264,7 @@ async def test_turns_page_in_order_while_more_are_said(stack: Stack) -> None:
     assert seen == [*(turn["content"] for turn in said), "turn 0"]
 
 
-async def test_an_ended_session_may_be_ended_again_and_is_dreamt_over_once(stack: Stack) -> None:
+async def test_an_ended_session_may_be_ended_again_and_is_dreamt_once(stack: Stack) -> None:
     session = await _session(stack)
     await stack.post("/v1/turns", {"session": session, "turns": TURNS})
     ends = [stack.post(f"/v1/sessions/{session}/end", {}) for _ in range(10)]

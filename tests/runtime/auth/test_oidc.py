@@ -81,7 +81,7 @@ class Hanging:
         return web.json_response({"keys": [_published()]})
 
 
-async def test_while_the_provider_hangs_its_known_keys_serve_and_one_request_waits_for_it(
+async def test_while_the_provider_hangs_cached_keys_serve_and_only_one_request_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(oidc, "_REFRESH_SECONDS", 1e-9)
@@ -105,7 +105,7 @@ async def _tenant_of(name: str) -> int | None:
     return {"acme": 1}.get(name)
 
 
-async def test_the_log_names_the_claim_for_which_a_token_is_refused_and_not_its_value(
+async def test_the_log_names_the_claim_that_refused_a_token_and_not_its_value(
     jwks: str,
 ) -> None:
     tokens = OidcTokenVerifier(OidcProvider(ISSUER, AUDIENCE, jwks), _tenant_of)
@@ -119,7 +119,7 @@ async def test_the_log_names_the_claim_for_which_a_token_is_refused_and_not_its_
         assert not {"nobody", "emperor", "every"} & set(str(lines).replace("'", " ").split())
 
 
-async def test_a_token_opens_what_its_claims_say_and_a_forged_one_nothing(
+async def test_a_token_grants_what_its_claims_say_and_a_forged_one_nothing(
     database: DatabaseUrls, nats_url: str, jwks: str
 ) -> None:
     ensure_tenant(database.admin_url, "acme")

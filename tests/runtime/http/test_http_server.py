@@ -54,7 +54,7 @@ async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
         "Bearer schlüssel",
     ],
 )
-async def test_without_a_valid_key_nothing_opens(
+async def test_without_a_valid_key_every_request_is_refused(
     http: aiohttp.ClientSession, sample: Sample, header: str | None
 ) -> None:
     async with (
@@ -83,7 +83,7 @@ async def test_the_wrong_scope_is_forbidden(
         assert response.status == 204
 
 
-async def test_a_store_that_is_down_is_not_a_wrong_key(
+async def test_a_store_outage_is_not_reported_as_a_wrong_key(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     sample.keys.down = True
@@ -93,7 +93,7 @@ async def test_a_store_that_is_down_is_not_a_wrong_key(
     assert int(response.headers["Retry-After"]) >= 1
 
 
-async def test_a_key_is_looked_up_once_and_works_while_the_store_is_down(
+async def test_a_key_is_cached_and_works_while_the_store_is_down(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     for _ in range(3):
@@ -143,7 +143,7 @@ async def test_every_error_is_a_problem_document(
     assert SECRET not in json.dumps(document)
 
 
-async def test_the_trace_of_the_caller_goes_on_and_comes_back(
+async def test_the_callers_trace_is_continued_and_returned(
     http: aiohttp.ClientSession,
 ) -> None:
     trace_id = "0af7651916cd43dd8448eb211c80319c"
@@ -155,7 +155,7 @@ async def test_the_trace_of_the_caller_goes_on_and_comes_back(
 
 
 @pytest.mark.parametrize("broken", [None, "nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
-async def test_without_a_trace_each_request_begins_one(
+async def test_a_request_without_a_trace_begins_one(
     http: aiohttp.ClientSession, broken: str | None
 ) -> None:
     headers = {"traceparent": broken} if broken else {}
@@ -167,13 +167,13 @@ async def test_without_a_trace_each_request_begins_one(
     assert all(len(one) == 32 and int(one, 16) for one in seen)
 
 
-async def test_no_header_tells_what_runs_inside(http: aiohttp.ClientSession) -> None:
+async def test_no_header_reveals_the_implementation(http: aiohttp.ClientSession) -> None:
     for path in ("/health", "/v1/nothing"):
         async with http.get(path) as response:
             assert response.headers["Server"] == "reverie"
 
 
-async def test_work_after_the_reply_does_not_hold_the_reply(
+async def test_work_after_the_reply_does_not_delay_the_reply(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     async with http.post("/v1/later", json=GOOD) as response:
@@ -187,7 +187,7 @@ async def test_work_after_the_reply_does_not_hold_the_reply(
     assert sample.did == ["hello"]
 
 
-async def test_leaving_waits_for_work_after_replies() -> None:
+async def test_shutdown_waits_for_work_after_replies() -> None:
     sample = Sample()
     async with (
         start_service(sample.service(), Settings()) as url,
@@ -245,7 +245,7 @@ async def test_readiness_names_what_fails_and_what_to_do(sample: Sample) -> None
     assert answer["checks"]["disk"]["hint"] == "RuntimeError"
 
 
-async def test_a_probe_may_leave_out_what_all_replicas_share(sample: Sample) -> None:
+async def test_a_readiness_probe_may_skip_checks_shared_by_all_replicas(sample: Sample) -> None:
     async def down() -> None:
         raise Unavailable("Postgres", "is it running?")
 
@@ -282,7 +282,7 @@ async def test_metrics_count_requests_errors_and_durations_by_route(
     assert "random" not in text
 
 
-async def test_a_key_that_sends_too_much_is_told_how_long_to_wait(sample: Sample) -> None:
+async def test_a_rate_limited_key_is_told_how_long_to_wait(sample: Sample) -> None:
     async with (
         start_service(sample.service(), Settings(rate_limit=3)) as url,
         start_service(gateway(sample, url), Settings()) as door,
@@ -303,7 +303,7 @@ async def test_a_key_that_sends_too_much_is_told_how_long_to_wait(sample: Sample
             assert answer.status == 200
 
 
-async def test_a_long_answer_is_packed_for_who_asks_for_it(http: aiohttp.ClientSession) -> None:
+async def test_a_long_answer_is_compressed_on_request(http: aiohttp.ClientSession) -> None:
     for length, asks, packed in (
         (1500, "gzip", "gzip"),
         (1500, "br, gzip;q=0.5", "gzip"),

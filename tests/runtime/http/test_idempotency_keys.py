@@ -32,7 +32,7 @@ async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_idempotent_posts_of_ten_at_once_take_effect_once(
+async def test_ten_concurrent_idempotent_posts_take_effect_once(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     async def post() -> tuple[int, bool]:
@@ -51,7 +51,7 @@ async def test_idempotent_posts_of_ten_at_once_take_effect_once(
     assert await post() == (200, True)
 
 
-async def test_a_replay_is_the_first_answer_word_for_word(
+async def test_a_replayed_answer_equals_the_first(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     headers = {"Idempotency-Key": "k"}
@@ -92,9 +92,7 @@ async def test_the_same_key_of_another_holder_is_another_request(
     assert tenants == ["tenant-1", "tenant-2", "tenant-1"]
 
 
-async def test_a_request_that_failed_leaves_its_key_free(
-    http: aiohttp.ClientSession, sample: Sample
-) -> None:
+async def test_a_failed_request_frees_its_key(http: aiohttp.ClientSession, sample: Sample) -> None:
     headers = {"Idempotency-Key": "k"}
     async with http.post("/v1/held", json=GOOD, headers=headers) as response:
         assert (await problem_of(response))["status"] == 503
@@ -108,8 +106,6 @@ async def test_a_request_that_failed_leaves_its_key_free(
 
 
 @pytest.mark.parametrize("key", ["", "a" * 256, "ключ"])
-async def test_an_idempotency_key_of_the_wrong_form_is_named(
-    http: aiohttp.ClientSession, key: str
-) -> None:
+async def test_an_invalid_idempotency_key_is_named(http: aiohttp.ClientSession, key: str) -> None:
     async with http.post("/v1/notes", json=GOOD, headers={"Idempotency-Key": key}) as response:
         assert (await problem_of(response))["field"] == "Idempotency-Key"

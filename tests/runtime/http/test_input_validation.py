@@ -53,7 +53,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("data", "told"), MALFORMED)
-async def test_a_body_that_is_no_json_is_refused_with_the_place(
+async def test_invalid_json_is_refused_with_its_position(
     http: aiohttp.ClientSession, sample: Sample, data: bytes, told: str
 ) -> None:
     async with http.post("/v1/notes", data=data) as response:
@@ -100,7 +100,7 @@ INVALID: list[tuple[bytes | dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "field", "reason"), INVALID)
-async def test_a_wrong_field_is_named_with_the_reason_and_nothing_is_done(
+async def test_an_invalid_field_is_named_with_the_reason_and_nothing_is_done(
     http: aiohttp.ClientSession,
     sample: Sample,
     body: bytes | dict[str, Any],
@@ -116,7 +116,7 @@ async def test_a_wrong_field_is_named_with_the_reason_and_nothing_is_done(
     assert sample.notes == []
 
 
-async def test_all_wrong_fields_are_listed_at_once(http: aiohttp.ClientSession) -> None:
+async def test_all_invalid_fields_are_listed_at_once(http: aiohttp.ClientSession) -> None:
     async with http.post("/v1/notes", json={"count": "x", "zzz": 1}) as response:
         document = await problem_of(response)
     assert document["errors"] == [
@@ -126,7 +126,7 @@ async def test_all_wrong_fields_are_listed_at_once(http: aiohttp.ClientSession) 
     ]
 
 
-async def test_a_number_with_too_many_digits_is_no_fault_of_ours(
+async def test_a_number_with_too_many_digits_is_a_client_error(
     http: aiohttp.ClientSession,
 ) -> None:
     async with http.post("/v1/notes", data=b'{"count": ' + b"9" * 4000 + b"}") as response:
@@ -158,7 +158,7 @@ async def test_a_body_over_the_limit_is_refused(
     assert sample.notes == []
 
 
-async def test_a_packed_body_is_unpacked_and_its_size_counts_unpacked(
+async def test_a_compressed_body_is_decompressed_and_limited_by_its_full_size(
     http: aiohttp.ClientSession,
 ) -> None:
     packed = {"Content-Encoding": "gzip"}
@@ -171,7 +171,7 @@ async def test_a_packed_body_is_unpacked_and_its_size_counts_unpacked(
         assert (await problem_of(response))["code"] == "too_large"
 
 
-async def test_a_body_that_claims_to_be_packed_and_is_not_is_malformed(
+async def test_an_invalid_compressed_body_is_malformed(
     http: aiohttp.ClientSession,
 ) -> None:
     packed = {"Content-Encoding": "gzip", "Connection": "close"}
@@ -185,7 +185,7 @@ async def test_a_body_that_claims_to_be_packed_and_is_not_is_malformed(
         assert packing in document["detail"]
 
 
-async def test_an_empty_body_stands_for_one_without_fields(http: aiohttp.ClientSession) -> None:
+async def test_an_empty_body_is_an_empty_object(http: aiohttp.ClientSession) -> None:
     async with http.post("/v1/optional") as response:
         assert (response.status, (await response.json())["text"]) == (200, "none")
 
@@ -208,7 +208,7 @@ async def test_an_empty_body_stands_for_one_without_fields(http: aiohttp.ClientS
         ("cursor=%C3%A9", "cursor", "not a cursor"),
     ],
 )
-async def test_a_wrong_parameter_is_named(
+async def test_an_invalid_parameter_is_named(
     http: aiohttp.ClientSession, query: str, field: str, reason: str
 ) -> None:
     async with http.get(f"/v1/notes?{query}") as response:
@@ -227,7 +227,7 @@ async def test_parameters_are_converted_and_lists_may_repeat(http: aiohttp.Clien
         assert (await response.json())["items"] == [0, 1, 2]
 
 
-async def test_pages_follow_one_another_to_the_end(http: aiohttp.ClientSession) -> None:
+async def test_pages_continue_to_the_end(http: aiohttp.ClientSession) -> None:
     seen: list[int] = []
     cursor: str | None = ""
     while cursor is not None:
@@ -239,7 +239,7 @@ async def test_pages_follow_one_another_to_the_end(http: aiohttp.ClientSession) 
     assert seen == list(range(10))
 
 
-async def test_a_cursor_that_was_changed_is_refused(http: aiohttp.ClientSession) -> None:
+async def test_a_modified_cursor_is_refused(http: aiohttp.ClientSession) -> None:
     async with http.get("/v1/notes?limit=2") as response:
         cursor = (await response.json())["next"]
     for changed in (cursor[:-1], cursor + "A", cursor[::-1], f"x{cursor}"):

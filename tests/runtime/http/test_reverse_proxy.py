@@ -42,7 +42,7 @@ async def http(sample: Sample) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_a_write_goes_through_the_gateway(
+async def test_a_write_is_proxied_through_the_gateway(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     async with http.post("/v1/notes", json=GOOD) as response:
@@ -51,14 +51,14 @@ async def test_a_write_goes_through_the_gateway(
     assert sample.notes == ["hello"]
 
 
-async def test_queries_and_paths_below_the_prefix_go_through(http: aiohttp.ClientSession) -> None:
+async def test_queries_and_paths_below_the_prefix_are_proxied(http: aiohttp.ClientSession) -> None:
     async with http.get("/v1/notes?limit=2&tag=a%2Fb&tag=c") as response:
         assert (await response.json())["items"] == [0, 1]
     async with http.get("/v1/notes/no-uuid") as response:
         assert (response.status, (await response.json())["field"]) == (422, "id")
 
 
-async def test_a_long_answer_is_packed_for_who_asks_and_for_nobody_else(
+async def test_a_long_answer_is_compressed_only_on_request(
     http: aiohttp.ClientSession,
 ) -> None:
     for wanted, packing in ((None, None), ("identity", None), ("gzip", "gzip")):
@@ -69,7 +69,7 @@ async def test_a_long_answer_is_packed_for_who_asks_and_for_nobody_else(
             assert (await response.json())["text"] == "ab" * 1000
 
 
-async def test_problems_come_back_as_they_were(http: aiohttp.ClientSession) -> None:
+async def test_problems_are_returned_unchanged(http: aiohttp.ClientSession) -> None:
     async with http.post("/v1/notes", data=b"{", headers={"X": "y"}) as response:
         assert (response.status, response.content_type) == (400, "application/problem+json")
     async with http.get("/v1/notes", headers={"Authorization": "Bearer wrong"}) as response:
@@ -79,7 +79,7 @@ async def test_problems_come_back_as_they_were(http: aiohttp.ClientSession) -> N
         assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD, POST")
 
 
-async def test_a_path_that_only_begins_like_the_prefix_is_not_passed_on(
+async def test_a_path_that_only_begins_like_the_prefix_is_not_proxied(
     http: aiohttp.ClientSession,
 ) -> None:
     for path in ("/v1/notesx", "/v1/optional"):
@@ -98,7 +98,7 @@ async def test_idempotency_holds_through_the_gateway(
     assert sample.notes == ["hello"]
 
 
-async def test_one_trace_goes_through_both(http: aiohttp.ClientSession) -> None:
+async def test_one_trace_spans_gateway_and_service(http: aiohttp.ClientSession) -> None:
     trace_id = "0af7651916cd43dd8448eb211c80319c"
     headers = {"traceparent": f"00-{trace_id}-b7ad6b7169203331-01"}
     async with http.get("/v1/notes/no-uuid", headers=headers) as response:
@@ -106,7 +106,7 @@ async def test_one_trace_goes_through_both(http: aiohttp.ClientSession) -> None:
         assert (await response.json())["trace_id"] == trace_id
 
 
-async def test_a_body_over_the_limit_is_not_passed_on(
+async def test_an_oversized_body_is_not_proxied(
     http: aiohttp.ClientSession, sample: Sample
 ) -> None:
     async with http.post("/v1/notes", data=b"a" * 5000) as response:
@@ -114,7 +114,7 @@ async def test_a_body_over_the_limit_is_not_passed_on(
     assert sample.keys.lookups == 0
 
 
-async def test_a_service_that_is_down_is_named(sample: Sample) -> None:
+async def test_an_unreachable_service_is_named(sample: Sample) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         upstream = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -129,7 +129,7 @@ async def test_a_service_that_is_down_is_named(sample: Sample) -> None:
     assert int(response.headers["Retry-After"]) >= 1
 
 
-async def test_a_service_that_comes_back_is_reached_again(sample: Sample) -> None:
+async def test_a_service_that_returns_is_reached_again(sample: Sample) -> None:
     async with start_service(sample.service(), SETTINGS) as first:
         port = int(first.rpartition(":")[2])
     async with start_service(gateway(sample, first), SETTINGS) as url, client_of(url) as http:
@@ -160,7 +160,7 @@ async def raw_server(answer: bytes, hold: asyncio.Event | None = None) -> AsyncI
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200"])
-async def test_an_answer_that_is_none_counts_as_down(sample: Sample, answer: bytes) -> None:
+async def test_an_invalid_answer_counts_as_unreachable(sample: Sample, answer: bytes) -> None:
     async with (
         raw_server(answer) as upstream,
         start_service(gateway(sample, upstream), SETTINGS) as url,
@@ -170,7 +170,7 @@ async def test_an_answer_that_is_none_counts_as_down(sample: Sample, answer: byt
         assert response.status == 503
 
 
-async def test_a_service_that_never_answers_is_given_up(sample: Sample) -> None:
+async def test_a_service_that_never_answers_times_out(sample: Sample) -> None:
     hold = asyncio.Event()
     short = Settings(request_timeout=0.3)
     async with (
@@ -185,7 +185,7 @@ async def test_a_service_that_never_answers_is_given_up(sample: Sample) -> None:
     assert "took too long" in document["detail"]
 
 
-async def test_an_answer_that_breaks_off_is_seen_as_broken_by_the_client(sample: Sample) -> None:
+async def test_a_truncated_answer_is_visible_to_the_client(sample: Sample) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nhalf"
     async with (
         raw_server(head) as upstream,

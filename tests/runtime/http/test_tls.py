@@ -54,7 +54,7 @@ def _write(cert: Path, key: Path, name: str) -> None:
     ))  # fmt: skip
 
 
-async def test_every_door_and_every_caller_speaks_tls_by_the_authority_of_the_home_folder(
+async def test_every_interface_and_caller_uses_tls_with_the_authority_of_the_home_folder(
     database: DatabaseUrls, nats_url: str, tmp_path: Path
 ) -> None:
     files, port = (
@@ -128,7 +128,7 @@ async def test_https_is_answered_with_the_certificate_and_http_is_not(tmp_path: 
             await http.get(f"http{url[5:]}/v1/notes")
 
 
-def test_renewed_files_are_taken_up_and_broken_ones_are_not(tmp_path: Path) -> None:
+def test_renewed_certificates_are_loaded_and_broken_ones_are_not(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     _write(cert, key, "first")
     held = load_certificate(cert, key)

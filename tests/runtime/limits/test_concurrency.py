@@ -63,7 +63,7 @@ async def test_a_full_queue_rejects_at_once() -> None:
         waiting.cancel()
 
 
-async def test_an_empty_queue_still_gives_out_free_slots() -> None:
+async def test_without_a_queue_free_slots_are_still_granted() -> None:
     limiter = _limiter(1, 0)
     for _ in range(2):
         async with limiter.acquire():
@@ -71,7 +71,7 @@ async def test_an_empty_queue_still_gives_out_free_slots() -> None:
                 await limiter.acquire().__aenter__()
 
 
-async def test_late_and_cancelled_waits_lose_no_slot() -> None:
+async def test_late_and_cancelled_waiters_lose_no_slot() -> None:
     limiter = _limiter(1, 10, 0.01)
     async with limiter.acquire():
         with pytest.raises(Overloaded):
@@ -164,7 +164,7 @@ async def test_a_gateway_limits_each_service_separately_from_its_own_routes() ->
                 )
 
 
-async def test_a_slow_body_holds_a_slot_only_if_it_is_large_and_not_forever() -> None:
+async def test_a_slow_body_holds_a_slot_only_if_large_and_for_a_limited_time() -> None:
     settings = Settings(max_concurrent_requests=1, request_queue=0, request_timeout=0.5)
     sample = Sample()
     async with (

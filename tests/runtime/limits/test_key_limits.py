@@ -24,7 +24,7 @@ def _notes(count: int, word: str) -> dict[str, Any]:
     return {"items": [{"content": f"{word} number {n} is worth keeping"} for n in range(count)]}
 
 
-async def test_a_key_is_rotated_with_an_overlap_and_ends_when_it_was_said(stack: Stack) -> None:
+async def test_a_key_is_rotated_with_an_overlap_and_expires_as_announced(stack: Stack) -> None:
     boss, guest = stack.key, stack.key_of(role=KeyRole.WRITER)
     made = await stack.post("/v1/admin/keys", {"label": "ci", "role": "reader"})
     path = f"/v1/admin/keys/{made['id']}"
@@ -49,7 +49,7 @@ async def test_a_key_is_rotated_with_an_overlap_and_ends_when_it_was_said(stack:
     assert (refused.status, refused.body["code"]) == (409, "conflict")
 
 
-async def test_limits_of_a_key_and_of_its_tenant_hold_at_every_replica(
+async def test_limits_of_a_key_and_its_tenant_apply_at_every_replica(
     alone: Stack, database: DatabaseUrls
 ) -> None:
     limits = {"requests_a_minute": 5}
@@ -105,7 +105,9 @@ async def test_limits_of_a_key_and_of_its_tenant_hold_at_every_replica(
     ).status == 201
 
 
-def test_operators_rotate_end_and_limit_keys_by_their_last_digits(database: DatabaseUrls) -> None:
+def test_operators_rotate_revoke_and_limit_keys_by_their_last_digits(
+    database: DatabaseUrls,
+) -> None:
     url = database.admin_url
     end = datetime.now(UTC) + timedelta(days=1)
     create_key(url, NewApiKey("a", expires=end, limits={"requests_a_day": 9}))

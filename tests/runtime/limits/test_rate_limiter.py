@@ -30,7 +30,7 @@ async def _refused(rates: RateLimiter, who: Principal = WHO) -> QuotaExceeded | 
     return None
 
 
-async def test_a_bucket_fills_again_by_the_second_and_never_above_its_limit() -> None:
+async def test_a_bucket_refills_by_the_second_up_to_its_limit() -> None:
     clock = Clock()
     rates = RateLimiter(InMemoryCounts(clock), UsageLimits(requests_a_minute=60), NO_LIMITS, clock)
     assert [await _refused(rates) for _ in range(60)] == [None] * 60
@@ -48,7 +48,7 @@ async def test_a_bucket_fills_again_by_the_second_and_never_above_its_limit() ->
     assert left.requests == 59
 
 
-async def test_two_replicas_let_through_no_more_than_one_would() -> None:
+async def test_two_replicas_admit_no_more_than_one_would() -> None:
     clock = Clock()
     counts = InMemoryCounts(clock)
     replicas = [
@@ -60,7 +60,7 @@ async def test_two_replicas_let_through_no_more_than_one_would() -> None:
     assert counts.calls - let.count(False) < 60, "a busy key asks seldom"
 
 
-async def test_a_key_that_asks_seldom_keeps_nothing_from_the_other_replica() -> None:
+async def test_a_rarely_used_key_takes_nothing_from_the_other_replica() -> None:
     clock = Clock()
     counts = InMemoryCounts(clock)
     few, many = (
@@ -70,7 +70,7 @@ async def test_a_key_that_asks_seldom_keeps_nothing_from_the_other_replica() -> 
     assert sum([await _refused(many) is None for _ in range(30)]) == 19
 
 
-async def test_days_begin_anew_at_midnight_and_the_stricter_of_two_limits_counts() -> None:
+async def test_days_begin_at_midnight_and_the_stricter_of_two_limits_applies() -> None:
     clock = Clock()
     rates = RateLimiter(InMemoryCounts(clock), NO_LIMITS, UsageLimits(memories_a_day=10), clock)
     strict = replace(WHO, limits=UsageLimits(memories_a_day=4), key_id="strict")
@@ -89,7 +89,7 @@ async def test_days_begin_anew_at_midnight_and_the_stricter_of_two_limits_counts
         await rates.count_memories(loose, 7)
 
 
-async def test_where_the_counts_are_away_nothing_is_refused() -> None:
+async def test_without_the_counter_store_nothing_is_refused() -> None:
     counts = InMemoryCounts()
     counts.down = True
     rates = RateLimiter(counts, UsageLimits(requests_a_minute=1), NO_LIMITS)

@@ -124,7 +124,7 @@ async def test_a_memory_is_one_trace_from_the_gateway_to_its_vectors(
     assert _chain(found, told)[1] == "POST /v1/remember"
 
 
-async def test_the_trace_holds_when_the_event_went_through_the_relay(
+async def test_the_trace_continues_when_the_event_went_through_the_relay(
     traced: tuple[Stack, Spans], nats_server: NatsServer
 ) -> None:
     stack, spans = traced
@@ -187,7 +187,7 @@ async def test_a_git_change_is_one_trace_from_the_gateway_to_the_marks(
     ]  # fmt: skip
 
 
-async def test_a_callers_own_trace_is_continued_and_told(traced: tuple[Stack, Spans]) -> None:
+async def test_a_callers_own_trace_is_continued_and_returned(traced: tuple[Stack, Spans]) -> None:
     stack, spans = traced
     trace, parent = "a" * 31 + "1", "b" * 15 + "1"
     headers = {"traceparent": f"00-{trace}-{parent}-01"}
@@ -200,7 +200,7 @@ async def test_a_callers_own_trace_is_continued_and_told(traced: tuple[Stack, Sp
     ]  # fmt: skip
 
 
-async def test_two_requests_are_two_traces_and_no_span_holds_what_was_said(
+async def test_two_requests_are_two_traces_and_no_span_contains_content(
     traced: tuple[Stack, Spans],
 ) -> None:
     stack, spans = traced

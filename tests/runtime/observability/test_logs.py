@@ -44,14 +44,14 @@ def test_a_json_line_has_event_level_time_service_and_data(out: io.StringIO) -> 
     assert line["timestamp"].endswith("Z")
 
 
-def test_lines_of_the_standard_library_take_the_same_way(out: io.StringIO) -> None:
+def test_lines_of_the_standard_library_use_the_same_format(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
     logging.getLogger("elsewhere").warning("%s is %d", "it", 3)
     (line,) = lines(out)
     assert (line["event"], line["logger"], line["service"]) == ("it is 3", "elsewhere", "ingest")
 
 
-def test_a_request_that_is_no_http_is_no_error_and_is_not_quoted(out: io.StringIO) -> None:
+def test_an_invalid_http_request_is_no_error_and_is_not_quoted(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
     server = logging.getLogger("aiohttp.server")
     server.error("Error from %s", "::1", exc_info=BadHttpMessage("Cookie: my-own-secret"))
@@ -63,7 +63,7 @@ def test_a_request_that_is_no_http_is_no_error_and_is_not_quoted(out: io.StringI
     assert "a bug" in bug["exception"]
 
 
-def test_warnings_become_lines(out: io.StringIO) -> None:
+def test_warnings_are_logged(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -80,7 +80,7 @@ def test_lines_below_the_level_are_not_written(out: io.StringIO) -> None:
     assert [line["event"] for line in lines(out)] == ["loud"]
 
 
-def test_a_line_carries_its_trace_and_what_is_bound(out: io.StringIO) -> None:
+def test_a_line_has_its_trace_and_bound_values(out: io.StringIO) -> None:
     install_provider("test")
     configure_logs(Settings(), "ingest", stream=out)
     structlog.contextvars.bind_contextvars(tenant="acme")
@@ -93,7 +93,7 @@ def test_a_line_carries_its_trace_and_what_is_bound(out: io.StringIO) -> None:
     assert (inside["tenant"], "trace_id" in outside) == ("acme", False)
 
 
-def test_a_second_set_up_replaces_the_first(out: io.StringIO) -> None:
+def test_a_second_configuration_replaces_the_first(out: io.StringIO) -> None:
     first = io.StringIO()
     configure_logs(Settings(), "one", stream=first)
     configure_logs(Settings(), "two", stream=out)
@@ -103,7 +103,7 @@ def test_a_second_set_up_replaces_the_first(out: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_no_string_escapes_redaction(out: io.StringIO, form: Any) -> None:
+def test_every_string_is_redacted(out: io.StringIO, form: Any) -> None:
     def redact(text: str) -> str:
         return text.replace("hunter2", "[gone]")
 
@@ -144,11 +144,11 @@ def test_a_traceback_shows_no_local_variables(out: io.StringIO) -> None:
         ("nothing here", "nothing here"),
     ],
 )
-def test_what_is_a_credential_by_its_place_is_always_masked(text: str, masked: str) -> None:
+def test_a_value_under_a_credential_name_is_always_masked(text: str, masked: str) -> None:
     assert mask_credentials(text) == masked
 
 
-def test_no_line_holds_a_secret_of_the_vault_until_it_leaves_the_vault(out: io.StringIO) -> None:
+def test_secrets_of_the_vault_are_redacted_until_they_leave_the_vault(out: io.StringIO) -> None:
     configure_logs(Settings(), "ingest", stream=out)
     log.info("seven tulips")
     before = len(out.getvalue())

@@ -97,7 +97,7 @@ def _logged(settings: Settings) -> Iterator[io.StringIO]:
         yield lines
 
 
-async def test_a_run_by_every_door_is_seen_whole(seen: Seen) -> None:
+async def test_telemetry_covers_a_run_through_every_interface(seen: Seen) -> None:
     await _traces_go_through_every_door(seen)
     scraped = await eventually(partial(_scraped_with_the_dream, seen.stack))
     _histograms_name_traces(seen, scraped)

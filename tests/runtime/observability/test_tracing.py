@@ -36,7 +36,7 @@ def finished(number: int, padding: int = 0) -> ReadableSpan:
     )
 
 
-def test_without_an_exporter_there_still_is_a_trace_id() -> None:
+def test_without_an_exporter_there_is_still_a_trace_id() -> None:
     with export_spans(Settings(), "test"), span("work"):
         trace_id = current_trace_id()
     assert trace_id is not None
@@ -58,7 +58,7 @@ def test_spans_of_a_trace_are_in_the_file_with_their_parents(tmp_path: Path) -> 
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_failed_span_names_the_class_of_the_error_alone(tmp_path: Path) -> None:
+def test_a_failed_span_names_only_the_class_of_the_error(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     with (
         export_spans(Settings(spans_file=path), "test"),
@@ -71,7 +71,7 @@ def test_a_failed_span_names_the_class_of_the_error_alone(tmp_path: Path) -> Non
     assert "hunter2" not in path.read_text()
 
 
-def test_attributes_are_cleaned_before_they_leave(tmp_path: Path) -> None:
+def test_attributes_are_redacted_before_export(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
 
     def redact(text: str) -> str:
@@ -91,7 +91,7 @@ def test_attributes_are_cleaned_before_they_leave(tmp_path: Path) -> None:
     }
 
 
-def test_after_its_end_nothing_more_is_exported(tmp_path: Path) -> None:
+def test_nothing_is_exported_after_shutdown(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     with export_spans(Settings(spans_file=path), "test"), span("during"):
         pass
@@ -100,7 +100,7 @@ def test_after_its_end_nothing_more_is_exported(tmp_path: Path) -> None:
     assert [record["name"] for record in records(path)] == ["during"]
 
 
-def test_the_file_is_moved_aside_at_its_limit_and_never_grows_past_it(tmp_path: Path) -> None:
+def test_the_file_is_rotated_at_its_limit_and_never_exceeds_it(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     file = SpanFileExporter(path, limit=2000)
     for number in range(1, 40):
@@ -114,7 +114,7 @@ def test_the_file_is_moved_aside_at_its_limit_and_never_grows_past_it(tmp_path: 
     assert {one.name for one in tmp_path.iterdir()} == {"spans.jsonl", "spans.jsonl.1"}
 
 
-def test_one_span_larger_than_the_limit_is_written_whole(tmp_path: Path) -> None:
+def test_a_span_larger_than_the_limit_is_written_whole(tmp_path: Path) -> None:
     path = tmp_path / "spans.jsonl"
     SpanFileExporter(path, limit=1024).export([finished(1, padding=5000)])
     assert len(records(path)) == 1
@@ -141,7 +141,7 @@ def test_processes_share_the_file_without_torn_lines(tmp_path: Path) -> None:
         assert all(record["name"].startswith("span ") for record in records(file))
 
 
-def test_a_folder_that_cannot_be_written_loses_spans_and_nothing_else(tmp_path: Path) -> None:
+def test_an_unwritable_folder_loses_spans_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     settings = Settings(spans_file=tmp_path / "file" / "spans.jsonl")
     with export_spans(settings, "test"), span("work"):
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_written_loses_spans_and_nothing_else(tmp_path: 
     assert trace_id is not None
 
 
-def test_headers_carry_a_trace_on() -> None:
+def test_headers_propagate_a_trace() -> None:
     with export_spans(Settings(), "test"), span("work"):
         headers = inject_headers()
         trace_id = current_trace_id()
@@ -161,5 +161,5 @@ def test_headers_carry_a_trace_on() -> None:
     "headers",
     [{}, {"traceparent": ""}, {"traceparent": "x"}, {"traceparent": f"00-{TRACE_ID}-0-01"}],
 )
-def test_broken_headers_carry_nothing(headers: dict[str, str]) -> None:
+def test_broken_headers_propagate_nothing(headers: dict[str, str]) -> None:
     assert not trace.get_current_span(extract_context(headers)).get_span_context().is_valid

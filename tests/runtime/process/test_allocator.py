@@ -56,16 +56,16 @@ def _said(program: str, **told: str) -> list[int]:
     return [int(word) for word in done.stdout.split()]
 
 
-def test_what_a_run_took_serves_the_next() -> None:
+def test_memory_freed_by_one_run_serves_the_next() -> None:
     """6.4 MB are 1,600 pages, fifty times."""
     assert _said(_RUNS)[0] < 1_600
 
 
-def test_whoever_tells_the_allocator_otherwise_is_heard() -> None:
+def test_allocator_settings_of_the_environment_take_precedence() -> None:
     assert _said(_RUNS, MALLOC_MMAP_THRESHOLD_="131072")[0] > 40 * 1_600
 
 
-def test_free_pages_between_what_is_held_are_given_back() -> None:
+def test_free_pages_between_used_ones_are_returned() -> None:
     """120 MB, of which the last block stays."""
     held, given_back = _said(_BETWEEN)
     assert held < 10_000_000

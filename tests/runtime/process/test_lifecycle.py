@@ -20,7 +20,7 @@ from reverie.testing.in_memory_runtime import InMemoryKeys, build_principal
 from tests.runtime.sample_service import Note
 
 
-async def test_a_task_that_crashes_is_started_again() -> None:
+async def test_a_crashed_task_is_restarted() -> None:
     runs: list[int] = []
 
     async def work() -> None:
@@ -65,7 +65,7 @@ async def test_a_crash_of_one_task_leaves_the_others_alone() -> None:
     assert crashed.is_set()
 
 
-async def test_checks_run_side_by_side_each_with_its_deadline() -> None:
+async def test_checks_run_concurrently_each_with_its_deadline() -> None:
     met = asyncio.Barrier(2)
 
     async def meets() -> None:
@@ -78,7 +78,7 @@ async def test_checks_run_side_by_side_each_with_its_deadline() -> None:
     assert (results["a"].ok, results["b"].ok, results["c"].ok) == (True, True, False)
 
 
-async def test_a_kept_key_is_asked_for_again_when_its_time_is_over() -> None:
+async def test_a_cached_key_is_looked_up_again_after_its_lifetime() -> None:
     keys = InMemoryKeys()
     keys.add("k", build_principal())
     cached = CachedKeyFinder(keys, ttl=0)
@@ -87,7 +87,7 @@ async def test_a_kept_key_is_asked_for_again_when_its_time_is_over() -> None:
     assert await cached.find(hash_key("k")) is None
 
 
-async def test_a_cached_key_is_found_while_the_store_is_away() -> None:
+async def test_a_cached_key_is_found_while_the_store_is_down() -> None:
     keys = InMemoryKeys()
     keys.add("k", build_principal())
     cached = CachedKeyFinder(keys, ttl=math.inf)
@@ -98,7 +98,7 @@ async def test_a_cached_key_is_found_while_the_store_is_away() -> None:
         await cached.find(hash_key("another"))
 
 
-async def test_a_finder_that_breaks_in_its_own_way_counts_as_unavailable() -> None:
+async def test_an_unexpected_error_of_a_key_finder_counts_as_unavailable() -> None:
     class Broken:
         async def find(self, key_hash: bytes) -> None:
             raise OSError("connection refused")
@@ -112,7 +112,7 @@ class At(CursorPosition):
     number: int
 
 
-def test_a_cursor_gives_back_its_position() -> None:
+def test_a_cursor_decodes_to_its_position() -> None:
     position = At(name="naïve/ü", number=-1)
     cursor = encode_cursor(position)
     assert decode_cursor(cursor, At) == position
@@ -131,7 +131,7 @@ def test_the_last_page_has_no_cursor() -> None:
     assert cut_page([], 3, at) == ([], None)
 
 
-def test_a_part_of_a_body_is_named_by_where_it_stands() -> None:
+def test_a_part_of_a_body_is_named_by_its_location() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_value(Note, {"text": "a", "inner": {"level": -1}}, "items.3")
     assert caught.value.field == "items.3.inner.level"
@@ -141,7 +141,7 @@ def test_a_part_of_a_body_is_named_by_where_it_stands() -> None:
     assert parse_value(Note, {"text": "a"}, "items.3").text == "a"
 
 
-async def test_a_reading_is_taken_when_it_is_scraped_and_is_no_number_when_it_fails() -> None:
+async def test_a_gauge_is_read_when_scraped_and_is_nan_on_failure() -> None:
     registry = CollectorRegistry()
     waiting = [1.0]
 

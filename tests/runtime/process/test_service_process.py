@@ -110,7 +110,7 @@ async def test_a_signal_lets_requests_in_flight_finish(
     assert [entry["event"] for entry in service.logged][-1] == "stopped"
 
 
-async def test_a_request_that_does_not_end_cannot_hold_the_process(
+async def test_a_request_that_does_not_end_cannot_block_the_shutdown(
     environ: dict[str, str],
 ) -> None:
     environ["REVERIE_SHUTDOWN_TIMEOUT"] = "0.2"
@@ -139,7 +139,7 @@ async def test_work_after_a_reply_is_done_before_the_process_ends(
     assert (code, out) == (0, "closed with 0 notes and 1 done\n")
 
 
-async def test_the_end_of_the_lifeline_ends_the_process(environ: dict[str, str]) -> None:
+async def test_closing_the_lifeline_ends_the_process(environ: dict[str, str]) -> None:
     environ["REVERIE_LIFELINE"] = "1"
     async with child(environ, PIPE) as service:
         await service.url()
@@ -150,7 +150,7 @@ async def test_the_end_of_the_lifeline_ends_the_process(environ: dict[str, str])
     assert code == 0
 
 
-async def test_without_a_lifeline_the_end_of_stdin_means_nothing(
+async def test_without_a_lifeline_the_end_of_stdin_is_ignored(
     environ: dict[str, str],
 ) -> None:
     async with child(environ) as service, aiohttp.ClientSession(headers=HEADERS) as http:
@@ -160,7 +160,7 @@ async def test_without_a_lifeline_the_end_of_stdin_means_nothing(
         assert (await service.ended())[0] == 0
 
 
-async def test_a_port_that_is_taken_is_told_in_one_line(environ: dict[str, str]) -> None:
+async def test_a_taken_port_is_reported_in_one_line(environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         async with child({**environ, "REVERIE_INGEST_PORT": port}) as service:
@@ -215,7 +215,7 @@ async def test_spans_are_in_the_file_when_the_process_has_ended(
     assert SECRET not in file.read_text()
 
 
-async def test_a_collector_that_is_down_does_not_hold_the_process_or_show_a_key(
+async def test_an_unreachable_collector_neither_blocks_the_process_nor_reveals_a_key(
     environ: dict[str, str],
 ) -> None:
     with socket.socket() as nobody:

@@ -27,7 +27,7 @@ def _sixteen_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("told", "there"), [("max\n", 2**34), ("1073741824\n", 2**30), ("99999999999999\n", 2**34)]
 )
-def test_a_container_has_no_more_than_it_was_given(
+def test_container_limits_are_respected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, there: int
 ) -> None:
     limit, other = tmp_path / "memory.max", tmp_path / "memory.limit_in_bytes"
@@ -40,7 +40,7 @@ def test_a_container_has_no_more_than_it_was_given(
 
 
 @pytest.mark.usefixtures("_sixteen_gibibytes")
-def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
+def test_the_cache_size_is_a_share_of_the_memory_unless_configured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(system_resources, "MEMORY_LIMIT_FILES", [])
@@ -58,7 +58,7 @@ def test_what_a_gateway_keeps_is_a_share_of_the_memory_unless_it_is_told(
         ("C:\\Python311", None, "ok"),
     ],
 )
-def test_a_python_built_without_optimisations_is_pointed_at(
+def test_a_python_built_without_optimizations_is_reported(
     monkeypatch: pytest.MonkeyPatch, prefix: str, told: str | None, level: str
 ) -> None:
     monkeypatch.setattr(sys, "base_prefix", prefix)
@@ -76,7 +76,7 @@ print(os.nice(0), open("/proc/self/autogroup").read())
 
 
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="no groups by session")
-def test_a_process_gives_way_with_the_session_that_it_leads_and_with_no_other() -> None:
+def test_a_session_leader_lowers_the_priority_of_its_session_only() -> None:
     def told(leads: bool) -> list[str]:
         command = [sys.executable, "-c", SAY]
         return subprocess.check_output(command, text=True, start_new_session=leads).split()

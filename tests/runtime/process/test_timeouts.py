@@ -9,11 +9,11 @@ import pytest
 from reverie.runtime.process.asyncio_helpers import run_with_timeout
 
 
-async def test_what_is_in_time_is_passed_on() -> None:
+async def test_a_result_in_time_is_returned() -> None:
     assert await run_with_timeout(asyncio.sleep(0, "done"), 5) == "done"
 
 
-async def test_what_fails_in_time_fails_as_itself() -> None:
+async def test_a_failure_in_time_is_raised_unchanged() -> None:
     async def fail() -> None:
         raise LookupError
 
@@ -21,7 +21,7 @@ async def test_what_fails_in_time_fails_as_itself() -> None:
         await run_with_timeout(fail(), 5)
 
 
-async def test_late_work_is_told_to_end_and_not_waited_for() -> None:
+async def test_late_work_is_cancelled_and_not_awaited() -> None:
     told, let_go, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def slow_to_end() -> None:
@@ -41,7 +41,7 @@ async def test_late_work_is_told_to_end_and_not_waited_for() -> None:
     await ended.wait()
 
 
-async def test_whoever_stops_waiting_stops_the_work() -> None:
+async def test_cancelling_the_caller_cancels_the_work() -> None:
     begun, told = asyncio.Event(), asyncio.Event()
 
     async def endless() -> None:

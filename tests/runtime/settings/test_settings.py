@@ -43,7 +43,7 @@ def write_project(project: Path, text: str) -> Path:
     return path
 
 
-def test_without_any_source_the_defaults_hold(project: Path) -> None:
+def test_without_any_source_the_defaults_apply(project: Path) -> None:
     settings = load_settings(project_dir=project)
     assert settings.home == project.parent / "home"
     assert (settings.host, settings.recall_port) == ("127.0.0.1", 3456)
@@ -70,12 +70,12 @@ def test_flag_beats_environment_beats_project_file_beats_user_file(
     assert ports == [4, 3, 2, 1]
 
 
-def test_a_flag_that_was_not_given_leaves_the_rest_alone(project: Path) -> None:
+def test_an_absent_flag_leaves_the_other_sources_alone(project: Path) -> None:
     write_project(project, 'host = "127.0.0.9"')
     assert load_settings({"host": None}, project).host == "127.0.0.9"
 
 
-def test_the_flag_home_says_where_the_user_file_lies(project: Path) -> None:
+def test_the_home_flag_selects_the_user_file(project: Path) -> None:
     other = project.parent / "other"
     other.mkdir()
     (other / "config.toml").write_text("recall_port = 7")
@@ -88,7 +88,7 @@ def test_an_empty_variable_counts_as_unset(project: Path, monkeypatch: pytest.Mo
     assert load_settings(project_dir=project).database_url is None
 
 
-def test_a_relative_path_in_a_file_is_meant_from_that_file(project: Path) -> None:
+def test_a_relative_path_in_a_file_is_relative_to_that_file(project: Path) -> None:
     write_project(project, 'embedding_model_dir = "models"\nspans_file = "../spans.jsonl"')
     settings = load_settings(project_dir=project)
     assert settings.embedding_model_dir == project / "models"
@@ -104,7 +104,7 @@ def test_an_unknown_key_names_the_file_and_suggests_the_nearest(project: Path) -
     )
 
 
-def test_an_unknown_key_like_no_other_is_answered_with_all_that_are(project: Path) -> None:
+def test_an_unknown_key_like_no_other_lists_all_keys(project: Path) -> None:
     write_project(project, "zzzzqqqq = 1")
     with pytest.raises(Misconfigured, match=r"settings are allowed_hosts, .*vault_key"):
         load_settings(project_dir=project)
@@ -139,7 +139,7 @@ def test_the_user_file_cannot_move_the_folder_it_lies_in(project: Path) -> None:
         ("pool_min = 9", "pool_min", r"pool_max \(8\)"),
     ],
 )
-def test_a_wrong_value_names_the_key_and_what_is_allowed(
+def test_an_invalid_value_names_the_key_and_what_is_allowed(
     project: Path, line: str, key: str, allowed: str
 ) -> None:
     write_project(project, line)
@@ -148,14 +148,14 @@ def test_a_wrong_value_names_the_key_and_what_is_allowed(
     assert caught.value.setting == key
 
 
-def test_a_wrong_value_names_its_file(project: Path) -> None:
+def test_an_invalid_value_names_its_file(project: Path) -> None:
     path = write_project(project, "recall_port = -1")
     with pytest.raises(Misconfigured) as caught:
         load_settings(project_dir=project)
     assert f"(in {path})" in str(caught.value)
 
 
-def test_a_wrong_variable_is_named_as_the_variable(
+def test_an_invalid_variable_is_named_as_the_variable(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REVERIE_RECALL_PORT", "x")
@@ -176,13 +176,13 @@ def test_a_file_that_is_not_toml_is_named_with_the_line(project: Path, text: str
     assert caught.value.setting == str(path)
 
 
-def test_a_file_that_is_not_utf8_is_no_toml(project: Path) -> None:
+def test_a_file_that_is_not_utf8_is_not_toml(project: Path) -> None:
     (project / "reverie.toml").write_bytes(b"host = '\xff'")
     with pytest.raises(Misconfigured, match="is not TOML"):
         load_settings(project_dir=project)
 
 
-def test_no_secret_is_shown_by_the_settings_or_by_a_mistake_in_them(
+def test_no_secret_is_shown_by_the_settings_or_their_errors(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REVERIE_DATABASE_URL", "postgres://u:hunter2@h/d")
@@ -195,12 +195,12 @@ def test_no_secret_is_shown_by_the_settings_or_by_a_mistake_in_them(
     assert caught.value.__suppress_context__
 
 
-def test_settings_do_not_change_after_reading() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValidationError):
         Settings().__setattr__("recall_port", 1)
 
 
-def test_settings_built_by_hand_read_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_built_in_code_read_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REVERIE_RECALL_PORT", "1")
     assert Settings().recall_port == 3456
 
@@ -232,13 +232,13 @@ def test_every_setting_is_documented() -> None:
     }
 
 
-def test_a_mistyped_variable_is_pointed_out() -> None:
+def test_a_mistyped_variable_is_reported() -> None:
     environ = {"REVERIE_RECAL_PORT": "1", "REVERIE_HOST": "h", "REVERIE_LIFELINE": "1", "PATH": ""}
     assert find_unknown_variables(environ) == {"REVERIE_RECAL_PORT": "REVERIE_RECALL_PORT"}
 
 
 @pytest.mark.parametrize("name", sorted(USER_ONLY_SETTINGS))
-def test_a_clone_does_not_say_what_runs_nor_where_keys_and_memories_go(
+def test_a_project_file_cannot_set_programs_or_where_keys_and_memories_are_sent(
     project: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_project(project, f"project = 'shop'\n{name} = 'http://elsewhere:1'\n")
@@ -254,7 +254,7 @@ def test_a_clone_does_not_say_what_runs_nor_where_keys_and_memories_go(
     assert load_settings(project_dir=project).project == "shop"
 
 
-def test_a_file_above_a_folder_counts_within_a_clone_alone(tmp_path: Path) -> None:
+def test_a_file_above_a_folder_applies_within_a_clone_only(tmp_path: Path) -> None:
     below = tmp_path / "shop" / "src"
     below.mkdir(parents=True)
     (tmp_path / "reverie.toml").write_text("project = 'planted'\n")

@@ -20,7 +20,7 @@ def takes_away(sql: str) -> list[str]:
     return [" ".join(found[0].split()) for found in TAKES.finditer(plain)]
 
 
-def test_migrations_take_nothing_away() -> None:
+def test_migrations_remove_nothing() -> None:
     for file in (files("reverie.store") / "migrations").iterdir():
         if file.name.endswith(".sql"):
             assert takes_away(file.read_text()) == [], f"{file.name} takes away what may be in use"
@@ -38,7 +38,7 @@ def test_migrations_take_nothing_away() -> None:
         "revoke select on memory from reverie_app;",
     ],
 )
-def test_what_takes_away_is_found(sql: str) -> None:
+def test_a_removal_is_detected(sql: str) -> None:
     assert takes_away(sql)
 
 
@@ -52,5 +52,5 @@ def test_what_takes_away_is_found(sql: str) -> None:
         "grant select on mood to reverie_app;",
     ],
 )
-def test_what_only_adds_passes(sql: str) -> None:
+def test_a_purely_additive_migration_passes(sql: str) -> None:
     assert takes_away(sql) == []

@@ -15,7 +15,7 @@ from reverie.testing.servers import DatabaseUrls
 from tests.support.stack import eventually
 
 
-async def test_a_connection_comes_back_to_who_asks_next_and_to_who_waits(
+async def test_a_released_connection_serves_the_next_or_the_waiting_caller(
     database: DatabaseUrls,
 ) -> None:
     async with open_pool(database.service_url, 2, 1) as pool:
@@ -38,7 +38,7 @@ async def test_a_connection_comes_back_to_who_asks_next_and_to_who_waits(
         assert pool.get_idle_size() == pool.get_size()
 
 
-async def test_what_did_not_end_well_or_was_lost_is_not_lent_again(database: DatabaseUrls) -> None:
+async def test_a_broken_or_lost_connection_is_not_reused(database: DatabaseUrls) -> None:
     async with open_pool(database.service_url, 1, 1) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         with pytest.raises(asyncpg.UndefinedTableError):
@@ -60,7 +60,7 @@ async def test_what_did_not_end_well_or_was_lost_is_not_lent_again(database: Dat
         await hand.close()
 
 
-async def test_what_nobody_asks_for_goes_back_to_the_pool(
+async def test_an_idle_connection_returns_to_the_pool(
     database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hands, "IDLE_SECONDS", 0.05)
@@ -72,7 +72,9 @@ async def test_what_nobody_asks_for_goes_back_to_the_pool(
         await eventually(lambda: asyncio.sleep(0, pool.get_idle_size() == 1))
 
 
-async def test_what_comes_back_after_the_end_goes_to_the_pool(database: DatabaseUrls) -> None:
+async def test_a_connection_released_after_the_end_returns_to_the_pool(
+    database: DatabaseUrls,
+) -> None:
     async with open_pool(database.service_url, 2, 1) as pool:
         hand = ConnectionPool("main", pool, 5.0, PoolMetrics(CollectorRegistry()))
         async with hand.acquire():

@@ -105,7 +105,7 @@ def test_the_functions_that_cross_tenants_are_a_closed_list(database: DatabaseUr
     assert _functions(database, "p.prosecdef") == ACROSS
 
 
-def test_they_belong_to_the_system_role_and_look_in_one_place(database: DatabaseUrls) -> None:
+def test_they_belong_to_the_system_role_with_a_fixed_search_path(database: DatabaseUrls) -> None:
     sound = (
         "pg_get_userbyid(p.proowner) = 'reverie_system'"
         " and p.proconfig = array['search_path=reverie, public, pg_temp']"
@@ -113,7 +113,7 @@ def test_they_belong_to_the_system_role_and_look_in_one_place(database: Database
     assert _functions(database, sound) == ACROSS
 
 
-def test_nobody_but_the_services_may_call_them(database: DatabaseUrls) -> None:
+def test_only_the_services_may_call_them(database: DatabaseUrls) -> None:
     granted = admin_rows(
         database.admin_url,
         "select replace(p.oid::regprocedure::text, 'reverie.', ''),"
@@ -157,14 +157,14 @@ def test_policies_over_all_tenants_are_only_for_the_system_role(database: Databa
     assert all(wide[table][1] == "SELECT" for table in READ)
 
 
-def test_operators_are_told_the_names_of_tenants(database: DatabaseUrls) -> None:
+def test_operators_can_list_the_names_of_tenants(database: DatabaseUrls) -> None:
     create_key(database.admin_url, NewApiKey("one", tenant="one"))
     create_key(database.admin_url, NewApiKey("two", tenant="two"))
     names = admin_rows(database.admin_url, "select name from tenant_names() order by 1")
     assert names == [("one",), ("two",)]
 
 
-async def test_a_tenant_is_ended_by_itself_only(store: Store) -> None:
+async def test_a_tenant_can_only_be_deleted_by_itself(store: Store) -> None:
     names = "select name from tenant_names() order by 1"
     async with app_connection(store.service_url, store.me.tenant) as connection:
         await connection.fetch("select tenant_delete($1)", store.other.tenant)
@@ -173,13 +173,13 @@ async def test_a_tenant_is_ended_by_itself_only(store: Store) -> None:
     assert admin_rows(store.admin_url, names) == [("two",)]
 
 
-async def test_the_services_are_not_told_the_names_of_tenants(store: Store) -> None:
+async def test_services_cannot_list_the_names_of_tenants(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="tenant_names"):
             await connection.execute("select * from tenant_names()")
 
 
-async def test_a_key_is_found_by_its_whole_hash_and_shows_its_holder_only(store: Store) -> None:
+async def test_a_key_is_found_by_its_whole_hash_and_reveals_only_its_holder(store: Store) -> None:
     mine = create_key(store.admin_url, NewApiKey("a", tenant="one", reads=("global",), agent="ann"))
     create_key(store.admin_url, NewApiKey("b", tenant="two"))
     keys = ApiKeyStore(store.db)
@@ -191,7 +191,7 @@ async def test_a_key_is_found_by_its_whole_hash_and_shows_its_holder_only(store:
     assert await keys.find(b"") is None
 
 
-async def test_a_webhook_is_found_by_all_of_its_address_and_its_secret_opens_nowhere_else(
+async def test_a_webhook_is_found_by_its_whole_address_and_its_secret_decrypts_nowhere_else(
     store: Store,
 ) -> None:
     hooks = WebhookStore(store.db, create_cipher(base64.b64encode(b"k" * 32).decode()))
@@ -209,7 +209,7 @@ async def test_a_webhook_is_found_by_all_of_its_address_and_its_secret_opens_now
         await hooks.find("one", "q", "github")
 
 
-async def test_a_key_that_is_revoked_or_expired_is_not_found(store: Store) -> None:
+async def test_a_revoked_or_expired_key_is_not_found(store: Store) -> None:
     keys = ApiKeyStore(store.db)
     revoked = create_key(store.admin_url, NewApiKey("revoked", tenant="one"))
     expired = create_key(store.admin_url, NewApiKey("expired", tenant="one"))
@@ -220,7 +220,7 @@ async def test_a_key_that_is_revoked_or_expired_is_not_found(store: Store) -> No
         assert await keys.find(hashlib.sha256(text.encode()).digest()) is None
 
 
-async def test_the_relay_claims_and_removes_events_of_all_tenants_but_young_ones(
+async def test_the_relay_claims_and_removes_events_of_all_tenants_except_fresh_ones(
     store: Store,
 ) -> None:
     await write(store, new("of one"))
@@ -239,7 +239,7 @@ async def test_the_relay_claims_and_removes_events_of_all_tenants_but_young_ones
     assert left == [("memory.two.remembered",)]
 
 
-async def test_an_event_holds_ids_and_no_content(store: Store) -> None:
+async def test_an_event_contains_ids_and_no_content(store: Store) -> None:
     [memory] = await write(store, new("the vault opens at noon", tags=("vault",)))
     async with OutboxTable(store.db).claim(10, 0) as claim:
         [row] = claim.rows
@@ -255,7 +255,7 @@ async def test_a_writer_removes_only_events_of_its_own_tenant(store: Store) -> N
     assert admin_rows(store.admin_url, "select tenant from outbox") == [(store.other.tenant,)]
 
 
-async def test_a_claim_shows_one_job_and_the_queue_only_lengths(store: Store) -> None:
+async def test_a_claim_reveals_one_job_and_the_queue_only_lengths(store: Store) -> None:
     dreams = DreamStore(store.db)
     await dreams.request(store.me.tenant, "one", "global", "test", {})
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
@@ -268,7 +268,7 @@ async def test_a_claim_shows_one_job_and_the_queue_only_lengths(store: Store) ->
     assert (after.queued, after.running, after.parked) == (1, 1, 0)
 
 
-async def test_overdue_dreams_are_named_with_their_tenant_and_nothing_else(store: Store) -> None:
+async def test_due_dreams_are_listed_with_their_tenant_and_nothing_else(store: Store) -> None:
     dreams = DreamStore(store.db)
     await dreams.request(store.me.tenant, "one", "global", "test", {})
     await dreams.request(store.other.tenant, "two", "project/p", "test", {})
@@ -279,7 +279,7 @@ async def test_overdue_dreams_are_named_with_their_tenant_and_nothing_else(store
     assert json.loads(ticket.payload)["tenant"] == store.other.tenant
 
 
-async def test_what_the_slow_path_left_is_named_by_id(store: Store) -> None:
+async def test_memories_missed_by_enrichment_are_listed_by_id(store: Store) -> None:
     [mine] = await write(store, new("of one"))
     [other] = await write(store, new("of two"), who=store.other)
     await write(store, new("superseded", key="k"))
@@ -292,7 +292,7 @@ async def test_what_the_slow_path_left_is_named_by_id(store: Store) -> None:
     assert await enrichment.list_overdue(0) == []
 
 
-async def test_what_always_fails_does_not_keep_the_slow_path_from_the_rest(store: Store) -> None:
+async def test_memories_that_always_fail_do_not_block_the_others(store: Store) -> None:
     await write(store, *(new(f"memory {n}") for n in range(8)))
     enrichment = EnrichmentStore(store.db)
     seen: set[UUID] = set()
@@ -305,14 +305,14 @@ async def test_what_always_fails_does_not_keep_the_slow_path_from_the_rest(store
     raise AssertionError("some were never named")
 
 
-async def test_forgotten_memories_are_no_work_that_waits(store: Store) -> None:
+async def test_forgotten_memories_are_not_pending(store: Store) -> None:
     [mine] = await write(store, new("to be forgotten"))
     admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", mine)
     assert await EnrichmentStore(store.db).list_overdue(0) == []
     assert (await LeaderLock(store.db).count_backlog()).memories == 0
 
 
-async def test_work_behind_is_two_numbers_over_all_tenants(store: Store) -> None:
+async def test_the_backlog_is_two_numbers_over_all_tenants(store: Store) -> None:
     await write(store, new("of one"))
     await write(store, new("of two"), who=store.other)
     await GitChangeStore(store.db).add(store.me, _change(), {})
@@ -320,7 +320,7 @@ async def test_work_behind_is_two_numbers_over_all_tenants(store: Store) -> None
     assert (behind.memories, behind.changes) == (2, 1)
 
 
-async def test_unapplied_changes_are_named_by_id_until_they_are_applied(store: Store) -> None:
+async def test_unapplied_changes_are_listed_by_id_until_applied(store: Store) -> None:
     changes = GitChangeStore(store.db)
     change, known, _ = await changes.add(store.other, _change(), {})
     stored = await changes.get(store.other.tenant, change)
@@ -332,7 +332,7 @@ async def test_unapplied_changes_are_named_by_id_until_they_are_applied(store: S
     assert await changes.list_unprocessed(0) == []
 
 
-async def test_silent_scopes_are_named_until_someone_asks_to_digest_them(store: Store) -> None:
+async def test_silent_scopes_are_listed_until_their_digest_is_requested(store: Store) -> None:
     dreams, sessions = DreamStore(store.db), SessionStore(store.db)
     for who, scope in ((store.me, "global"), (store.other, "project/p")):
         session, _ = await sessions.start(who, new_id(), scope, {"agent": "ann"})
@@ -348,7 +348,7 @@ async def test_silent_scopes_are_named_until_someone_asks_to_digest_them(store: 
     assert await dreams.list_due_scopes(silent) == both[1:]
 
 
-async def test_the_sweep_forgets_only_old_answers_of_all_tenants(store: Store) -> None:
+async def test_the_sweep_removes_only_old_answers_of_all_tenants(store: Store) -> None:
     table = IdempotencyTable(store.db)
     for who in (store.me, store.other):
         await table.begin(who.tenant, "old", "/r", b"b")
@@ -360,7 +360,7 @@ async def test_the_sweep_forgets_only_old_answers_of_all_tenants(store: Store) -
     assert admin_rows(store.admin_url, "select distinct key from idempotency") == [("new",)]
 
 
-async def test_a_claim_stands_as_long_as_the_table_is_told(store: Store) -> None:
+async def test_a_claim_lasts_as_long_as_the_table_is_configured(store: Store) -> None:
     patient, hasty = IdempotencyTable(store.db, 600), IdempotencyTable(store.db, 300)
     await patient.begin(store.me.tenant, "k", "/r", b"b")
     admin_rows(store.admin_url, "update idempotency set at = at - interval '400 s'")
@@ -368,7 +368,7 @@ async def test_a_claim_stands_as_long_as_the_table_is_told(store: Store) -> None
     assert await hasty.begin(store.me.tenant, "k", "/r", b"b") is IdempotencyClaim.ACQUIRED
 
 
-async def test_the_services_cannot_act_as_the_system_role(store: Store) -> None:
+async def test_the_services_cannot_assume_the_system_role(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await connection.execute("set role reverie_system")
@@ -376,7 +376,7 @@ async def test_the_services_cannot_act_as_the_system_role(store: Store) -> None:
             await connection.execute("create function reverie.mine() returns int return 1")
 
 
-async def test_calls_of_one_tenant_leave_the_other_as_it_was(store: Store) -> None:
+async def test_calls_of_one_tenant_leave_the_other_unchanged(store: Store) -> None:
     """Functions that set their own tenant take ids of another as missing."""
     [theirs] = await write(store, new("of two"), who=store.other)
     stranger = principal(store.me.tenant, "one")

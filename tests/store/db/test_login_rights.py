@@ -118,7 +118,7 @@ def schema_changes(tables: Iterable[str]) -> list[str]:
     return [way.format(t) for t in tables for way in of_table] + list(whole)
 
 
-async def test_the_reading_login_may_read_what_reads_need_and_write_nothing_at_all(
+async def test_the_reader_login_can_read_what_it_needs_and_write_nothing(
     store: Store, database: DatabaseUrls
 ) -> None:
     tables = [name for name, _ in admin_rows(database.admin_url, TABLES)]
@@ -142,7 +142,7 @@ async def test_the_reading_login_may_read_what_reads_need_and_write_nothing_at_a
     assert await allowed(database.reader_url, ["set role reverie_app"]) == []
 
 
-async def test_the_services_login_may_change_rows_and_nothing_of_the_schema(
+async def test_the_service_login_can_change_rows_and_not_the_schema(
     store: Store, database: DatabaseUrls
 ) -> None:
     tables = [name for name, _ in admin_rows(database.admin_url, TABLES)]
@@ -180,7 +180,7 @@ async def test_neither_login_sees_rows_of_another_tenant(
             await connection.close()
 
 
-async def test_a_reader_begins_read_only_and_a_login_of_no_role_is_told_so(
+async def test_a_reader_is_read_only_and_a_login_without_a_role_is_refused(
     database: DatabaseUrls,
 ) -> None:
     with psycopg.connect(database.reader_url, autocommit=True) as connection:

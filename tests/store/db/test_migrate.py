@@ -56,7 +56,7 @@ def test_migrating_twice_changes_nothing(empty_database: DatabaseUrls) -> None:
     assert list_pending_migrations(empty_database.admin_url) == []
 
 
-def test_asking_what_is_missing_writes_nothing(empty_database: DatabaseUrls) -> None:
+def test_checking_for_missing_migrations_writes_nothing(empty_database: DatabaseUrls) -> None:
     assert list_pending_migrations(empty_database.admin_url) == ALL
     found = admin_rows(
         empty_database.admin_url,
@@ -66,14 +66,14 @@ def test_asking_what_is_missing_writes_nothing(empty_database: DatabaseUrls) -> 
     assert found == []
 
 
-def test_ten_at_once_apply_the_baseline_once(empty_database: DatabaseUrls) -> None:
+def test_ten_concurrent_migrations_apply_the_baseline_once(empty_database: DatabaseUrls) -> None:
     with ThreadPoolExecutor(10) as pool:
         found = list(pool.map(lambda _: migrate(empty_database.admin_url), range(10)))
     assert sorted(name for names in found for name in names) == ALL
     assert list_pending_migrations(empty_database.admin_url) == []
 
 
-def test_a_baseline_that_fails_leaves_nothing_behind(
+def test_a_failing_baseline_leaves_nothing_behind(
     empty_database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add(tmp_path, monkeypatch, "schema/99_wrong.sql", "select no_such_function();")
@@ -83,7 +83,7 @@ def test_a_baseline_that_fails_leaves_nothing_behind(
     assert migrate(empty_database.admin_url) == ALL
 
 
-def test_a_schema_that_no_release_made_is_refused(empty_database: DatabaseUrls) -> None:
+def test_a_schema_of_no_release_is_refused(empty_database: DatabaseUrls) -> None:
     admin_rows(empty_database.admin_url, "create schema reverie; create table reverie.memory ()")
     with pytest.raises(Misconfigured, match="use an empty database"):
         migrate(empty_database.admin_url)
@@ -100,7 +100,7 @@ def _add(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, sql: str) -> 
 MORE = "alter table memory add more int;"
 
 
-def test_a_database_of_an_earlier_release_gets_what_came_since(
+def test_a_database_of_an_earlier_release_gets_the_later_migrations(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
@@ -122,7 +122,7 @@ def test_a_new_database_has_known_migrations_marked_as_applied(
     assert migrate(empty_database.admin_url) == []
 
 
-def test_the_lock_of_a_migration_that_was_killed_stops_nobody(
+def test_the_lock_of_a_killed_migration_blocks_nobody(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
@@ -135,7 +135,7 @@ def test_the_lock_of_a_migration_that_was_killed_stops_nobody(
     assert admin_rows(database.admin_url, "select count(*) from yoyo_lock") == [(0,)]
 
 
-def test_a_table_in_use_puts_a_migration_off_and_nobody_waits_long_behind_it(
+def test_a_table_in_use_postpones_a_migration_and_nobody_waits_long(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add(tmp_path, monkeypatch, "migrations/0001_more.sql", MORE)
@@ -163,7 +163,7 @@ lock table session in exclusive mode;
 """
 
 
-def test_a_migration_that_meets_a_writer_in_a_ring_is_put_off_and_the_writer_goes_on(
+def test_a_migration_that_deadlocks_with_a_writer_is_postponed_and_the_writer_continues(
     database: DatabaseUrls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _add(tmp_path, monkeypatch, "migrations/0001_ring.sql", RING)
@@ -183,7 +183,9 @@ def test_a_migration_that_meets_a_writer_in_a_ring_is_put_off_and_the_writer_goe
             migrating.result()
 
 
-def test_a_wrong_address_is_told_apart_from_a_wrong_server(postgres_server: str) -> None:
+def test_an_invalid_address_is_distinguished_from_an_unreachable_server(
+    postgres_server: str,
+) -> None:
     with pytest.raises(Unavailable):
         migrate("postgresql://nobody:x@127.0.0.1:1/none")
     with pytest.raises((Unavailable, Misconfigured)):
@@ -209,7 +211,7 @@ def _owner(server: postgres.PostgresInstance, name: str, database: str) -> str:
     return f"postgresql://{name}:own@{server.host}:{server.port}/{database}"
 
 
-async def test_an_owner_without_superuser_rights_migrates_and_runs_all_of_it(
+async def test_an_owner_without_superuser_rights_can_migrate_and_run_everything(
     cluster: postgres.PostgresInstance,
 ) -> None:
     url = _owner(cluster, "owner", "own")

@@ -42,7 +42,7 @@ def _callee(function: ast.expr) -> str | None:
     return None
 
 
-async def test_every_query_is_accepted_by_the_database_for_the_services_role(
+async def test_every_query_is_accepted_by_the_database_for_the_service_role(
     database: DatabaseUrls,
 ) -> None:
     refused = {}
@@ -56,15 +56,15 @@ async def test_every_query_is_accepted_by_the_database_for_the_services_role(
     assert refused == {}
 
 
-def test_every_query_says_what_it_is_for() -> None:
+def test_every_query_has_a_description() -> None:
     assert [q.name for q in load_queries().values() if len(q.description.split()) < 3] == []
 
 
-def test_the_code_asks_for_exactly_the_queries_that_there_are() -> None:
+def test_the_code_uses_exactly_the_existing_queries() -> None:
     assert set(_names_asked_for()) == set(load_queries())
 
 
-def test_no_query_hides_a_second_statement() -> None:
+def test_no_query_contains_a_second_statement() -> None:
     assert [q.name for q in load_queries().values() if ";" in q.sql] == []
 
 
@@ -75,7 +75,7 @@ def test_every_file_of_statements_begins_with_a_name() -> None:
         assert file.read_text(encoding="utf-8").startswith("-- name: "), file
 
 
-def test_a_block_is_its_name_its_description_and_its_statement() -> None:
+def test_a_block_has_its_name_its_description_and_its_statement() -> None:
     text = "-- name: one\n-- What it\n-- is for.\nselect 1;\n\n-- name: two\n-- Two.\nselect 2\n"
     found = parse(text)
     assert [(q.name, q.description, q.sql) for q in found.values()] == [
@@ -84,7 +84,7 @@ def test_a_block_is_its_name_its_description_and_its_statement() -> None:
     ]
 
 
-async def test_every_statement_names_its_tenant_for_every_table_it_touches(
+async def test_every_statement_filters_every_table_by_tenant(
     database: DatabaseUrls,
 ) -> None:
     async with app_connection(database.service_url) as connection:

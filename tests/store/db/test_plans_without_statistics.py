@@ -55,7 +55,7 @@ def filled(database: DatabaseUrls) -> Iterator[tuple[psycopg.Connection[Any], in
         yield made, tenant, ids
 
 
-def test_without_statistics_no_look_up_reads_the_whole_tenant(
+def test_without_statistics_no_lookup_reads_the_whole_tenant(
     filled: tuple[psycopg.Connection[Any], int, list[UUID]],
 ) -> None:
     connection, tenant, ids = filled
@@ -66,7 +66,7 @@ def test_without_statistics_no_look_up_reads_the_whole_tenant(
                 assert read * node["Actual Loops"] < 3000, (name, json.dumps(node))
 
 
-def test_a_plan_kept_since_the_store_was_empty_reads_by_ids_too(database: DatabaseUrls) -> None:
+def test_a_plan_cached_since_the_store_was_empty_still_reads_by_id(database: DatabaseUrls) -> None:
     [tenant] = add_tenants(database.admin_url, "empty")
     with psycopg.connect(database.admin_url, options=PATH) as connection:
         connection.execute(

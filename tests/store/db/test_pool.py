@@ -33,14 +33,14 @@ from tests.support.store_setup import admin_rows
         ConnectionResetError,
     ],
 )
-def test_a_server_without_room_or_on_its_way_back_or_a_race_that_was_lost_passes(
+def test_outages_full_servers_and_lost_races_are_transient(
     error: type[BaseException],
 ) -> None:
     assert issubclass(error, OUTAGE_ERRORS)
 
 
 @pytest.mark.parametrize("error", [asyncpg.UniqueViolationError, asyncpg.SyntaxOrAccessError])
-def test_a_statement_that_is_wrong_does_not_get_right_by_waiting(error: type[Exception]) -> None:
+def test_an_invalid_statement_is_not_retried(error: type[Exception]) -> None:
     assert not issubclass(error, OUTAGE_ERRORS)
 
 
@@ -53,7 +53,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     return exporter
 
 
-async def test_a_database_that_was_never_migrated_is_said_to_be(
+async def test_an_unmigrated_database_is_reported_as_such(
     database: DatabaseUrls, empty_database: DatabaseUrls
 ) -> None:
     """The role stands already: another database of the server has been migrated."""
@@ -73,7 +73,7 @@ async def test_a_database_with_pgvector_and_no_schema_is_not_ready(
         await db.check()
 
 
-async def test_a_home_folder_of_another_user_is_named_where_the_driver_looks_into_it(
+async def test_an_unreadable_home_folder_is_named_in_the_error(
     database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks there for certificates, but not on the way to the embedded server."""
@@ -89,7 +89,7 @@ async def test_a_home_folder_of_another_user_is_named_where_the_driver_looks_int
             pass
 
 
-async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_nothing(
+async def test_the_span_of_a_failed_statement_names_the_error_and_quotes_nothing(
     database: DatabaseUrls, spans: InMemorySpanExporter
 ) -> None:
     async with open_database(database.service_url) as db:
@@ -104,7 +104,7 @@ async def test_a_span_of_a_statement_that_failed_names_the_error_and_quotes_noth
 
 
 @pytest.mark.parametrize("readers", [0, 1])
-async def test_what_is_looked_at_in_several_statements_is_of_one_moment(
+async def test_several_statements_of_a_snapshot_see_one_moment(
     database: DatabaseUrls, readers: int
 ) -> None:
     tenant = ensure_tenant(database.admin_url, "one")

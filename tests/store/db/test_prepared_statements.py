@@ -31,7 +31,7 @@ async def _plan(reader: ReaderConnection) -> str:
     return "\n".join(row[0] for row in await reader.fetch("explain execute kept(1)"))
 
 
-async def test_a_plan_is_made_anew_once_it_may_be_old(
+async def test_a_cached_plan_is_renewed_after_its_lifetime(
     reader: ReaderConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await reader.enter(1)
@@ -46,7 +46,7 @@ async def test_a_plan_is_made_anew_once_it_may_be_old(
 
 
 @pytest.mark.parametrize("kind", [ReaderConnection, asyncpg.Connection])
-async def test_a_statement_does_not_outlive_its_use_in_the_driver(
+async def test_prepared_statements_are_released_after_use(
     database: DatabaseUrls, kind: type[ReaderConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the collector looks through all of memory, which a service does once in minutes."""

@@ -172,7 +172,7 @@ async def test_a_hot_statement_reads_one_partition_by_an_index(
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if re.match("search_|recall_|edges_|memories_by|words_", name)]
 )
-def test_a_plan_that_is_kept_for_all_tenants_is_no_worse_for_the_big_one_among_small_ones(
+def test_a_generic_plan_is_good_for_a_large_tenant_among_small_ones(
     loaded: Loaded, nested: psycopg.Connection[Any], name: str
 ) -> None:
     nested.execute(f"{READER_SETUP}; {build_enter_sql(loaded.tenant)}".encode())
@@ -187,7 +187,7 @@ def test_a_plan_that_is_kept_for_all_tenants_is_no_worse_for_the_big_one_among_s
         assert max(map(math.prod, zip(read, times, strict=True))) < 1_000
 
 
-async def test_statements_whose_plan_hangs_on_how_much_a_tenant_has_get_plans_of_its_own(
+async def test_statements_whose_plan_depends_on_tenant_size_get_custom_plans(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, bool] = {}
@@ -213,7 +213,7 @@ async def test_statements_whose_plan_hangs_on_how_much_a_tenant_has_get_plans_of
     assert own == {"search_vectors_index", "duplicate_candidates", "cause_candidates"}
 
 
-async def test_plans_kept_for_all_show_one_tenant_nothing_of_another(loaded: Loaded) -> None:
+async def test_generic_plans_show_one_tenant_nothing_of_another(loaded: Loaded) -> None:
     """On the one connection that both read through."""
     only, vector = SearchFilter(["*"], ["active"]), np.asarray(loaded.vector.to_numpy(), np.float32)
 
@@ -235,7 +235,7 @@ async def test_plans_kept_for_all_show_one_tenant_nothing_of_another(loaded: Loa
             assert await seen(search, loaded.small) == others
 
 
-async def test_exact_vectors_look_up_only_the_memories_that_they_return(
+async def test_exact_vector_search_reads_only_the_memories_it_returns(
     loaded: Loaded, connection: asyncpg.Connection[asyncpg.Record]
 ) -> None:
     """All vectors of the tenant are read, from narrow tables; the wide one is not."""
@@ -262,7 +262,7 @@ async def test_many_vectors_are_found_through_the_vector_index(
     assert any(re.fullmatch(r"vec_bge_small_en_v1_5_\d+_v_idx", name) for name in used), used
 
 
-async def test_what_the_index_finds_is_scored_and_filtered_as_by_the_exact_search(
+async def test_index_search_scores_and_filters_like_exact_search(
     loaded: Loaded,
 ) -> None:
     assert not VectorCounts(VECTORS).prefers_exact_search
@@ -365,7 +365,7 @@ def test_a_relay_claims_from_a_long_outbox_by_its_index(
 
 
 @pytest.mark.parametrize("name", ["enrichment_overdue", "work_backlog", "changes_unprocessed"])
-def test_the_clock_looks_for_work_by_an_index(
+def test_the_scheduler_finds_work_by_an_index(
     loaded: Loaded, nested: psycopg.Connection[Any], name: str
 ) -> None:
     args = "" if name == "work_backlog" else "interval '0', 100"

@@ -77,12 +77,12 @@ def _insert(admin_url: str, table: str, tenant: int) -> str:
     return f"{statement.format(tenant=tenant)} on conflict do nothing"
 
 
-def test_every_table_has_a_tenant_or_is_the_table_of_tenants(database: DatabaseUrls) -> None:
+def test_every_table_has_a_tenant_column_or_is_the_tenant_table(database: DatabaseUrls) -> None:
     without = [name for name, *_, has in admin_rows(database.admin_url, TABLES) if not has]
     assert without == ["tenant"]
 
 
-def test_every_table_has_its_security_enabled_and_forced_and_a_policy(
+def test_every_table_has_forced_row_security_and_a_policy(
     database: DatabaseUrls,
 ) -> None:
     found = admin_rows(database.admin_url, TABLES)
@@ -90,7 +90,7 @@ def test_every_table_has_its_security_enabled_and_forced_and_a_policy(
     assert [row for row in found if not (row[1] and row[2] and row[3])] == []
 
 
-async def test_no_table_answers_to_a_session_without_its_tenant(store: Store) -> None:
+async def test_no_table_answers_a_session_without_a_tenant(store: Store) -> None:
     tables = _tables(store.admin_url)
     for table in tables:
         admin_rows(store.admin_url, _insert(store.admin_url, table, store.me.tenant))
@@ -105,7 +105,7 @@ async def test_no_table_answers_to_a_session_without_its_tenant(store: Store) ->
     assert shown == {("tenant", store.other.tenant): 1}
 
 
-async def test_no_table_takes_a_row_of_another_tenant(store: Store) -> None:
+async def test_no_table_accepts_a_row_of_another_tenant(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         for table in _tables(store.admin_url):
             statement = _insert(store.admin_url, table, store.other.tenant)
@@ -124,7 +124,7 @@ async def test_no_row_can_be_moved_to_another_tenant(store: Store) -> None:
                 await connection.execute(f"update {table} set tenant = {store.other.tenant}")
 
 
-async def test_the_services_cannot_make_change_or_drop_tenants(store: Store) -> None:
+async def test_the_services_cannot_create_change_or_drop_tenants(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         for statement in (
             "insert into tenant (name) values ('third')",
@@ -150,13 +150,13 @@ def test_partitions_carry_no_grant(database: DatabaseUrls) -> None:
     assert granted == []
 
 
-async def test_a_partition_queried_by_itself_is_refused(store: Store) -> None:
+async def test_querying_a_partition_directly_is_refused(store: Store) -> None:
     async with app_connection(store.service_url, store.me.tenant) as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="memory_0"):
             await connection.execute("select * from memory_0")
 
 
-def test_the_roles_cannot_bypass_the_security(database: DatabaseUrls) -> None:
+def test_the_roles_cannot_bypass_row_security(database: DatabaseUrls) -> None:
     found = admin_rows(
         database.admin_url,
         """
@@ -169,7 +169,7 @@ def test_the_roles_cannot_bypass_the_security(database: DatabaseUrls) -> None:
     assert found == [(name, False) for name in names]
 
 
-def test_the_services_are_no_member_of_a_role_that_sees_more(database: DatabaseUrls) -> None:
+def test_the_services_are_no_member_of_a_more_privileged_role(database: DatabaseUrls) -> None:
     found = admin_rows(
         database.admin_url,
         """
@@ -180,7 +180,7 @@ def test_the_services_are_no_member_of_a_role_that_sees_more(database: DatabaseU
     assert found == [("reverie_app",)]
 
 
-def test_every_view_asks_with_the_rights_of_its_reader(database: DatabaseUrls) -> None:
+def test_every_view_uses_the_rights_of_its_reader(database: DatabaseUrls) -> None:
     views = admin_rows(
         database.admin_url,
         """
@@ -192,7 +192,7 @@ def test_every_view_asks_with_the_rights_of_its_reader(database: DatabaseUrls) -
     assert views == []
 
 
-async def test_a_tenant_that_forgets_itself_in_a_transaction_sees_nothing_after_it(
+async def test_a_session_that_resets_its_tenant_in_a_transaction_sees_nothing_afterwards(
     store: Store,
 ) -> None:
     await write(store, new("only mine"))
@@ -203,6 +203,6 @@ async def test_a_tenant_that_forgets_itself_in_a_transaction_sees_nothing_after_
         assert await connection.fetchval("select count(*) from memory") == 0
 
 
-def test_a_new_tenant_needs_a_plain_name(database: DatabaseUrls) -> None:
+def test_a_new_tenant_requires_a_plain_name(database: DatabaseUrls) -> None:
     with pytest.raises(Exception, match="tenant_name_check"):
         add_tenants(database.admin_url, "Not A Name")

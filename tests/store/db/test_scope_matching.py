@@ -66,7 +66,7 @@ def test_every_scope_of_the_grammar_has_at_most_five_parts(path: str) -> None:
     assert path.count("/") < 5
 
 
-def test_a_list_of_plain_scopes_is_looked_up_in_the_index_of_scopes(database: DatabaseUrls) -> None:
+def test_a_list_of_plain_scopes_is_looked_up_in_the_scope_index(database: DatabaseUrls) -> None:
     [tenant] = add_tenants(database.admin_url, "one")
     admin_rows(
         database.admin_url,
@@ -89,7 +89,7 @@ def test_a_list_of_plain_scopes_is_looked_up_in_the_index_of_scopes(database: Da
 
 
 @pytest.mark.parametrize("patterns", [["*"], ["project/*"], ["project/p7", "global"]])
-def test_the_planner_sees_through_the_function(database: DatabaseUrls, patterns: list[str]) -> None:
+def test_the_planner_inlines_the_function(database: DatabaseUrls, patterns: list[str]) -> None:
     plan = admin_rows(
         database.admin_url, "explain select from memory where scope_matches(%s, scope)", patterns
     )

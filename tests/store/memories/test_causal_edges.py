@@ -76,7 +76,7 @@ def _ordered(facts: Iterable[tuple[UUID, UUID]]) -> list[UUID]:
     return list(sorter.static_order())
 
 
-async def test_a_fact_told_from_both_ends_is_one_edge(store: Store, pool: Pool) -> None:
+async def test_a_link_stated_from_both_ends_is_one_edge(store: Store, pool: Pool) -> None:
     cause, effect = uuid4(), uuid4()
     first = await _link(pool, store.me.tenant, cause, "led_to", effect)
     again = await _link(pool, store.me.tenant, effect, "caused_by", cause)
@@ -95,7 +95,9 @@ async def test_a_memory_cannot_be_linked_to_itself(
     assert _held(store, "select count(*) from edge") == [(0,)]
 
 
-async def test_forty_raced_opposite_pairs_never_both_land(store: Store, pool: Pool) -> None:
+async def test_forty_concurrent_opposite_pairs_are_never_both_stored(
+    store: Store, pool: Pool
+) -> None:
     pairs = [(uuid4(), uuid4()) for _ in range(40)]
     tries = [
         _link(pool, store.me.tenant, a, "led_to", b)
@@ -108,7 +110,7 @@ async def test_forty_raced_opposite_pairs_never_both_land(store: Store, pool: Po
     assert len(_facts(store.admin_url, store.me.tenant)) == 40
 
 
-async def test_raced_rings_of_every_causal_kind_stay_open(store: Store, pool: Pool) -> None:
+async def test_concurrent_circles_of_every_causal_kind_stay_open(store: Store, pool: Pool) -> None:
     chance = random.Random(7)
     rings = [[uuid4() for _ in range(5)] for _ in range(12)]
     tries = []
@@ -123,7 +125,9 @@ async def test_raced_rings_of_every_causal_kind_stay_open(store: Store, pool: Po
     _ordered(_facts(store.admin_url, store.me.tenant))
 
 
-async def test_a_storm_of_links_over_few_memories_leaves_an_order(store: Store, pool: Pool) -> None:
+async def test_many_concurrent_links_over_few_memories_stay_acyclic(
+    store: Store, pool: Pool
+) -> None:
     chance = random.Random(3)
     nodes = [uuid4() for _ in range(12)]
     tries = [
@@ -137,7 +141,7 @@ async def test_a_storm_of_links_over_few_memories_leaves_an_order(store: Store, 
     assert set(_ordered(facts)) <= set(nodes)
 
 
-async def test_a_refusal_names_the_way_round(store: Store, pool: Pool) -> None:
+async def test_a_refusal_names_the_path(store: Store, pool: Pool) -> None:
     a, b, c = uuid4(), uuid4(), uuid4()
     await _link(pool, store.me.tenant, a, "led_to", b)
     await _link(pool, store.me.tenant, c, "caused_by", b)
@@ -145,14 +149,14 @@ async def test_a_refusal_names_the_way_round(store: Store, pool: Pool) -> None:
     assert answer == {"problem": "cycle", "path": [str(a), str(b), str(c), str(a)]}
 
 
-async def test_relations_may_go_round(store: Store, pool: Pool) -> None:
+async def test_relations_may_form_circles(store: Store, pool: Pool) -> None:
     a, b = uuid4(), uuid4()
     for kind in set(STORED_EDGE_KINDS) - CAUSAL_EDGE_KINDS:
         for ends in ((a, b), (b, a)):
             assert "id" in await _link(pool, store.me.tenant, ends[0], kind.value, ends[1])
 
 
-async def test_a_link_told_again_keeps_the_greater_weight(store: Store, pool: Pool) -> None:
+async def test_a_repeated_link_keeps_the_greater_weight(store: Store, pool: Pool) -> None:
     a, b = uuid4(), uuid4()
     sql = "select link($1, $2, $3, 'relates_to', $4, $5, '{}')"
     for weight in (0.25, 0.75, 0.5):
@@ -167,7 +171,7 @@ async def test_a_closed_edge_no_longer_forbids_its_opposite(store: Store, pool: 
     assert "id" in await _link(pool, store.me.tenant, b, "led_to", a)
 
 
-async def test_tenants_do_not_see_one_anothers_edges_when_looking_for_a_way_round(
+async def test_the_circle_check_of_one_tenant_ignores_edges_of_another(
     store: Store, pool: Pool
 ) -> None:
     a, b = uuid4(), uuid4()
@@ -175,9 +179,7 @@ async def test_tenants_do_not_see_one_anothers_edges_when_looking_for_a_way_roun
     assert "id" in await _link(pool, store.other.tenant, b, "led_to", a)
 
 
-async def test_the_check_stays_cheap_where_a_million_ways_lead_to_one_memory(
-    store: Store, pool: Pool
-) -> None:
+async def test_the_circle_check_stays_cheap_with_a_million_paths(store: Store, pool: Pool) -> None:
     """24 diamonds in a row: 16 million ways, 72 nodes."""
     tops = [uuid4() for _ in range(25)]
     for top, bottom in pairwise(tops):
@@ -194,7 +196,7 @@ async def test_the_check_stays_cheap_where_a_million_ways_lead_to_one_memory(
         assert "id" in await connection.fetchval(LINK, *args)
 
 
-async def test_a_write_whose_edges_would_go_round_leaves_nothing(store: Store) -> None:
+async def test_a_write_whose_edges_would_form_a_circle_leaves_nothing(store: Store) -> None:
     [old] = await write(store, new("the cause"))
     edges = (NewEdge(old, EdgeKind.LED_TO), NewEdge(old, EdgeKind.CAUSED_BY))
     [answer, other] = await store.memories.remember(
@@ -217,7 +219,7 @@ steps = st.lists(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(told=steps)
-def test_any_story_is_taken_as_far_as_it_has_an_order(
+def test_links_are_accepted_exactly_while_they_stay_acyclic(
     shared_database: DatabaseUrls, told: list[tuple[int, EdgeKind, int]]
 ) -> None:
     """Each link is taken exactly if the facts with it can still be ordered."""

@@ -24,7 +24,7 @@ def tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reverie.store.db.idempotent_writes._ATTEMPTS", 1)
 
 
-async def test_two_that_derive_from_memories_that_are_related_wait_for_no_ring(
+async def test_two_concurrent_enrichments_of_related_memories_do_not_deadlock(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:
@@ -37,7 +37,7 @@ async def test_two_that_derive_from_memories_that_are_related_wait_for_no_ring(
             )
 
 
-async def test_one_that_merges_memories_and_one_that_derives_from_their_relatives_wait_for_no_ring(
+async def test_a_merge_and_an_enrichment_of_relatives_do_not_deadlock(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

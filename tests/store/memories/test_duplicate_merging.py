@@ -83,7 +83,7 @@ async def test_a_merge_keeps_both_sources_and_moves_the_edges(store: Store) -> N
     assert admin_rows(store.admin_url, words, one) == [(0,)]
 
 
-async def test_two_merges_of_a_pair_at_once_leave_one_memory_that_both_ids_reach(
+async def test_two_concurrent_merges_of_a_pair_leave_one_memory_reachable_by_both_ids(
     store: Store,
 ) -> None:
     ids = await write(store, *[new(f"use redis here {'!' * n}") for n in range(4)])
@@ -102,7 +102,7 @@ async def test_two_merges_of_a_pair_at_once_leave_one_memory_that_both_ids_reach
     assert admin_rows(store.admin_url, loops) == [(1,)]
 
 
-async def test_causal_edges_never_close_a_circle_by_a_merge(store: Store) -> None:
+async def test_a_merge_never_closes_a_causal_circle(store: Store) -> None:
     [one] = await write(store, new("use redis here"))
     [mid] = await write(store, new("between", edges=(NewEdge(one, EdgeKind.CAUSED_BY),)))
     caused = (NewEdge(mid, EdgeKind.CAUSED_BY),)
@@ -112,7 +112,7 @@ async def test_causal_edges_never_close_a_circle_by_a_merge(store: Store) -> Non
     assert [(n.id, n.type, n.direction) for n in near] == [(mid, "led_to", "out")]
 
 
-async def test_other_scopes_keys_periods_and_pinned_pairs_stay_apart(store: Store) -> None:
+async def test_pairs_with_other_scopes_keys_periods_or_pins_are_not_merged(store: Store) -> None:
     then = datetime(2024, 1, 1, tzinfo=UTC)
     texts = [
         new("use redis here", key="a", scope="agent/x"),
@@ -135,7 +135,7 @@ async def test_other_scopes_keys_periods_and_pinned_pairs_stay_apart(store: Stor
     assert len(await store.memories.page(store.me, None, 20, ListFilter())) == len(ids)
 
 
-async def test_a_pinned_memory_takes_the_other_in_as_it_stands(store: Store) -> None:
+async def test_a_pinned_memory_absorbs_the_other_unchanged(store: Store) -> None:
     one, two = await write(
         store,
         new("use redis here", confidence=0.9),
@@ -149,7 +149,7 @@ async def test_a_pinned_memory_takes_the_other_in_as_it_stands(store: Store) -> 
     assert (kept.content, kept.pinned) == ("use redis here, always", True)
 
 
-async def test_a_contradiction_is_told_once(store: Store) -> None:
+async def test_a_contradiction_is_recorded_once(store: Store) -> None:
     one, two = await write(store, new("the limit is 3", confidence=0.8), new("the limit is 5"))
     duplicates = DuplicateStore(store.db)
     tenant = store.me.tenant, store.me.tenant_name
@@ -168,7 +168,7 @@ async def test_a_contradiction_is_told_once(store: Store) -> None:
     assert admin_rows(store.admin_url, edge, two) == [("3 became 5",)]
 
 
-async def test_a_memory_is_shown_with_its_neighbours_of_the_same_moment(
+async def test_a_memory_is_shown_with_neighbours_of_the_same_moment(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await write(store, new("the pool holds 8"), new("the pool holds 12"))

@@ -62,7 +62,7 @@ async def _ranked(store: Store) -> dict[UUID, float]:
     return dict(found)
 
 
-async def test_ranks_are_stored_as_networkx_has_them_and_follow_each_change(store: Store) -> None:
+async def test_ranks_equal_those_of_networkx_and_follow_each_change(store: Store) -> None:
     ids = await write(store, *(new(f"bug {n}", kind=Kind.BUG) for n in range(12)))
     links, ranks = LinkStore(store.db), RankStore(store.db)
     made = [
@@ -83,7 +83,7 @@ async def test_ranks_are_stored_as_networkx_has_them_and_follow_each_change(stor
     assert ids[-1] not in await _ranked(store)
 
 
-async def test_what_is_archived_restored_or_forgotten_is_ranked_no_more_or_again(
+async def test_archived_and_forgotten_memories_lose_their_rank_and_restored_ones_regain_it(
     store: Store,
 ) -> None:
     a, b, lone = await write(store, new("one"), new("two"), new("three"))
@@ -100,7 +100,7 @@ async def test_what_is_archived_restored_or_forgotten_is_ranked_no_more_or_again
     assert await _ranked(store) == {}
 
 
-async def test_links_are_told_in_the_outbox_with_their_ends(store: Store) -> None:
+async def test_links_are_published_in_the_outbox_with_their_ends(store: Store) -> None:
     a, b = await write(store, new("one"), new("two"))
     links = LinkStore(store.db)
     edge, event = await links.put(store.me, LinkRequest(a, b, EdgeKind.LED_TO), {})
@@ -134,7 +134,7 @@ storms = st.lists(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(picks=storms)
-def test_random_links_at_once_never_close_a_causal_cycle(
+def test_random_concurrent_links_never_close_a_causal_circle(
     database: DatabaseUrls, picks: list[tuple[int, EdgeKind, int]]
 ) -> None:
     [tenant] = add_tenants(database.admin_url, f"t{uuid4().hex[:12]}")
@@ -209,7 +209,7 @@ def _scans(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("then", [False, True])
-async def test_a_walk_over_fifty_thousand_edges_reads_them_by_their_indexes(
+async def test_a_walk_over_fifty_thousand_edges_uses_their_indexes(
     crowded: tuple[DatabaseUrls, int], then: bool
 ) -> None:
     database, tenant = crowded
@@ -250,7 +250,7 @@ async def test_a_deep_walk_over_fifty_thousand_edges_stays_within_its_bounds(
         assert "time" in late.truncated_by
 
 
-async def test_a_hub_of_fifty_thousand_edges_gives_as_much_as_is_asked_for(
+async def test_a_hub_of_fifty_thousand_edges_returns_as_many_as_requested(
     crowded: tuple[DatabaseUrls, int],
 ) -> None:
     database, tenant = crowded

@@ -42,7 +42,7 @@ where m.status = 'superseded' and not exists (
 
 @FEW
 @given(saves=SAVES)
-def test_one_memory_is_active_under_a_key_however_many_save_at_once(
+def test_one_memory_is_active_under_a_key_however_many_writers_race(
     database: DatabaseUrls, saves: Sequence[tuple[str, int, bool]]
 ) -> None:
     asyncio.run(_save_all(database, saves))
@@ -64,7 +64,7 @@ async def _save(store: Store, key: str, number: int, reasoned: bool) -> None:
 
 @FEW
 @given(first=st.tuples(CONTENT, TAGS), edits=st.lists(st.tuples(CONTENT, TAGS), max_size=4))
-def test_a_roll_back_restores_what_any_version_was(
+def test_a_rollback_restores_any_version(
     database: DatabaseUrls,
     first: tuple[str, list[str]],
     edits: Sequence[tuple[str, list[str]]],

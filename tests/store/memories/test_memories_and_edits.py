@@ -43,7 +43,7 @@ def written(found: object) -> WriteResult:
     return found
 
 
-async def test_what_is_told_is_read_back_whole(side: MemoryAccess) -> None:
+async def test_a_written_memory_is_read_back_completely(side: MemoryAccess) -> None:
     said: dict[str, Any] = {
         "scope": SHOP, "key": "deploy", "summary": "how", "tags": ("ops", "ci"), "pinned": True,
         "confidence": 0.7, "agent": "ann", "git": {"commit": "abc"}, "metadata": {"a": [1]},
@@ -65,7 +65,7 @@ async def test_what_is_told_is_read_back_whole(side: MemoryAccess) -> None:
     assert found.created_at == found.updated_at
 
 
-async def test_another_tenant_finds_nothing_of_mine(side: MemoryAccess) -> None:
+async def test_another_tenant_finds_none_of_my_memories(side: MemoryAccess) -> None:
     cause = await side.told("a cause")
     mine = await side.told("an effect", edges=(edge(cause),))
     with pytest.raises(NotFound):
@@ -93,7 +93,7 @@ async def test_a_key_sees_what_its_grants_cover(side: MemoryAccess) -> None:
         assert str(caught.value) == f"no memory {memory} that this key may read"
 
 
-async def test_an_id_is_given_in_full_or_by_its_end(side: MemoryAccess) -> None:
+async def test_an_id_is_given_in_full_or_by_its_suffix(side: MemoryAccess) -> None:
     memory = await side.told("findable")
     for text in (str(memory), memory.hex, short_id(memory)):
         assert await side.memories.resolve(side.me, text) == memory
@@ -103,14 +103,14 @@ async def test_an_id_is_given_in_full_or_by_its_end(side: MemoryAccess) -> None:
         await side.memories.resolve(side.me, "no id")
 
 
-async def test_an_end_that_two_ids_share_is_refused(side: MemoryAccess) -> None:
+async def test_a_suffix_shared_by_two_ids_is_refused(side: MemoryAccess) -> None:
     for first in "12":
         await side.told(first, id=UUID(f"{first}0000000-0000-7000-8000-0000deadbeef"))
     with pytest.raises(InvalidInput, match="deadbeef means several memories"):
         await side.memories.resolve(side.me, "deadbeef")
 
 
-async def test_the_same_again_makes_it_surer_and_adds_what_it_lacked(side: MemoryAccess) -> None:
+async def test_a_repeated_memory_gains_confidence_and_missing_fields(side: MemoryAccess) -> None:
     first = await side.told("tabs", tags=("b",), metadata={"a": 1})
     again = new("tabs", tags=("a",), metadata={"a": 2, "b": 3}, summary="s", pinned=True)
     answer = written((await side.tell(again))[0])
@@ -124,7 +124,7 @@ async def test_the_same_again_makes_it_surer_and_adds_what_it_lacked(side: Memor
     assert await side.told("tabs", scope=SHOP) != first
 
 
-async def test_a_place_in_git_that_becomes_known_is_a_version(side: MemoryAccess) -> None:
+async def test_adding_git_data_to_a_memory_is_a_version(side: MemoryAccess) -> None:
     first = await side.told("placed")
     answer = written((await side.tell(new("placed", git={"commit": "abc"}, agent="ann")))[0])
     assert (answer.outcome, answer.version) == (WriteOutcome.DUPLICATE, 2)
@@ -133,7 +133,7 @@ async def test_a_place_in_git_that_becomes_known_is_a_version(side: MemoryAccess
     assert (newest.who, newest.why) == ("ann", "its place in git became known")
 
 
-async def test_a_key_in_use_is_a_conflict_that_shows_what_stands(side: MemoryAccess) -> None:
+async def test_a_key_in_use_is_a_conflict_that_shows_the_current_memory(side: MemoryAccess) -> None:
     first = await side.told("port 80", scope=SHOP, key="port")
     refused, landed = await side.tell(new("port 81", scope=SHOP, key="port"), new("else"))
     assert isinstance(refused, Conflict)
@@ -142,7 +142,7 @@ async def test_a_key_in_use_is_a_conflict_that_shows_what_stands(side: MemoryAcc
     assert await side.listed() == [written(landed).id, first]
 
 
-async def test_a_conflict_shows_nothing_that_may_not_be_read(side: MemoryAccess) -> None:
+async def test_a_conflict_shows_nothing_unreadable(side: MemoryAccess) -> None:
     await side.told("port 80", scope=SHOP, key="port")
     blind = replace(side.me, reads=(HOME,))
     (refused,) = await side.tell(new("port 81", scope=SHOP, key="port"), who=blind)
@@ -150,7 +150,7 @@ async def test_a_conflict_shows_nothing_that_may_not_be_read(side: MemoryAccess)
     assert refused.current is None
 
 
-async def test_a_reason_supersedes_what_a_key_held(side: MemoryAccess) -> None:
+async def test_a_reason_supersedes_the_memory_of_a_key(side: MemoryAccess) -> None:
     old = await side.told("port 80", key="port", pinned=True)
     item = new("port 81", key="port", supersede_reason="moved", agent="ann")
     answer = written((await side.tell(item))[0])
@@ -165,7 +165,7 @@ async def test_a_reason_supersedes_what_a_key_held(side: MemoryAccess) -> None:
     assert (newest.status, newest.who, newest.why) == ("superseded", "ann", "moved")
 
 
-async def test_a_soft_correction_is_as_sure_and_as_pinned_as_what_it_corrects(
+async def test_a_soft_correction_keeps_confidence_and_pin(
     side: MemoryAccess,
 ) -> None:
     await side.told("prot 80", key="port", pinned=True, confidence=0.9)
@@ -174,12 +174,12 @@ async def test_a_soft_correction_is_as_sure_and_as_pinned_as_what_it_corrects(
     assert (found.confidence, found.pinned) == (0.9, True)
 
 
-async def test_one_content_may_stand_under_several_keys(side: MemoryAccess) -> None:
+async def test_one_content_may_be_stored_under_several_keys(side: MemoryAccess) -> None:
     ids = [await side.told("the same", key=key) for key in (None, "a", "b")]
     assert await side.listed() == ids[::-1]
 
 
-async def test_an_edge_leads_only_to_what_can_be_read(side: MemoryAccess) -> None:
+async def test_an_edge_can_only_lead_to_a_readable_memory(side: MemoryAccess) -> None:
     hidden = await side.told("at home", scope=HOME)
     for to in (hidden, new_id()):
         refused, landed = await side.tell(
@@ -192,7 +192,7 @@ async def test_an_edge_leads_only_to_what_can_be_read(side: MemoryAccess) -> Non
 
 
 @pytest.mark.parametrize("kind", ["caused_by", "supersedes", "learned_in", "part_of"])
-async def test_no_effect_comes_before_its_cause(side: MemoryAccess, kind: str) -> None:
+async def test_no_effect_precedes_its_cause(side: MemoryAccess, kind: str) -> None:
     cause = await side.told("cause", key="c")
     effect = await side.told("effect", edges=(edge(cause, EdgeKind(kind)),))
     middle = await side.told("middle", edges=(edge(effect, EdgeKind.CAUSED_BY),))
@@ -204,7 +204,7 @@ async def test_no_effect_comes_before_its_cause(side: MemoryAccess, kind: str) -
     assert (unchanged.tags, unchanged.confidence) == ((), 0.8)
 
 
-async def test_relations_may_go_in_circles_but_not_to_themselves(side: MemoryAccess) -> None:
+async def test_relations_may_form_circles_but_not_lead_to_themselves(side: MemoryAccess) -> None:
     first = await side.told("first")
     second = await side.told("second", edges=(edge(first),))
     (again,) = await side.tell(new("first", edges=(edge(second),)))
@@ -229,7 +229,7 @@ async def test_neighbours_are_seen_from_both_ends_strongest_first(side: MemoryAc
     assert len((await side.memories.get_with_neighbours(side.me, middle, limit=1))[1]) == 1
 
 
-async def test_a_list_goes_on_below_the_last_and_is_narrowed(side: MemoryAccess) -> None:
+async def test_a_list_continues_after_the_last_item_and_can_be_filtered(side: MemoryAccess) -> None:
     session = new_id()
     plain = await side.told("plain")
     bug = await side.told("bug", kind=Kind.BUG, scope=SHOP, tags=("x",), session=session)
@@ -257,7 +257,7 @@ async def test_a_list_shows_what_was_true_at_a_moment(side: MemoryAccess) -> Non
     assert await side.listed(ListFilter(valid_at=JULY)) == [since, always]
 
 
-async def test_a_change_is_a_version_with_who_and_why(side: MemoryAccess) -> None:
+async def test_a_change_is_a_version_with_author_and_reason(side: MemoryAccess) -> None:
     memory = await side.told("frist", agent="ann", tags=("a",))
     bob = replace(side.me, agent="bob")
     changed = await side.change(memory, who=bob, expected=1, tags=["b", "c"], **worded("first"))
@@ -281,7 +281,7 @@ async def test_a_change_is_a_version_with_who_and_why(side: MemoryAccess) -> Non
     assert [v.version for v in await side.history(memory, below=3, limit=1)] == [2]
 
 
-async def test_what_changes_nothing_is_no_version(side: MemoryAccess) -> None:
+async def test_an_edit_that_changes_nothing_is_no_version(side: MemoryAccess) -> None:
     memory = await side.told("as it is", tags=("a", "b"))
     changed = await side.change(memory, tags=["b", "a"], pinned=False, **worded("as it is"))
     assert (changed.version, changed.events) == (1, [])
@@ -290,7 +290,7 @@ async def test_what_changes_nothing_is_no_version(side: MemoryAccess) -> None:
     assert pinned.version == 2
 
 
-async def test_every_version_leaves_its_events_and_a_refusal_none(side: MemoryAccess) -> None:
+async def test_every_version_has_its_events_and_a_refusal_none(side: MemoryAccess) -> None:
     old = await side.told("port 80", key="port")
     await side.tell(new("port 80", key="port"), new("port 81", key="port"))
     last = await side.told("port 81", key="port", supersede_reason="moved")
@@ -310,7 +310,7 @@ async def test_every_version_leaves_its_events_and_a_refusal_none(side: MemoryAc
     )
 
 
-async def test_a_change_of_another_version_is_refused(side: MemoryAccess) -> None:
+async def test_a_change_based_on_another_version_is_refused(side: MemoryAccess) -> None:
     memory = await side.told("moving")
     await side.change(memory, pinned=True)
     with pytest.raises(PreconditionFailed) as caught:
@@ -319,7 +319,7 @@ async def test_a_change_of_another_version_is_refused(side: MemoryAccess) -> Non
     assert (await side.get(memory)).content == "moving"
 
 
-async def test_only_who_may_write_there_changes_a_memory(side: MemoryAccess) -> None:
+async def test_only_writers_of_its_scope_can_change_a_memory(side: MemoryAccess) -> None:
     memory, node = await side.told("at home", scope=HOME), await side.told("f", kind=Kind.FILE)
     for who in (replace(side.me, role=KeyRole.READER), replace(side.me, writes=(SHOP,))):
         with pytest.raises(Forbidden, match=f"this key may not write scope {HOME}"):
@@ -330,7 +330,7 @@ async def test_only_who_may_write_there_changes_a_memory(side: MemoryAccess) -> 
         await side.change(node, pinned=True)
 
 
-async def test_what_is_forgotten_is_found_no_more(side: MemoryAccess) -> None:
+async def test_a_forgotten_memory_is_not_found(side: MemoryAccess) -> None:
     other = await side.told("beside")
     memory = await side.told("a slip", edges=(edge(other),))
     changed = await side.forget(memory)
@@ -346,7 +346,7 @@ async def test_what_is_forgotten_is_found_no_more(side: MemoryAccess) -> None:
     assert await side.told("a slip") != memory
 
 
-async def test_what_is_forgotten_leads_nowhere(side: MemoryAccess) -> None:
+async def test_a_forgotten_memory_has_no_neighbours(side: MemoryAccess) -> None:
     cause = await side.told("cause")
     middle = await side.told("middle", edges=(edge(cause, EdgeKind.CAUSED_BY),))
     effect = await side.told("effect", edges=(edge(middle, EdgeKind.CAUSED_BY),))
@@ -355,7 +355,7 @@ async def test_what_is_forgotten_leads_nowhere(side: MemoryAccess) -> None:
     assert written(turned).id == cause
 
 
-async def test_a_memory_becomes_what_it_was(side: MemoryAccess) -> None:
+async def test_a_memory_can_be_rolled_back(side: MemoryAccess) -> None:
     memory = await side.told("good", key="k", tags=("a",), metadata={"n": 1}, valid_to=JULY)
     await side.change(memory, tags=[], metadata={}, kind="bug", valid_to=None, **worded("bad"))
     assert (await side.roll_back(memory, 1)).version == 3
@@ -366,7 +366,7 @@ async def test_a_memory_becomes_what_it_was(side: MemoryAccess) -> None:
         await side.edits.version(side.me, memory, 7)
 
 
-async def test_a_memory_cannot_become_what_another_is(side: MemoryAccess) -> None:
+async def test_a_rollback_cannot_duplicate_another_memory(side: MemoryAccess) -> None:
     memory = await side.told("first")
     await side.change(memory, **worded("second"))
     twin = await side.told("first")

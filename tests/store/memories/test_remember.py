@@ -40,7 +40,7 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
         yield made
 
 
-async def test_a_memory_comes_back_as_it_was_written(store: Store) -> None:
+async def test_a_stored_memory_is_read_back_unchanged(store: Store) -> None:
     session, turn = uuid4(), uuid4()
     item = new(
         "Use the pool, never a bare connection",
@@ -117,19 +117,19 @@ async def test_ten_writers_with_a_reason_leave_one_active_memory_and_a_chain(
 
 
 @pytest.mark.parametrize("lost", ["serialization_failure", "deadlock_detected"])
-async def test_a_write_that_lost_a_race_is_tried_again_and_lands(store: Store, lost: str) -> None:
+async def test_a_write_that_loses_a_race_is_retried_and_stored(store: Store, lost: str) -> None:
     admin_rows(store.admin_url, LOSING.format(lost))
     [one] = await write(store, new("Written at the second try"))
     assert (await store.memories.get(store.me, one)).content == "Written at the second try"
 
 
-async def test_a_write_that_loses_every_race_may_be_tried_again_later(store: Store) -> None:
+async def test_a_write_that_loses_every_race_can_be_retried_later(store: Store) -> None:
     admin_rows(store.admin_url, LOSING.format("deadlock_detected").replace("= 1", "> 0"))
     with pytest.raises(Unavailable, match="many writers"):
         await write(store, new("Never written"))
 
 
-async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
+async def test_a_repeated_memory_gains_missing_fields_and_keeps_its_own(
     store: Store,
 ) -> None:
     git = {"branch": "main", "files": ["a.py"]}
@@ -156,7 +156,7 @@ async def test_a_memory_said_again_gains_what_it_lacked_and_keeps_what_it_has(
     assert (await store.memories.get(store.me, first)).pinned
 
 
-async def test_a_memory_whose_place_in_git_becomes_known_is_enriched_again(store: Store) -> None:
+async def test_a_memory_that_gains_git_data_is_enriched_again(store: Store) -> None:
     [first] = await write(store, new("said"))
     admin_rows(store.admin_url, "delete from outbox")
     admin_rows(store.admin_url, "update memory set enriched_version = version")
@@ -173,7 +173,7 @@ async def test_a_memory_whose_place_in_git_becomes_known_is_enriched_again(store
     assert kept == [(1, "said")]
 
 
-async def test_an_edge_of_a_memory_said_again_may_not_go_round(store: Store) -> None:
+async def test_an_edge_of_a_repeated_memory_cannot_close_a_circle(store: Store) -> None:
     [first] = await write(store, new("said"))
     effect = new("the effect", edges=(NewEdge(first, EdgeKind.CAUSED_BY),))
     [last] = await write(store, effect)
@@ -187,7 +187,7 @@ async def test_an_edge_of_a_memory_said_again_may_not_go_round(store: Store) -> 
     assert not (await store.memories.get(store.me, first)).pinned
 
 
-async def test_a_conflict_with_what_a_key_may_not_read_shows_nothing_of_it(store: Store) -> None:
+async def test_a_conflict_with_an_unreadable_memory_reveals_nothing(store: Store) -> None:
     await write(store, new("secret", key="k", scope="project/p"))
     blind = principal(store.me.tenant, "one", reads=("global",))
     good, bad = new("sound"), new("mine", key="k", scope="project/p")
@@ -198,7 +198,7 @@ async def test_a_conflict_with_what_a_key_may_not_read_shows_nothing_of_it(store
     assert "secret" not in str(answer)
 
 
-async def test_ten_writers_of_one_content_leave_one_memory_they_are_surer_of(
+async def test_ten_writers_of_one_content_leave_one_memory_with_more_confidence(
     store: Store,
 ) -> None:
     found = await asyncio.gather(
@@ -217,14 +217,14 @@ async def test_ten_writers_of_one_content_leave_one_memory_they_are_surer_of(
     assert confidence == pytest.approx(0.95, abs=1e-6)
 
 
-async def test_confidence_never_passes_one(store: Store) -> None:
+async def test_confidence_never_exceeds_one(store: Store) -> None:
     for _ in range(4):
         await write(store, new("certain", confidence=0.97))
     [(confidence,)] = admin_rows(store.admin_url, "select confidence from memory")
     assert confidence == 1
 
 
-async def test_a_duplicate_gives_its_tags_and_makes_no_event(store: Store) -> None:
+async def test_a_duplicate_adds_its_tags_and_publishes_no_event(store: Store) -> None:
     [first] = await write(store, new("twice", tags=("a",)))
     [again] = await store.memories.remember(store.me, [new("twice", tags=("b",))], {})
     assert isinstance(again, WriteResult)
@@ -233,14 +233,14 @@ async def test_a_duplicate_gives_its_tags_and_makes_no_event(store: Store) -> No
     assert (await store.memories.get(store.me, first)).tags == ("a", "b")
 
 
-async def test_the_same_content_stands_once_in_each_scope_and_tenant(store: Store) -> None:
+async def test_the_same_content_is_stored_once_per_scope_and_tenant(store: Store) -> None:
     await write(store, new("shared"))
     await write(store, new("shared", scope="project/p"))
     await write(store, new("shared"), who=store.other)
     assert admin_rows(store.admin_url, "select count(*) from memory") == [(3,)]
 
 
-async def test_the_events_told_are_the_events_stored(store: Store) -> None:
+async def test_returned_events_equal_stored_events(store: Store) -> None:
     headers = {"traceparent": "00-1-2-01"}
     for one in (new("told", key="k"), new("newer", key="k", supersede_reason="it changed")):
         [written] = await store.memories.remember(store.me, [one], headers)
@@ -255,7 +255,7 @@ async def test_the_events_told_are_the_events_stored(store: Store) -> None:
     assert [event.subject for event in told] == ["memory.one.superseded", "memory.one.remembered"]
 
 
-async def test_batches_that_meet_in_opposite_order_all_land(store: Store) -> None:
+async def test_batches_that_overlap_in_opposite_order_are_all_stored(store: Store) -> None:
     keys = [f"k{n}" for n in range(6)]
     await write(store, *(new(f"first {key}", key=key) for key in keys))
 
@@ -272,7 +272,7 @@ async def test_batches_that_meet_in_opposite_order_all_land(store: Store) -> Non
     assert dict(active) == dict.fromkeys(keys, 1)
 
 
-async def test_a_batch_answers_each_item_in_order(store: Store) -> None:
+async def test_a_batch_answers_its_items_in_order(store: Store) -> None:
     await write(store, new("old", key="taken"))
     found = await store.memories.remember(
         store.me,
@@ -293,7 +293,9 @@ async def test_a_batch_answers_each_item_in_order(store: Store) -> None:
     assert admin_rows(store.admin_url, "select count(*) from memory") == [(2,)]
 
 
-async def test_an_edge_to_a_memory_out_of_reach_is_as_one_to_none(store: Store) -> None:
+async def test_an_edge_to_an_unreadable_memory_fails_like_one_to_a_missing_memory(
+    store: Store,
+) -> None:
     [theirs] = await write(store, new("of two"), who=store.other)
     [hidden] = await write(store, new("hidden", scope="agent/bob"))
     narrow = principal(store.me.tenant, "one", reads=("global",))
@@ -304,7 +306,7 @@ async def test_an_edge_to_a_memory_out_of_reach_is_as_one_to_none(store: Store) 
     assert admin_rows(store.admin_url, "select count(*) from edge") == [(0,)]
 
 
-async def test_a_memory_out_of_scope_or_tenant_is_not_found(store: Store) -> None:
+async def test_a_memory_outside_scope_or_tenant_is_not_found(store: Store) -> None:
     [mine] = await write(store, new("mine", scope="project/p"))
     narrow = principal(store.me.tenant, "one", reads=("project/q/*", "global"))
     for who in (narrow, store.other):
@@ -315,7 +317,7 @@ async def test_a_memory_out_of_scope_or_tenant_is_not_found(store: Store) -> Non
         assert await store.memories.page(who, None, 10, ListFilter()) == []
 
 
-async def test_a_short_id_finds_its_memory_and_two_of_them_are_refused(store: Store) -> None:
+async def test_a_short_id_finds_its_memory_and_an_ambiguous_one_is_refused(store: Store) -> None:
     [mine] = await write(store, new("mine"))
     short = str(mine)[-8:]
     assert await store.memories.resolve(store.me, short) == mine
@@ -326,7 +328,7 @@ async def test_a_short_id_finds_its_memory_and_two_of_them_are_refused(store: St
         await store.memories.resolve(store.other, short)
 
 
-async def test_pages_follow_one_another_without_gap_or_double(store: Store) -> None:
+async def test_pages_continue_without_gap_or_duplicate(store: Store) -> None:
     ids = await write(store, *(new(f"memory {n}") for n in range(25)))
     seen, below = [], None
     while page := await store.memories.page(store.me, below, 7, ListFilter()):
@@ -335,7 +337,7 @@ async def test_pages_follow_one_another_without_gap_or_double(store: Store) -> N
     assert seen == sorted(ids, reverse=True)
 
 
-async def test_a_list_is_narrowed_by_scope_kind_tag_and_session(store: Store) -> None:
+async def test_a_list_is_filtered_by_scope_kind_tag_and_session(store: Store) -> None:
     session = uuid4()
     [wanted] = await write(
         store,
@@ -352,7 +354,7 @@ async def test_a_list_is_narrowed_by_scope_kind_tag_and_session(store: Store) ->
         assert [one.id for one in found] == [wanted], only
 
 
-async def test_what_a_request_wrote_is_found_when_it_is_sent_again_whatever_came_between(
+async def test_a_repeated_request_finds_its_write_whatever_happened_between(
     store: Store,
 ) -> None:
     table, me = IdempotencyTable(store.db, 0.0), store.me

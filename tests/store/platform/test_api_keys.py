@@ -25,7 +25,7 @@ from tests.support.store_setup import add_tenants, admin_rows
         ("agent", {"agent": ""}),
     ],
 )
-def test_a_key_that_nothing_could_match_is_refused_by_the_field(
+def test_a_key_whose_grants_match_nothing_is_refused_by_the_field(
     database: DatabaseUrls, field: str, fields: dict[str, object]
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -34,7 +34,7 @@ def test_a_key_that_nothing_could_match_is_refused_by_the_field(
     assert admin_rows(database.admin_url, "select count(*) from tenant") == [(0,)]
 
 
-def test_names_and_grants_are_kept_as_they_are_compared(database: DatabaseUrls) -> None:
+def test_names_and_grants_are_stored_in_canonical_form(database: DatabaseUrls) -> None:
     grants = ["*", "global", "VP/ann", "project/*", "vp/*", "agent/a/sub/*", "topic/a/b/*"]
     plain = ["*", "global", "agent/ann", "project/*", "agent/*", "agent/a/sub/*", "topic/a/b/*"]
     new = NewApiKey("key", reads=grants, writes=("project/p/*",), project="Shop", agent="Ann")
@@ -47,7 +47,7 @@ def test_names_and_grants_are_kept_as_they_are_compared(database: DatabaseUrls) 
     assert row.agent.startswith("ann-")
 
 
-def test_a_key_is_revoked_once_and_only_that_one(database: DatabaseUrls) -> None:
+def test_a_key_is_revoked_once_and_no_other(database: DatabaseUrls) -> None:
     for label in ("a", "b"):
         create_key(database.admin_url, NewApiKey(label, tenant="one"))
     create_key(database.admin_url, NewApiKey("c", tenant="two"))
@@ -61,7 +61,7 @@ def test_a_key_is_revoked_once_and_only_that_one(database: DatabaseUrls) -> None
         revoke_key(database.admin_url, "0123")
 
 
-def test_ending_a_key_makes_no_tenant(database: DatabaseUrls) -> None:
+def test_revoking_a_key_creates_no_tenant(database: DatabaseUrls) -> None:
     create_key(database.admin_url, NewApiKey("a", tenant="one"))
     [row] = list_keys(database.admin_url)
     revoke_key(database.admin_url, row.id)
@@ -70,7 +70,7 @@ def test_ending_a_key_makes_no_tenant(database: DatabaseUrls) -> None:
     assert two == one + 1
 
 
-def test_a_first_key_that_was_revoked_is_not_taken_for_standing(database: DatabaseUrls) -> None:
+def test_a_revoked_first_key_is_refused(database: DatabaseUrls) -> None:
     assert ensure_key(database.admin_url, "given") == "given"
     assert ensure_key(database.admin_url, "given") == "given"
     [row] = list_keys(database.admin_url)
@@ -79,7 +79,7 @@ def test_a_first_key_that_was_revoked_is_not_taken_for_standing(database: Databa
         ensure_key(database.admin_url, "given")
 
 
-def test_keys_of_a_database_without_a_schema_point_to_the_migration(
+def test_without_a_schema_the_key_commands_point_to_the_migration(
     empty_database: DatabaseUrls,
 ) -> None:
     url = empty_database.admin_url

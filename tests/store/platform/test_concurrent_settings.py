@@ -17,7 +17,7 @@ Setting = Callable[[dict[str, int]], Awaitable[object]]
 SET = "select value from project_setting where name = %s"
 
 
-async def test_who_sets_one_thing_takes_nothing_back_that_another_sets(
+async def test_concurrent_changes_of_different_settings_are_all_kept(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

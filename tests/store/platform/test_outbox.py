@@ -20,7 +20,7 @@ async def store(database: DatabaseUrls) -> AsyncIterator[Store]:
         yield made
 
 
-async def test_two_relays_hold_different_rows(store: Store) -> None:
+async def test_two_relays_claim_different_rows(store: Store) -> None:
     outbox = OutboxTable(store.db)
     async with outbox.claim(6, 0) as one, outbox.claim(6, 0) as two:
         first, second = {row.id for row in one.rows}, {row.id for row in two.rows}
@@ -37,7 +37,7 @@ async def test_rows_are_claimed_in_the_order_they_were_written(store: Store) -> 
     assert order == written
 
 
-async def test_what_is_done_goes_and_the_rest_is_claimed_again(store: Store) -> None:
+async def test_finished_rows_are_removed_and_the_rest_claimed_again(store: Store) -> None:
     outbox = OutboxTable(store.db)
     async with outbox.claim(10, 0) as claim:
         done = [row.id for row in claim.rows[:4]]
@@ -47,7 +47,7 @@ async def test_what_is_done_goes_and_the_rest_is_claimed_again(store: Store) -> 
         assert not set(done) & {row.id for row in rest.rows}
 
 
-async def test_rows_of_a_relay_that_was_killed_come_back(store: Store) -> None:
+async def test_rows_of_a_killed_relay_are_claimed_again(store: Store) -> None:
     outbox = OutboxTable(store.db)
 
     async def relay() -> None:
@@ -65,7 +65,7 @@ async def test_rows_of_a_relay_that_was_killed_come_back(store: Store) -> None:
         assert len(again.rows) == 10
 
 
-async def test_rows_of_a_relay_that_failed_come_back(store: Store) -> None:
+async def test_rows_of_a_failed_relay_are_claimed_again(store: Store) -> None:
     outbox = OutboxTable(store.db)
 
     async def relay() -> None:
@@ -96,7 +96,7 @@ async def test_a_backlog_is_drained_once_by_four_relays(store: Store) -> None:
     assert (await outbox.age()) == (0, 0.0)
 
 
-async def test_one_process_of_many_does_the_round(store: Store) -> None:
+async def test_one_of_many_processes_holds_the_leader_lock(store: Store) -> None:
     clock = LeaderLock(store.db)
     async with clock.acquire() as first, clock.acquire() as second:
         assert (first, second) == (True, False)

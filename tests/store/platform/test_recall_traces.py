@@ -23,7 +23,7 @@ def _trace(query: str) -> RecallTraceRecord:
     )
 
 
-async def test_the_newest_are_kept_and_the_sweep_forgets_only_old_ones_of_all_tenants(
+async def test_the_newest_traces_are_kept_and_the_sweep_removes_old_ones_of_all_tenants(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:
@@ -48,7 +48,7 @@ async def test_the_newest_are_kept_and_the_sweep_forgets_only_old_ones_of_all_te
         assert left == [("question 4",)]
 
 
-async def test_the_trace_of_a_session_that_was_deleted_before_it_is_written_is_not_kept(
+async def test_the_trace_of_a_session_deleted_meanwhile_is_not_stored(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

@@ -58,7 +58,7 @@ those of passes; branches that were merged are slugs; of a turn that corrected s
 kept; of a call its names, which were gone through before."""
 
 
-def test_every_column_of_text_is_gone_through_or_is_known_to_hold_none(
+def test_every_text_column_is_backfilled_or_declared_free_of_text(
     database: DatabaseUrls,
 ) -> None:
     columns = {tuple(row) for row in admin_rows(database.admin_url, COLUMNS)}

@@ -83,7 +83,7 @@ def _counted(length: float) -> float:
     return max(length, 18 + length / 10)
 
 
-async def test_scores_are_those_of_the_formula(store: Store) -> None:
+async def test_scores_follow_the_formula(store: Store) -> None:
     ids = await write(store, *(new(text) for text in TEXTS))
     documents = [_lexemes(store, index_text(text)) for text in TEXTS]
     search = SearchStore(store.db)
@@ -111,7 +111,7 @@ async def test_turns_are_scored_by_the_same_formula(store: Store) -> None:
         assert {hit.id: hit.score for hit in found} == pytest.approx(expected, abs=1e-6)
 
 
-async def test_a_short_text_is_hardly_better_for_being_shorter(store: Store) -> None:
+async def test_a_short_text_is_only_slightly_preferred(store: Store) -> None:
     said = "the pool of the gateway holds eight connections, which the workers share by turns"
     long = said + ", as was decided after the outage of May: " + "eight rows of a table, " * 40
     ids = await write(store, new("a pool"), new(said), new(long))
@@ -121,7 +121,7 @@ async def test_a_short_text_is_hardly_better_for_being_shorter(store: Store) -> 
     assert most < 0.8 * short
 
 
-async def test_a_word_in_every_memory_still_ranks_and_breaks_nothing(store: Store) -> None:
+async def test_a_word_in_every_memory_is_still_ranked(store: Store) -> None:
     await write(store, *(new(f"common word {n}") for n in range(30)))
     [rare] = await write(store, new("common rare"))
     found = await SearchStore(store.db).search_words(store.me, "common rare", ANY, 50)
@@ -134,7 +134,7 @@ async def test_a_word_in_every_memory_still_ranks_and_breaks_nothing(store: Stor
     "question",
     ["the and of is", "🦀🦀", "", "   ", "& | ! <-> :*", "''; drop table memory; --", "\\", "%_"],
 )
-async def test_a_question_without_words_finds_nothing_and_fails_nowhere(
+async def test_a_question_without_words_finds_nothing_without_error(
     store: Store, question: str
 ) -> None:
     await write(store, new("the crab 🦀 is here"))
@@ -157,7 +157,7 @@ async def test_equal_scores_keep_the_order_of_writing(store: Store) -> None:
     assert orders == [ids[:7]] * 3
 
 
-async def test_words_are_found_only_where_the_question_may_look(store: Store) -> None:
+async def test_words_are_found_only_in_readable_memories(store: Store) -> None:
     ids: dict[str, UUID] = {}
     for name, fields in {
         "here": {"scope": "project/p"},

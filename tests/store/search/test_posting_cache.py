@@ -107,7 +107,7 @@ async def both(database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> Async
         yield tested
 
 
-async def test_what_is_written_edited_or_forgotten_is_seen_at_once(both: Both) -> None:
+async def test_writes_edits_and_deletions_are_visible_at_once(both: Both) -> None:
     for only in (
         ANY,
         SearchFilter(["project/1"], ["active"]),
@@ -132,7 +132,7 @@ async def test_what_is_written_edited_or_forgotten_is_seen_at_once(both: Both) -
     assert await both.serves()
 
 
-async def test_what_began_before_postings_were_read_and_ended_after_is_seen(both: Both) -> None:
+async def test_a_write_that_began_before_the_load_and_ended_after_it_is_visible(both: Both) -> None:
     async with app_connection(both.store.service_url, both.me.tenant) as writer:
         [memory] = await written(both.store, made("a zebra"))
         async with writer.transaction():
@@ -146,7 +146,7 @@ async def test_what_began_before_postings_were_read_and_ended_after_is_seen(both
     assert await both.serves()
 
 
-async def test_much_that_changed_is_left_to_postgres_until_all_is_read_again(both: Both) -> None:
+async def test_after_many_changes_postgres_answers_until_the_next_load(both: Both) -> None:
     await written(both.store, *(made(_text()) for _ in range(21)))
     await both.same()
     assert both.kept.posting_cache._pending
@@ -157,7 +157,7 @@ async def test_much_that_changed_is_left_to_postgres_until_all_is_read_again(bot
     await both.same()
 
 
-async def test_what_changed_is_looked_up_by_document_and_not_among_all_of_a_word(
+async def test_changes_are_looked_up_by_document_and_not_by_word(
     both: Both,
 ) -> None:
     asked = (both.me.tenant, "pool worker", "1", "gone", 40)
@@ -167,7 +167,7 @@ async def test_what_changed_is_looked_up_by_document_and_not_among_all_of_a_word
     assert "entry >=" in lookup
 
 
-async def test_what_was_deleted_for_ever_is_not_found(both: Both) -> None:
+async def test_deleted_memories_are_not_found(both: Both) -> None:
     gone = {one.id for one in await both.same()}
     with psycopg.connect(both.store.admin_url, options=PATH) as admin:
         admin.execute("delete from memory where id = any(%s)", [list(gone)])
@@ -177,7 +177,7 @@ async def test_what_was_deleted_for_ever_is_not_found(both: Both) -> None:
         assert not gone & {one.id for one in found}
 
 
-async def test_postings_of_another_table_or_of_a_backup_are_never_taken_for_those_kept(
+async def test_postings_of_another_table_or_a_backup_are_never_mistaken_for_cached_ones(
     both: Both,
 ) -> None:
     kept = both.kept.posting_cache._entries[both.me.tenant, TABLE]
@@ -193,7 +193,7 @@ async def test_postings_of_another_table_or_of_a_backup_are_never_taken_for_thos
     await both.same()
 
 
-async def test_what_is_old_or_does_not_fit_is_read_again_or_left(
+async def test_old_entries_are_reloaded_and_oversized_ones_dropped(
     both: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = both.kept.posting_cache
@@ -209,7 +209,7 @@ async def test_what_is_old_or_does_not_fit_is_read_again_or_left(
     await both.same()
 
 
-async def test_a_tenant_without_words_and_one_of_others_are_not_mixed_up(both: Both) -> None:
+async def test_a_tenant_without_words_and_other_tenants_are_not_mixed_up(both: Both) -> None:
     found = await both.kept.search_words(both.store.other, query_text("pool"), ANY, 9)
     assert found == []
     both.kept.posting_cache._request((both.store.other.tenant, TABLE))
@@ -217,7 +217,7 @@ async def test_a_tenant_without_words_and_one_of_others_are_not_mixed_up(both: B
     assert (both.store.other.tenant, TABLE) not in both.kept.posting_cache._entries
 
 
-def test_the_best_are_the_highest_scores_and_of_one_score_the_first_written() -> None:
+def test_the_best_are_the_highest_scores_and_of_equal_ones_the_first_written() -> None:
     told = worded.DocumentScores(np.array([5, 3, 9, 7, 1]), np.array([2, 1, 2, 0, 1], np.float32))
     assert told.top(3) == worded.TopDocuments([5, 9, 1], [2.0, 2.0, 1.0], False)
     assert told.top(4) == worded.TopDocuments([5, 9, 1, 3], [2.0, 2.0, 1.0, 1.0], True)

@@ -15,9 +15,7 @@ READ = (
 
 
 @pytest.mark.parametrize("doc", [1, 2**35 - 1])
-def test_a_posting_holds_the_largest_count_and_length_that_there_can_be(
-    database: DatabaseUrls, doc: int
-) -> None:
+def test_a_posting_can_hold_the_largest_count_and_length(database: DatabaseUrls, doc: int) -> None:
     with psycopg.connect(database.admin_url, options=PATH) as connection:
         connection.execute(
             "insert into posting_entry values (7, -5, pack_posting(%s, 300, 2000000))", (doc,)
@@ -27,14 +25,14 @@ def test_a_posting_holds_the_largest_count_and_length_that_there_can_be(
     assert found == [(7, -5, doc, 255, 2**20 - 1)]
 
 
-def test_a_tsvector_holds_no_more_places_of_a_lexeme_than_a_posting_does(
+def test_a_tsvector_holds_no_more_positions_of_a_lexeme_than_a_posting(
     database: DatabaseUrls,
 ) -> None:
     most = "select max(cardinality(w.positions)) from unnest(to_tsvector('english', %s)) w"
     assert admin_rows(database.admin_url, most, "heron " * 1000) == [(255,)]
 
 
-async def test_the_words_of_one_memory_are_erased_without_reading_those_of_all(
+async def test_the_words_of_one_memory_are_erased_without_reading_all(
     database: DatabaseUrls,
 ) -> None:
     async with open_store(database) as store:

@@ -43,7 +43,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tenant_cache, pause, 0.0)
 
 
-async def test_what_is_larger_than_all_the_room_drives_nobody_out() -> None:
+async def test_an_entry_larger_than_the_cache_evicts_nothing() -> None:
     small, large = (1, "table"), (2, "table")
     kept = Sizes(2, {small: MB, large: 3 * MB})
     assert await kept.asked(small)
@@ -56,7 +56,7 @@ async def test_what_is_larger_than_all_the_room_drives_nobody_out() -> None:
     assert small not in kept._entries
 
 
-async def test_those_that_asked_last_stay() -> None:
+async def test_the_most_recently_used_entries_stay() -> None:
     names = [(number, "table") for number in range(3)]
     kept = Sizes(2, dict.fromkeys(names, MB))
     for name in names[:2]:
@@ -66,7 +66,7 @@ async def test_those_that_asked_last_stay() -> None:
     assert list(kept._entries) == [names[0], names[2]]
 
 
-async def test_what_there_is_no_room_for_is_read_a_small_part_of_the_time(
+async def test_entries_that_do_not_fit_are_loaded_for_a_small_share_of_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     names = [(number, "table") for number in range(5)]
@@ -88,7 +88,7 @@ async def test_what_there_is_no_room_for_is_read_a_small_part_of_the_time(
     assert not await kept.asked(names[3])
 
 
-async def test_what_is_asked_for_while_it_is_read_is_read_once() -> None:
+async def test_concurrent_requests_for_one_entry_load_it_once() -> None:
     name, times = (1, "table"), []
 
     class Slow(Sizes):
@@ -106,7 +106,7 @@ async def test_what_is_asked_for_while_it_is_read_is_read_once() -> None:
     assert times == [name]
 
 
-async def test_reading_goes_on_after_one_that_fails() -> None:
+async def test_loading_continues_after_a_failure() -> None:
     bad, good = (1, "table"), (2, "table")
 
     class Failing(Sizes):

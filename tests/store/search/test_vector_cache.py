@@ -101,7 +101,7 @@ async def both(database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> Async
         await writer.close()
 
 
-async def test_what_is_written_deleted_hidden_or_moved_is_seen_at_once(both: Both) -> None:
+async def test_writes_deletions_and_moves_are_visible_at_once(both: Both) -> None:
     assert await both.served() == 30
     await both.same()
     asked = _made(1)[0]
@@ -134,7 +134,7 @@ async def test_what_is_written_deleted_hidden_or_moved_is_seen_at_once(both: Bot
 ANY = SearchFilter(["*"], ["active"])
 
 
-async def test_what_began_before_the_vectors_were_read_and_ended_after_is_seen(both: Both) -> None:
+async def test_a_write_that_began_before_the_load_and_ended_after_it_is_visible(both: Both) -> None:
     asked = _made(1)[0]
     async with both.writer.transaction():
         await both.put("global", 1, np.stack([asked, -asked]))
@@ -146,7 +146,7 @@ async def test_what_began_before_the_vectors_were_read_and_ended_after_is_seen(b
     assert await both.served() == 30
 
 
-async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those_kept(
+async def test_vectors_of_another_table_or_a_backup_are_never_mistaken_for_cached_ones(
     both: Both, database: DatabaseUrls
 ) -> None:
     kept = both.kept.vector_cache._entries[both.tenant, DEFAULT_VECTOR_TABLE]
@@ -171,7 +171,7 @@ async def test_vectors_of_another_table_or_of_a_backup_are_never_taken_for_those
     assert (row["id"], row["same"], row["fresh"]) == (None, False, 0)
 
 
-async def test_what_does_not_fit_gives_way_to_those_that_asked_last(both: Both) -> None:
+async def test_the_least_recently_used_entry_is_evicted(both: Both) -> None:
     kept = both.kept.vector_cache
     kept._capacity = next(iter(kept._entries.values())).nbytes
     kept._request((both.tenant, DEFAULT_VECTOR_TABLE))

@@ -47,7 +47,7 @@ from tests.support.store_setup import (
         (200_000, 9_000_000, False),
     ],
 )
-def test_the_index_is_walked_where_the_tenant_is_much_of_what_it_meets(
+def test_the_index_is_used_where_the_tenant_owns_much_of_what_it_returns(
     own: int, around: float, exact: bool
 ) -> None:
     assert VectorCounts(own, around).prefers_exact_search is exact
@@ -93,7 +93,7 @@ async def test_exact_search_orders_memories_by_the_cosine_of_their_nearest_chunk
     assert [one.score for one in found] == pytest.approx([s for s, _ in best], abs=2e-3)
 
 
-async def test_vectors_of_a_large_tenant_are_found_before_and_after_they_come_into_the_index(
+async def test_vectors_of_a_large_tenant_are_found_before_and_after_indexing(
     store: Store, vectors: Vector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus_counts, "EXACT_SEARCH_LIMIT", 5)
@@ -115,7 +115,7 @@ async def test_vectors_of_a_large_tenant_are_found_before_and_after_they_come_in
     assert max(one.cosine or 0 for one in alike) == alike[0].cosine
 
 
-async def test_a_memory_of_many_chunks_does_not_crowd_out_the_others(
+async def test_a_memory_of_many_chunks_does_not_crowd_out_others(
     store: Store, vectors: Vector
 ) -> None:
     long, short = await write(store, new("long"), new("short"))
@@ -125,9 +125,7 @@ async def test_a_memory_of_many_chunks_does_not_crowd_out_the_others(
     assert [one.id for one in found] == [long, short]
 
 
-async def test_vectors_are_found_only_where_the_question_may_look(
-    store: Store, vectors: Vector
-) -> None:
+async def test_vectors_are_found_only_in_readable_memories(store: Store, vectors: Vector) -> None:
     here, there = await write(store, new("a", scope="project/p"), new("b", scope="project/q"))
     for memory in (here, there):
         await _embed(store, memory, vectors[0])
@@ -143,7 +141,7 @@ async def test_vectors_are_found_only_where_the_question_may_look(
     assert await search.search_vectors(store.other, vectors[0], ANY, 9) == []
 
 
-async def test_enriching_again_replaces_what_was_derived(store: Store, vectors: Vector) -> None:
+async def test_enriching_again_replaces_derived_data(store: Store, vectors: Vector) -> None:
     [memory] = await write(store, new("twice"))
     for count in (3, 1):
         await _embed(store, memory, *vectors[:count])
@@ -155,7 +153,7 @@ async def test_enriching_again_replaces_what_was_derived(store: Store, vectors: 
     assert corpus_counts == [(1, 1)]
 
 
-async def test_a_memory_that_changed_meanwhile_is_not_enriched_from_its_old_text(
+async def test_a_memory_changed_meanwhile_is_not_enriched_from_its_old_text(
     store: Store, vectors: Vector
 ) -> None:
     slow = EnrichmentStore(store.db)
@@ -168,7 +166,7 @@ async def test_a_memory_that_changed_meanwhile_is_not_enriched_from_its_old_text
     assert admin_rows(store.admin_url, "select count(*) from chunk") == [(0,)]
 
 
-async def test_vectors_that_stand_are_known_by_the_hash_of_their_text(
+async def test_existing_vectors_are_recognized_by_the_hash_of_their_text(
     store: Store, vectors: Vector
 ) -> None:
     [memory] = await write(store, new("known"))
@@ -190,7 +188,7 @@ async def _star(store: Store, weights: Sequence[float], **fields: str) -> tuple[
     return near, far
 
 
-async def test_the_strongest_neighbours_are_kept_where_there_are_many(store: Store) -> None:
+async def test_of_many_neighbours_the_strongest_are_kept(store: Store) -> None:
     weights = [round(0.02 * n, 2) for n in range(1, 31)]
     near, far = await _star(store, weights)
     links = await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 5)
@@ -200,7 +198,7 @@ async def test_the_strongest_neighbours_are_kept_where_there_are_many(store: Sto
     assert back[0].weight == pytest.approx(0.02)
 
 
-async def test_neighbours_that_may_not_be_read_take_no_place(store: Store) -> None:
+async def test_unreadable_neighbours_take_no_place(store: Store) -> None:
     near, hidden = await _star(store, [1.0] * 6, scope="agent/bob")
     [open_] = await write(store, new("open", edges=(NewEdge(near, EdgeKind.RELATES_TO, 0.5),)))
     admin_rows(store.admin_url, "update memory set status = 'deleted' where id = %s", hidden[0])
@@ -208,7 +206,7 @@ async def test_neighbours_that_may_not_be_read_take_no_place(store: Store) -> No
     assert [link.far for link in links] == [open_]
 
 
-async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
+async def test_touched_files_take_no_place_among_the_neighbours(
     store: Store,
 ) -> None:
     near, far = await _star(store, [0.3])
@@ -223,7 +221,7 @@ async def test_files_that_a_memory_touches_take_no_place_among_its_neighbours(
     assert [link.far for link in links] == far
 
 
-async def test_neighbours_are_the_same_each_time(store: Store) -> None:
+async def test_neighbours_are_deterministic(store: Store) -> None:
     near, _ = await _star(store, [0.5] * 20)
     asked = [
         await SearchStore(store.db).load_edges_around(store.me, [near], ["*"], 7) for _ in range(3)
@@ -233,20 +231,20 @@ async def test_neighbours_are_the_same_each_time(store: Store) -> None:
     assert await SearchStore(store.db).load_edges_around(store.other, [near], ["*"], 7) == []
 
 
-async def test_edges_among_memories_are_those_with_both_ends_in_the_list(store: Store) -> None:
+async def test_edges_among_memories_have_both_ends_in_the_list(store: Store) -> None:
     near, far = await _star(store, [0.5, 0.6])
     found = await SearchStore(store.db).load_edges_among(store.me, [near, far[0], uuid4()])
     assert [(src, dst, kind) for _, src, dst, kind, _ in found] == [(near, far[0], "relates_to")]
 
 
-async def test_loading_leaves_out_what_may_not_be_read(store: Store) -> None:
+async def test_loading_leaves_out_unreadable_memories(store: Store) -> None:
     mine, hidden = await write(store, new("mine"), new("hidden", scope="agent/bob"))
     narrow = principal(store.me.tenant, "one")
     found = await SearchStore(store.db).load_memories(narrow, [mine, hidden, uuid4()], ["global"])
     assert set(found) == {mine}
 
 
-async def test_what_is_wanted_for_a_name_alone_is_left_out_where_it_holds_none(
+async def test_a_candidate_kept_for_a_name_is_left_out_if_it_holds_none(
     store: Store,
 ) -> None:
     """Whatever `compute_name_factor` counts as holding one is there; little else is."""
@@ -265,7 +263,7 @@ async def test_what_is_wanted_for_a_name_alone_is_left_out_where_it_holds_none(
     assert set(await search.load_candidates(store.me, ids, ANY)) == set(ids)
 
 
-async def test_a_process_knows_the_models_of_the_tenants_that_it_looked_up_last(
+async def test_a_process_caches_the_models_of_recently_used_tenants(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models_module, "CACHE_SIZE", 1)

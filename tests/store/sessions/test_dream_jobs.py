@@ -87,7 +87,7 @@ async def test_eight_claimers_never_share_a_job(store: Store, dreams: DreamStore
     assert Counter(chain.from_iterable(taken)) == {f"project/p{n}": 1 for n in range(40)}
 
 
-async def test_one_busy_tenant_does_not_keep_twenty_others_waiting(
+async def test_one_busy_tenant_does_not_delay_twenty_others(
     store: Store, dreams: DreamStore
 ) -> None:
     for n in range(200):
@@ -99,7 +99,7 @@ async def test_one_busy_tenant_does_not_keep_twenty_others_waiting(
     assert set(small) <= set(served)
 
 
-async def test_eight_claimers_together_are_fair_too(store: Store, dreams: DreamStore) -> None:
+async def test_eight_concurrent_claimers_are_fair_too(store: Store, dreams: DreamStore) -> None:
     for n in range(200):
         await _ask(store, f"project/p{n}")
     small = add_tenants(store.admin_url, *(f"small{n}" for n in range(20)))
@@ -166,7 +166,7 @@ def _state(store: Store) -> list[object]:
     return [admin_rows(store.admin_url, f"select t::text from {t} t order by 1") for t in every]
 
 
-async def test_a_run_that_was_left_open_is_marked_as_lost_by_the_next(
+async def test_an_unfinished_run_is_marked_as_lost_by_the_next(
     store: Store, dreams: DreamStore
 ) -> None:
     await _ask(store)
@@ -178,7 +178,9 @@ async def test_a_run_that_was_left_open_is_marked_as_lost_by_the_next(
     assert runs[1].ended is not None
 
 
-async def test_a_request_during_a_run_is_done_again(store: Store, dreams: DreamStore) -> None:
+async def test_a_request_during_a_run_triggers_another_run(
+    store: Store, dreams: DreamStore
+) -> None:
     await _ask(store)
     lease = await _claim(dreams)
     run = await _started(dreams, lease)
@@ -194,7 +196,7 @@ async def test_a_request_during_a_run_is_done_again(store: Store, dreams: DreamS
     assert await dreams.claim("worker", HOUR) is None
 
 
-async def test_a_request_after_a_lease_ran_out_is_not_lost_when_the_slow_worker_ends(
+async def test_a_request_after_an_expired_lease_is_not_lost_when_the_slow_worker_ends(
     store: Store, dreams: DreamStore
 ) -> None:
     await _ask(store)
@@ -223,7 +225,7 @@ async def test_fifty_races_of_finish_and_request_lose_no_request(
     assert admin_rows(store.admin_url, "select count(*) from dream_job") == [(0,)]
 
 
-async def test_an_epoch_is_never_given_twice_even_after_its_job_is_gone(
+async def test_an_epoch_is_never_reused_even_after_its_job_is_gone(
     store: Store, dreams: DreamStore
 ) -> None:
     epochs = []
@@ -241,7 +243,7 @@ async def test_an_epoch_is_never_given_twice_even_after_its_job_is_gone(
 
 
 @pytest.mark.parametrize("end", ["again", "retry"])
-async def test_who_gave_a_job_back_cannot_take_it_up_by_a_late_renewal(
+async def test_a_released_job_cannot_be_resumed_by_a_late_renewal(
     store: Store, dreams: DreamStore, end: str
 ) -> None:
     session, turns = await _session(store)
@@ -258,7 +260,7 @@ async def test_who_gave_a_job_back_cannot_take_it_up_by_a_late_renewal(
     assert await dreams.claim("worker", HOUR) is not None
 
 
-async def test_a_failed_job_waits_longer_each_time_and_is_parked_in_the_end(
+async def test_a_failed_job_waits_longer_each_time_and_is_finally_parked(
     store: Store, dreams: DreamStore
 ) -> None:
     await _ask(store)
@@ -297,7 +299,7 @@ async def test_a_parked_job_wakes_on_request_with_all_its_attempts(
     assert lease.attempts == 1
 
 
-async def test_a_commit_marks_its_turns_once_and_counts_what_waits(
+async def test_a_commit_marks_its_turns_once_and_counts_the_pending_ones(
     store: Store, dreams: DreamStore
 ) -> None:
     session, turns = await _session(store, 5)
@@ -329,7 +331,7 @@ def _pending(store: Store) -> tuple[object, ...]:
     return row
 
 
-async def test_turns_that_come_during_a_commit_still_wait_after_it(
+async def test_turns_appended_during_a_commit_stay_pending(
     store: Store, dreams: DreamStore
 ) -> None:
     session, turns = await _session(store, 3)
@@ -345,7 +347,7 @@ async def test_turns_that_come_during_a_commit_still_wait_after_it(
     assert [turn.id for turn in await dreams.list_turns(lease, session, -1, 9)] == [late[0].id]
 
 
-async def test_a_summary_gets_a_new_version_only_when_it_says_something_new(
+async def test_a_summary_gets_a_new_version_only_when_its_text_changes(
     store: Store, dreams: DreamStore
 ) -> None:
     await _ask(store)
@@ -363,7 +365,7 @@ async def test_a_summary_gets_a_new_version_only_when_it_says_something_new(
     assert await summaries.list_versions(store.other, "global", None, 9) == []
 
 
-async def test_dreams_that_meet_writers_on_the_same_keys_all_land(
+async def test_dreams_and_writers_of_the_same_keys_all_succeed(
     store: Store, dreams: DreamStore
 ) -> None:
     session, turns = await _session(store, 1)

@@ -31,7 +31,7 @@ def _turn(text: str, external_id: str | None = None) -> TurnToAppend:
     return TurnToAppend(new_id(), "user", text, text, external_id=external_id)
 
 
-async def test_a_session_is_begun_once_under_its_external_id(
+async def test_a_session_is_started_once_under_its_external_id(
     store: Store, sessions: SessionStore
 ) -> None:
     fields = {"agent": "ann", "external_id": "x1"}
@@ -54,7 +54,7 @@ async def test_an_external_id_belongs_to_one_agent_and_tenant(
     assert len(begun) == 4
 
 
-async def test_a_session_begun_again_stays_in_its_scope_and_learns_its_branch(
+async def test_a_restarted_session_keeps_its_scope_and_learns_its_branch(
     store: Store, sessions: SessionStore
 ) -> None:
     fields = {"agent": "ann", "external_id": "x"}
@@ -64,7 +64,7 @@ async def test_a_session_begun_again_stays_in_its_scope_and_learns_its_branch(
     assert (await sessions.get(store.me, first[0])).branch == "main"
 
 
-async def test_a_session_elsewhere_is_left_as_it_was_by_a_key_that_may_not_write_there(
+async def test_a_session_elsewhere_is_unchanged_by_a_key_that_may_not_write_there(
     store: Store, sessions: SessionStore
 ) -> None:
     fields = {"agent": "ann", "external_id": "x", "branch": "main"}
@@ -76,7 +76,7 @@ async def test_a_session_elsewhere_is_left_as_it_was_by_a_key_that_may_not_write
     assert admin_rows(store.admin_url, held, store.me.tenant) == [("project/p", "main")]
 
 
-async def test_sessions_without_an_external_id_are_each_their_own(
+async def test_sessions_without_an_external_id_are_distinct(
     store: Store, sessions: SessionStore
 ) -> None:
     begun = [await sessions.start(store.me, new_id(), "global", {"agent": "a"}) for _ in "ab"]
@@ -98,7 +98,7 @@ async def test_a_transcript_is_read_by_its_own_agent_only(
             await sessions.get(stranger, session)
 
 
-async def test_turns_with_a_known_external_id_are_left_out(
+async def test_turns_with_a_known_external_id_are_skipped(
     store: Store, sessions: SessionStore
 ) -> None:
     session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
@@ -116,7 +116,7 @@ async def test_turns_with_a_known_external_id_are_left_out(
     ]
 
 
-async def test_eight_appenders_number_their_turns_without_a_gap(
+async def test_eight_concurrent_appenders_number_their_turns_without_gaps(
     store: Store, sessions: SessionStore
 ) -> None:
     session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
@@ -133,7 +133,9 @@ async def test_eight_appenders_number_their_turns_without_a_gap(
     assert counts == (80, 80)
 
 
-async def test_the_same_turns_raced_are_appended_once(store: Store, sessions: SessionStore) -> None:
+async def test_the_same_turns_sent_concurrently_are_appended_once(
+    store: Store, sessions: SessionStore
+) -> None:
     session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
 
     def told() -> list[TurnToAppend]:
@@ -164,7 +166,7 @@ async def test_a_turn_keeps_its_time_and_tool(store: Store, sessions: SessionSto
     assert (stored.at, stored.tool, stored.role, stored.digested) == (at, "bash", "tool", False)
 
 
-async def test_a_session_of_another_tenant_or_none_takes_no_turns(
+async def test_a_session_of_another_tenant_or_a_missing_one_takes_no_turns(
     store: Store, sessions: SessionStore
 ) -> None:
     session, _ = await sessions.start(store.me, new_id(), "global", {"agent": "ann"})
