@@ -44,7 +44,7 @@ MOST_GROWTH = 1.0
 """MB in ten minutes that a process may grow."""
 MORE = 1.25
 """How many times as many connections, files and tasks there may be at the end as in the middle."""
-SMALL = ("recall_vector_cache_mb=0", "recall_term_cache_mb=0", "embedding_cache_size=256")
+SMALL = ("recall_cache_mb=0",)
 """What would else fill for hours, up to its bound: off, or full long before growth counts."""
 GAUGES = {
     "memory": "process_resident_memory_bytes",

@@ -51,8 +51,14 @@ OPTIONS = {
 """A process that is killed loses nothing by these; a power cut would."""
 SETTINGS = (
     "grpc_enabled=false", "log_level=warning", "outbox_sweep_after=1", "scheduler_interval=1",
-    "dream_idle_minutes=0.1", "dream_lease_seconds=3", "key_cache_ttl=5",
+    "dream_lease_seconds=3", "key_cache_ttl=5",
 )  # fmt: skip
+DREAM_SOON: LiteralString = """
+insert into project_setting (tenant, project, name, value)
+select id, '*', 'dream', '{"idle_minutes": 0.1}' from tenant
+on conflict (tenant, project, name) do update set value = excluded.value
+"""
+"""Every tenant dreams of a session that is silent for 6 s."""
 PROCESSES = ("all", "derive")
 """The processes of the services, by their names."""
 CLOCK = Path(__file__).parent / "clock"
@@ -206,6 +212,8 @@ async def running_system(
             tenant: create_key(admin_url, NewApiKey("chaos", KeyRole.ADMIN, tenant=tenant))
             for tenant in tenants
         }
+        with psycopg.connect(admin_url, autocommit=True) as db:
+            db.execute(DREAM_SOON)
         if embedder:
             await _moved_to(embedder, admin_url)
         moved = clock if env else None

@@ -14,9 +14,10 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import bm25s
 import Stemmer
@@ -33,6 +34,7 @@ from reverie.store.platform.api_keys import list_tenants
 from reverie.testing import servers
 from reverie.testing.models import model_home
 from reverie_services.ingest.enrich.model_selection import SAMPLE_CHARS, SAMPLE_SIZE
+from reverie_services.recall.settings import RecallSettings, build_recall_settings
 from tests.e2e.test_real_sessions import _all_enriched
 from tests.support.stack import Stack, eventually, running_stack
 from tests.support.store_setup import admin_rows
@@ -41,13 +43,13 @@ DEPTH = 10
 BATCH = 100
 COLUMNS = ("any@5", "all@5", "any@10", "all@10", "share@10", "MRR@10")
 ABLATIONS: Mapping[str, dict[str, Any]] = {
-    "without words": {"recall_lexical_weight": 0.0},
-    "without meaning": {"recall_vector_weight": 0.0},
-    "without the sparse arm": {"recall_sparse_weight": 0.0},
-    "by reciprocal ranks": {"recall_fusion": "reciprocal"},
-    "without diversity": {"recall_mmr_lambda": 1.0},
+    "without words": {"arm_weights": {"words": 0.0, "meaning": 0.55}},
+    "without meaning": {"arm_weights": {"words": 0.45, "meaning": 0.0}},
+    "without the sparse arm": {"sparse_weight": 0.0},
+    "by reciprocal ranks": {"fusion": "reciprocal"},
+    "without diversity": {"mmr_lambda": 1.0},
 }
-"""Settings of a gateway that leaves a stage out."""
+"""Recall settings that leave a stage out."""
 Ranking = list[str]
 """The names of the documents found, best first."""
 
@@ -245,12 +247,18 @@ async def _without(
     )
     rows.append(["without the graph", *(_brief(found[name]) for name in names)])
     for label, overrides in ABLATIONS.items():
-        async with again(**overrides) as other:
-            found = by_name(
-                [(one.set.name, await ask(stack, other.url, one, Counter())) for one in filled]
-            )
+        build = partial(_build_ablated_settings, overrides)
+        with patch("reverie_services.recall.app.build_recall_settings", build):
+            async with again() as other:
+                found = by_name(
+                    [(one.set.name, await ask(stack, other.url, one, Counter())) for one in filled]
+                )
         rows.append([label, *(_brief(found[name]) for name in names)])
     show("share@10 / MRR@10 with a stage left out", ["", *names], rows)
+
+
+def _build_ablated_settings(overrides: Mapping[str, Any], settings: Settings) -> RecallSettings:
+    return replace(build_recall_settings(settings), **overrides)
 
 
 def _brief(pairs: list[tuple[Asked, Ranking]]) -> str:

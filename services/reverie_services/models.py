@@ -25,5 +25,4 @@ def build_model_manager(
             settings.embedding_url, settings.embedding_dims, settings.embedding_key
         ),
         metrics=metrics,
-        cached_texts=settings.embedding_cache_size,
     )

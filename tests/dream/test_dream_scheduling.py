@@ -13,7 +13,7 @@ from reverie.bus.interface import MessageBus
 from reverie.bus.nats_bus import connect
 from reverie.bus.streams import DREAM_WORKERS, ensure_streams
 from reverie.domain.core.ids import new_id
-from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.runtime.service import start_service
 from reverie.runtime.settings.settings import Settings
 from reverie.store.sessions.dream_runs import ALL_PROJECTS, DreamLimitStore
@@ -143,10 +143,12 @@ async def test_two_schedulers_without_a_worker_leave_one_ticket_per_scope(
         nats_url=SecretStr(nats_url),
         scheduler_interval=0.1,
         outbox_sweep_after=0.5,
-        dream_idle_minutes=0.001,
         embedding_model="none",
     )
     parts = dream_parts(store)
+    await DreamLimitStore(store.db).update(
+        store.me.tenant, ALL_PROJECTS, {"idle_minutes": 0.001}, DEFAULT_THRESHOLDS
+    )
     async with AsyncExitStack() as stack:
         bus = await stack.enter_async_context(connect(nats_url, "witness"))
         await bus.wait_connected(10)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -272,59 +268,6 @@ async def _doubts(stack: Stack, stub: Any) -> None:
     await stack.post(f"/v1/memories/{made}/confirm", {})
     told = await _read(doubts)
     assert (told.event, told.memory.id, told.memory.staleness) == ("cleared", made, 0)
-
-
-async def test_the_port_uses_tls_when_a_certificate_is_configured(
-    database: DatabaseUrls, nats_url: str, tmp_path: Path
-) -> None:
-    cert, port = _certificate(tmp_path), find_free_port()
-    async with running_stack(
-        database,
-        nats_url,
-        model_home(),
-        grpc_enabled=True,
-        grpc_port=port,
-        grpc_cert=tmp_path / "cert.pem",
-        grpc_key=tmp_path / "key.pem",
-    ) as stack:
-        trusted = grpc.ssl_channel_credentials(cert)
-        async with grpc.aio.secure_channel(f"localhost:{port}", trusted) as channel:
-            stats = ReverieStub(channel).GraphStats(
-                pb.GraphStatsRequest(), metadata=keyed(stack.key)
-            )
-            assert (await stats).nodes == 0
-        async with grpc.aio.insecure_channel(f"localhost:{port}") as channel:
-            open_call = ReverieStub(channel).GraphStats(
-                pb.GraphStatsRequest(), metadata=keyed(stack.key)
-            )
-            assert (await refused(open_call))[0] == grpc.StatusCode.UNAVAILABLE
-
-
-def _certificate(folder: Path) -> bytes:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    cert = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = cert.public_bytes(serialization.Encoding.PEM)
-    (folder / "cert.pem").write_bytes(pem)
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return pem
 
 
 async def _read(stream: Any) -> Any:

@@ -88,7 +88,7 @@ async def _behind_a_proxy(
     async with ChaosProxy("127.0.0.1", port_of(database.service_url)) as proxy:
         behind = behind_port(database, proxy.port)
         async with running_stack(
-            behind, nats_url, model_home(), key_cache_ttl=600, pool_min=4, **overrides
+            behind, nats_url, model_home(), key_cache_ttl=600, **overrides
         ) as stack:
             yield stack, proxy
 

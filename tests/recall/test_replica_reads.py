@@ -63,7 +63,6 @@ async def test_a_read_sees_the_write_it_names_however_far_behind_the_replica_is(
             nats_url,
             model_home(),
             database_replica_url=read_url,
-            replica_wait_timeout=0.2,
             replica_max_lag=3600.0,
             recall_sparse="auto",
         ) as stack,

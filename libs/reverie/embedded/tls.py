@@ -35,8 +35,6 @@ class TlsSetup:
                 "tls_source": "files",
                 "tls_cert": settings.tls_cert if has_files else self.own_files.cert,
                 "tls_key": settings.tls_key if has_files else self.own_files.key,
-                "grpc_cert": settings.grpc_cert if is_gateway else None,
-                "grpc_key": settings.grpc_key if is_gateway else None,
                 # The gateway calls the others, and they show what this machine signed.
                 "ca_file": self.own_files.ca if is_gateway else settings.ca_file,
             }

@@ -195,14 +195,14 @@ def _create_token_verifier(
         for pattern in settings.oidc_default_scopes.split(",")
         if pattern.strip()
     )
-    identity = settings.oidc_issuer, settings.oidc_audience, settings.oidc_jwks_url
-    claims = settings.oidc_tenant_claim, settings.oidc_role_claim
-    return OidcTokenVerifier(
-        OidcProvider(
-            *identity, *claims, settings.oidc_reads_claim, settings.oidc_writes_claim, scopes
-        ),
-        find_tenant,
+    provider = OidcProvider(
+        settings.oidc_issuer,
+        settings.oidc_audience,
+        settings.oidc_jwks_url,
+        scopes,
+        **{f"{name}_claim": claim for name, claim in settings.oidc_claims.items()},
     )
+    return OidcTokenVerifier(provider, find_tenant)
 
 
 async def _run_proxy(reverse_proxy: ReverseProxy, _: web.Application) -> AsyncIterator[None]:

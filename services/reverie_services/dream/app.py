@@ -90,7 +90,6 @@ async def open_service(
         open_database(
             require_secret(settings.database_url, "database_url"),
             settings.pool_max,
-            min_size=settings.pool_min,
             registry=registry,
         ) as database,
         connect(

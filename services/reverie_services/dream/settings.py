@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from reverie.domain.core.confidence import HALF_LIVES, HalfLives, parse_half_lives
 from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.runtime.settings.field_types import ReviewMode
-from reverie.runtime.settings.settings import Settings, dream_limits
+from reverie.runtime.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,8 @@ def build_dream_settings(settings: Settings) -> DreamSettings:
     return DreamSettings(
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lease_seconds=settings.dream_lease_seconds,
-        limits=dream_limits(settings),
         half_lives=parse_half_lives(settings.confidence_half_life_days),
         maintenance_interval=settings.maintenance_interval * 60,
-        maintenance_step_timeout=settings.maintenance_step_timeout,
         reflection_enabled=settings.reflection_enabled,
         review_mode=settings.review_mode,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reverie.domain.core.confidence import HalfLives, parse_half_lives
-from reverie.domain.extraction.dream_runs import DreamThresholds
+from reverie.domain.extraction.dream_runs import DEFAULT_THRESHOLDS, DreamThresholds
 from reverie.inference.model_catalogue import DEFAULT_MODEL
-from reverie.runtime.settings.settings import Settings, dream_limits
+from reverie.runtime.settings.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class IngestSettings:
 
     content_limit: int
     turn_limit: int
-    dream_limits: DreamThresholds
     outbox_sweep_after: float
     import_limit: int
     half_lives: HalfLives
@@ -29,6 +28,7 @@ class IngestSettings:
     scheduler_interval: float
     maintenance_interval: float
     auto_multilingual_model: bool
+    dream_limits: DreamThresholds = DEFAULT_THRESHOLDS
     tool_output_chars: int = 600
     correction_cooldown: float = 30.0
     dream_retention: float = 90 * 86_400.0
@@ -46,7 +46,6 @@ def build_ingest_settings(settings: Settings) -> IngestSettings:
     return IngestSettings(
         content_limit=settings.content_limit,
         turn_limit=settings.turn_limit,
-        dream_limits=dream_limits(settings),
         outbox_sweep_after=settings.outbox_sweep_after,
         import_limit=settings.import_limit,
         half_lives=parse_half_lives(settings.confidence_half_life_days),

@@ -74,10 +74,12 @@ from reverie_services.recall.routes import memories as memory_routes
 from reverie_services.recall.routes import models as model_routes
 from reverie_services.recall.routes import sessions as session_routes
 from reverie_services.recall.routes import traces as trace_routes
-from reverie_services.recall.settings import RecallSettings, build_recall_settings
+from reverie_services.recall.settings import build_recall_settings
 
-VECTOR_CACHE_SHARE, POSTING_CACHE_SHARE = 1 / 16, 1 / 64
-"""The shares of the memory there is that what is kept of tenants may take."""
+CACHE_SHARE = 5 / 64
+"""The share of the machine's memory that the caches of vectors and terms may take."""
+VECTOR_SHARE = 4 / 5
+"""The share of the caches that is for vectors."""
 
 
 @asynccontextmanager
@@ -88,7 +90,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         open_database(
             require_secret(settings.database_url, "database_url"),
             settings.pool_max,
-            min_size=settings.pool_min,
             registry=registry,
             reader_size=settings.pool_max,
             replica=_build_replica_options(settings, registry),
@@ -119,8 +120,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         embedding_models, short_ids = EmbeddingModelStore(database), ShortIdResolver(database)
         search = SearchStore(
             database,
-            cache_megabytes(settings.recall_vector_cache_mb, VECTOR_CACHE_SHARE),
-            cache_megabytes(settings.recall_term_cache_mb, POSTING_CACHE_SHARE),
+            *split_cache(settings.recall_cache_mb),
         )
         usage_writer = UsageWriter(UsageStore(database))
         trace_writer = TraceWriter(
@@ -194,7 +194,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
                     TraceDependencies(traces, trace_writer, search, short_ids)
                 ),
             ],
-            proxy_routes=build_proxy_routes(service_settings),
+            proxy_routes=build_proxy_routes(settings),
             keys=ApiKeyStore(database),
             find_tenant=ApiKeyStore(database).find_tenant,
             quotas=QuotaStore(database),
@@ -219,7 +219,7 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         )
 
 
-def build_proxy_routes(settings: RecallSettings) -> list[ProxyRoute]:
+def build_proxy_routes(settings: Settings) -> list[ProxyRoute]:
     """The paths that are passed on, and to which service."""
     to_ingest = (
         "/v1/admin",
@@ -234,33 +234,31 @@ def build_proxy_routes(settings: RecallSettings) -> list[ProxyRoute]:
         "/v1/turns",
         "/v1/vault",
     )
-    to_dream = ("/v1/dream", "/v1/dreams")
-    to_staleness = ("/v1/stale",)
+    ingest_url, dream_url = settings.url_of("ingest"), settings.url_of("dream")
+    staleness_url = settings.url_of("staleness")
     return [
-        *(ProxyRoute(prefix, "ingest", settings.ingest_url) for prefix in to_ingest),
-        ProxyRoute("/v1/events", "ingest", settings.ingest_url, endless=True),
+        *(ProxyRoute(prefix, "ingest", ingest_url) for prefix in to_ingest),
+        ProxyRoute("/v1/events", "ingest", ingest_url, endless=True),
         ProxyRoute(
-            "/v1/import",
-            "ingest",
-            settings.ingest_url,
-            settings.import_limit,
-            settings.transfer_timeout,
+            "/v1/import", "ingest", ingest_url, settings.import_limit, settings.transfer_timeout
         ),
+        ProxyRoute("/v1/dream", "dream", dream_url),
+        ProxyRoute("/v1/dreams", "dream", dream_url),
+        ProxyRoute("/v1/stale", "staleness", staleness_url),
         ProxyRoute(
             "/v1/git",
             "staleness",
-            settings.staleness_url,
+            staleness_url,
             body_limit=settings.git_limit,
             body_limit_setting="git_limit",
         ),
-        *(ProxyRoute(prefix, "dream", settings.dream_url) for prefix in to_dream),
-        *(ProxyRoute(prefix, "staleness", settings.staleness_url) for prefix in to_staleness),
     ]
 
 
-def cache_megabytes(configured: int | None, share: float) -> int:
-    """Megabytes, as told or that share of the memory there is."""
-    return int(memory_bytes() * share / 1_000_000) if configured is None else configured
+def split_cache(configured_mb: int | None) -> tuple[int, int]:
+    """The megabytes for vectors and for index terms."""
+    total = memory_bytes() * CACHE_SHARE / 1_000_000 if configured_mb is None else configured_mb
+    return int(total * VECTOR_SHARE), int(total * (1 - VECTOR_SHARE))
 
 
 def _build_replica_options(
@@ -276,10 +274,10 @@ def _build_replica_options(
         registry=registry,
     )
 
-    def told(usable: bool) -> None:
+    def count_read(usable: bool) -> None:
         reads.labels("replica" if usable else "primary").inc()
 
-    return ReplicaOptions(url, settings.replica_wait_timeout, settings.replica_max_lag, told)
+    return ReplicaOptions(url, max_lag=settings.replica_max_lag, on_read=count_read)
 
 
 def _build_position_hooks(settings: Settings) -> PositionHooks:

@@ -45,7 +45,6 @@ async def open_service(settings: Settings) -> AsyncIterator[Service]:
         open_database(
             require_secret(settings.database_url, "database_url"),
             settings.pool_max,
-            min_size=settings.pool_min,
             registry=registry,
         ) as database,
         connect(

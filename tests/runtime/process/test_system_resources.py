@@ -14,7 +14,7 @@ from reverie.cli.operate.doctor.machine_checks import check_python
 from reverie.runtime.process import system_resources
 from reverie.runtime.process.system_resources import memory_bytes
 from reverie.runtime.settings.settings import Settings
-from reverie_services.recall.app import cache_megabytes
+from reverie_services.recall.app import split_cache
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def test_the_cache_size_is_a_share_of_the_memory_unless_configured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(system_resources, "MEMORY_LIMIT_FILES", [])
-    assert cache_megabytes(None, 1 / 16) == 1073
-    assert cache_megabytes(64, 1 / 16) == 64
-    assert cache_megabytes(0, 1 / 16) == 0
+    assert split_cache(None) == (1073, 268)
+    assert split_cache(64) == (51, 12)
+    assert split_cache(0) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,6 @@ def test_the_user_file_cannot_move_the_folder_it_lies_in(project: Path) -> None:
         ("shutdown_timeout = 0", "shutdown_timeout", "greater than 0"),
         ('host = " "', "host", "must not be empty"),
         ('api_key = "two words"', "api_key", "printable ASCII"),
-        ("pool_min = 9", "pool_min", r"pool_max \(8\)"),
     ],
 )
 def test_an_invalid_value_names_the_key_and_what_is_allowed(

@@ -28,10 +28,15 @@ STARTUP_DELAY = 0.1
     "--project",
     help="The project of calls that name none; default: from reverie.toml.",
 )
-@click.option("--profile", help="The tools to offer: full, or minimal (five tools).")
+@click.option(
+    "--profile",
+    type=click.Choice(["full", "minimal"]),
+    default="full",
+    help="The tools to offer: full, or minimal (five tools).",
+)
 @home_option
 @set_option
-def mcp(project: str | None, profile: str | None, home: Path | None, sets: tuple[str, ...]) -> None:
+def mcp(project: str | None, profile: str, home: Path | None, sets: tuple[str, ...]) -> None:
     """Run the MCP server on standard input and output.
 
     A coding agent starts this command. It connects to REVERIE_GATEWAY_URL or
@@ -71,7 +76,7 @@ class _LazyGateway:
     """The gateway behind the protocol, opened at the first call or shortly after the start."""
 
     def __init__(
-        self, project: str | None, profile: str | None, home: Path | None, sets: tuple[str, ...]
+        self, project: str | None, profile: str, home: Path | None, sets: tuple[str, ...]
     ) -> None:
         self._project = project
         self._profile = profile
@@ -86,7 +91,7 @@ class _LazyGateway:
 
         gateway = self._get_gateway()
         project = self._project or gateway.project
-        return McpHandlers(lambda _: gateway, gateway.profile, lambda _: project)
+        return McpHandlers(lambda _: gateway, self._profile, lambda _: project)
 
     async def prepare(self) -> None:
         """Finds or starts the gateway before the first call needs it."""
@@ -107,7 +112,6 @@ class _LazyGateway:
                 from reverie.cli.app.local_gateway import LocalGateway
                 from reverie.cli.app.options import resolve_settings
 
-                flags = {"mcp_profile": self._profile}
-                settings = resolve_settings(self._home, self._sets, flags)
+                settings = resolve_settings(self._home, self._sets)
                 self._gateway = LocalGateway(settings, self._sets)
             return self._gateway

@@ -116,7 +116,6 @@ class LocalGateway:
     """Calls the gateway of this machine, and starts it if necessary."""
 
     def __init__(self, settings: Settings, sets: Sequence[str] = ()) -> None:
-        self.profile = settings.mcp_profile
         self.project = settings.project
         self._settings = settings
         self._sets = sets

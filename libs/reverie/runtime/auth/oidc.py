@@ -41,11 +41,11 @@ class OidcProvider:
     issuer: str
     audience: str
     jwks_url: str
+    scopes: tuple[str, ...] = ()
     tenant_claim: str = "tenant"
     role_claim: str = "role"
     reads_claim: str = "reads"
     writes_claim: str = "writes"
-    scopes: tuple[str, ...] = ()
 
 
 class OidcTokenVerifier:

@@ -13,7 +13,6 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
 Quota = Annotated[int, Field(ge=0, le=2**53)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
 ReviewMode = Literal["off", "propose", "apply"]
 
 

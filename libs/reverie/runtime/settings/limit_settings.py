@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings
 
 from reverie.runtime.settings.field_types import Count, Quota, Seconds, WebUrl
 
+ClaimName = Literal["tenant", "role", "reads", "writes"]
+
 
 class LimitSettings(BaseSettings):
     """Those of `Settings` that say how much is too much."""
@@ -52,17 +54,11 @@ class LimitSettings(BaseSettings):
     )
     oidc_audience: str | None = Field(None, description="audience that tokens must name")
     oidc_jwks_url: WebUrl | None = Field(None, description="URL of the issuer's public keys (JWKS)")
-    oidc_tenant_claim: str = Field("tenant", description="claim that holds the name of the tenant")
-    oidc_role_claim: str = Field(
-        "role",
-        description="claim that holds the role: admin, writer, reader or ci; a token without it "
-        "is a reader",
-    )
-    oidc_reads_claim: str = Field(
-        "reads", description="claim that holds the scopes that may be read"
-    )
-    oidc_writes_claim: str = Field(
-        "writes", description="claim that holds the scopes that may be written"
+    oidc_claims: dict[ClaimName, str] = Field(
+        {},
+        description='claims of a token by what they hold, as {"tenant": "realm_access.tenant"}: '
+        "tenant (its name), role (admin, writer, reader, ci), reads and writes (scopes); unset: "
+        "claims of these names, and a token without a role is a reader",
     )
     oidc_default_scopes: str = Field(
         "",

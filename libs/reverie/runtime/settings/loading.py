@@ -58,9 +58,9 @@ def _environment() -> Mapping[str, Any]:
     try:
         return EnvSettingsSource(Settings)()
     except SettingsError as error:
-        raise Misconfigured(
-            "confidence_half_life_days", f"is not a JSON object ({ENVIRONMENT})"
-        ) from error
+        # The error names the setting in its message alone.
+        name = str(error).split('"')[1]
+        raise Misconfigured(name, f"is not a JSON object ({ENVIRONMENT})") from error
 
 
 def _find_home(layers: list[SettingsLayer]) -> Path:
@@ -129,12 +129,9 @@ def _resolve_relative(key: str, value: Any, folder: Path | None) -> Any:
 def _validate(layers: list[SettingsLayer]) -> Settings:
     chosen = _merge_layers(layers)
     try:
-        settings = Settings.model_validate({key: value for key, (_, value) in chosen.items()})
+        return Settings.model_validate({key: value for key, (_, value) in chosen.items()})
     except ValidationError as error:
         raise _misconfigured_error(error.errors(include_url=False)[0], chosen) from None
-    if settings.pool_min > settings.pool_max:
-        raise Misconfigured("pool_min", f"must not exceed pool_max ({settings.pool_max})")
-    return settings
 
 
 def _misconfigured_error(

